@@ -1,10 +1,10 @@
-"""Controllers together with what they need: informers that wake them, queues, tellers of events.
+"""The controller manager: all controllers with informers, workqueues and event recorders.
 
-    loops = Loops(controllers, client=…, informers=…, random=…)
+    manager = ControllerManager(controllers, client=…, informers=…, random=…)
     async with informers.running():
-        await loops.run()
+        await manager.run()
 
-Nothing is planned before all kinds are there: half a cluster looks like one with much gone.
+Nothing is planned before all informers have synced: half a cluster looks like one with much deleted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.queue import WorkQueue
 
-# What Kubernetes does not serve unless it is asked to.
+# Kinds that Kubernetes does not serve by default.
 NOT_EVERYWHERE = frozenset(
     (CompositePodGroup, DeviceTaintRule, PodGroup, ResourcePoolStatusRequest, Workload)
 )
@@ -71,10 +71,7 @@ class ControllerManager:
         metrics: WorkQueuesMetrics | None = None,
         client_of: Callable[[str], Client] | None = None,
     ) -> None:
-        """Take controllers; each asks and writes by the client of its name, or by the one for all.
-
-        `informers` have their own.
-        """
+        """Take controllers; each uses the client of its name, or the one for all."""
         self._informers = informers
         self._metrics = metrics or WorkQueuesMetrics()
         self._recorders: dict[str, Recorder] = {}
@@ -84,7 +81,7 @@ class ControllerManager:
         )
 
     async def run(self) -> None:
-        """Work until cancelled, from when all kinds are there."""
+        """Run all controllers until cancelled, once the informers have synced."""
         await self._informers.wait_synced()
         async with AsyncExitStack() as stack:
             for recorder in self._recorders.values():
@@ -123,16 +120,16 @@ class ControllerManager:
         return running
 
     def _has_seen(self, struct: type[Any], revision: str) -> bool:
-        """Tell whether the copy of a kind is at least as new as a version."""
+        """Return whether the informer of a kind is at least as new as a version."""
         seen = self._informers.follow(struct).revision
-        # Versions are numbers that grow, in our server and in Kubernetes.
+        # Versions are growing numbers, in Mooring's server and in Kubernetes.
         if not (seen.isdigit() and revision.isdigit()):
             return seen == revision
         return int(seen) >= int(revision)
 
 
 def _emptying(client: Client) -> EmptyNamespace | None:
-    """Return what deletes the content of namespaces with a client, if it can ask anything."""
+    """Return what deletes the content of namespaces, if the client knows all kinds."""
     if not isinstance(client, ApiClient):
         return None
 
@@ -145,7 +142,7 @@ def _emptying(client: Client) -> EmptyNamespace | None:
 def dra_controllers(
     gates: Gates, metrics: DraMetrics, compiler: DeviceCompiler | None = None
 ) -> tuple[Controller, ...]:
-    """Return the controllers that the gates switch on."""
+    """Return the controllers of claims and devices that the gates enable."""
     found: list[Controller] = [
         PodClaimController(gates, metrics.claims),
         ClaimReleaseController(gates),
@@ -162,7 +159,7 @@ def dra_controllers(
 def workload_controllers(
     *, authority: str, gates: Gates | None = None, ended_max: int = ENDED_MAX
 ) -> tuple[Controller, ...]:
-    """Return one of each; `authority` is what signs for the server, in PEM, or empty for none.
+    """Return one of each; `authority` is the server's certificate authority in PEM, if any.
 
     `ended_max` is kube-controller-manager's `--terminated-pod-gc-threshold`.
     """

@@ -31,19 +31,19 @@ def reference_to(owner: Any) -> OwnerReference:
 
 
 def is_controlled_by(value: Any, owner: Any) -> bool:
-    """Tell whether this very owner controls the object."""
+    """Return whether this very owner controls the object."""
     controller = controller_of(value.metadata)
     return controller is not None and controller.uid == owner.metadata.uid
 
 
 def index_by_controller(objects: Objects, *structs: type[Any]) -> None:
-    """Keep the index of kinds by their controllers."""
+    """Add the index of kinds by their controllers."""
     for struct in structs:
         objects.index(struct, CONTROLLER, _controller_keys)
 
 
 def index_by_namespace(objects: Objects, *structs: type[Any]) -> None:
-    """Keep the index of kinds by their namespaces."""
+    """Add the index of kinds by their namespaces."""
     for struct in structs:
         objects.index(struct, NAMESPACE, _namespace_keys)
 
@@ -65,7 +65,7 @@ def controlled(objects: Objects, struct: type[Any], owner: Any) -> list[Any]:
 
 
 def controller_keys(change: ObjectChange, kind: str) -> Iterator[Key]:
-    """Give the keys of the controllers of this kind that an object has or had."""
+    """Yield the keys of the controllers of this kind that an object has or had."""
     found = {_controller_key(value, kind) for value in (change.old, change.new) if value}
     yield from sorted(key for key in found if key is not None)
 
@@ -78,7 +78,7 @@ def _controller_key(value: Any, kind: str) -> Key | None:
 
 
 def adopter_keys(objects: Objects, change: ObjectChange, struct: type[Any]) -> Iterator[Key]:
-    """Give the keys of those that may take an object which nobody controls."""
+    """Yield the keys of those that may take an object which nobody controls."""
     value, old = change.new, change.old
     if value is None or controller_of(value.metadata) is not None:
         return

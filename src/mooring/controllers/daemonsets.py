@@ -38,15 +38,18 @@ from mooring.controllers.deployment_rollout import part_of
 from mooring.controllers.pod_control import (
     BURST_MAX,
     PodToCreate,
+    available_in_s,
     creation_refused,
     creations,
     daemon_tolerations,
     deletions,
+    is_available,
+    is_over,
+    is_ready,
     template_hash,
     unused_names,
     with_status,
 )
-from mooring.controllers.pod_status import available_in_s, is_available, is_over, is_ready
 
 REVISION_HASH: Final = "controller-revision-hash"
 FAILED_KEPT_S: Final = 1.0  # how long a pod that ended stays, so that a broken one does not spin
@@ -59,12 +62,12 @@ class DaemonSetController(Controller):
     kinds = (DaemonSet, Pod, Node)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod)
         index_by_namespace(objects, DaemonSet)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the sets that a change concerns; a node, only if it differs in what sets look at."""
+        """Yield the sets that a change concerns; a node, only if it differs in what sets look at."""
         match change.value:
             case DaemonSet():
                 yield key_of(change.value)
@@ -75,13 +78,13 @@ class DaemonSetController(Controller):
                 yield from sorted(key_of(each) for each in objects.all(DaemonSet))
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a set to one pod on every node."""
+        """Yield the steps that bring a set to one pod on every node."""
         return plan(objects, key, now, answers)
 
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Tell why a pod could not be made."""
+        """Record an event when a pod could not be created."""
         owner = objects.find(DaemonSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             yield creation_refused(owner, refused.message)
@@ -102,12 +105,12 @@ class Daemons(NamedTuple):
     mark: str  # of the current template
 
     def is_current(self, pod: Pod) -> bool:
-        """Tell whether a pod is of the current template."""
+        """Return whether a pod is of the current template."""
         return pod.metadata.labels.get(REVISION_HASH) == self.mark
 
 
 def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Give the status first, then what is too much, then what is missing, then what is old."""
+    """Yield the status first, then what is too much, then what is missing, then what is old."""
     owner = objects.find(DaemonSet, *key)
     selector = None if owner is None else selector_of(owner)
     if owner is None or selector is None:
@@ -253,7 +256,7 @@ def status_of(owner: DaemonSet, daemons: Daemons, now: Timestamp) -> DaemonSetSt
 
 
 def nodes_for(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[str]:
-    """Give the names of the nodes that a pod of the template may go to."""
+    """Yield the names of the nodes that a pod of the template may go to."""
     pod = Pod(metadata=template.metadata, spec=template.spec)
     need = read_need(pod)
     tolerations = Tolerations(daemon_tolerations(template.spec))

@@ -187,7 +187,7 @@ def born(value: ReplicaSet) -> tuple[object, str]:
 
 
 def is_of_template(value: ReplicaSet, deployment: Deployment) -> bool:
-    """Tell whether a set has the template of the deployment; the hash does not count."""
+    """Return whether a set has the template of the deployment; the hash does not count."""
     return _plain(value.spec.template) == _plain(deployment.spec.template)
 
 
@@ -211,7 +211,7 @@ def sized(value: ReplicaSet) -> SizedReplicaSet:
 
 
 def is_sized_for(value: ReplicaSet, wanted: int) -> bool:
-    """Tell whether a set was last sized for this wish of its deployment."""
+    """Return whether a set was last sized for this wish of its deployment."""
     said = value.metadata.annotations.get(DESIRED_REPLICAS)
     return said is None or parse_int64(said) in (None, wanted)
 

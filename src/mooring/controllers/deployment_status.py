@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mooring.api.apps import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from mooring.api.timestamp import Timestamp
 from mooring.controllers.deployment_rollout import sized
-from mooring.controllers.pod_status import condition_of, with_condition, without_condition
+from mooring.controllers.pod_control import condition_of, with_condition, without_condition
 from mooring.controllers.replicasets import REPLICA_FAILURE
 
 AVAILABLE = "Available"
@@ -54,7 +54,7 @@ def counted(
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus, wanted: int) -> bool:
-    """Tell whether all pods are new and available, and no old ones are left."""
+    """Return whether all pods are new and available, and no old ones are left."""
     numbers = {status.updated_replicas, status.replicas, status.available_replicas}
     return numbers == {wanted} and status.observed_generation >= deployment.metadata.generation
 

@@ -60,7 +60,7 @@ from mooring.controllers.deployment_status import (
     with_pause,
     with_progress,
 )
-from mooring.controllers.pod_status import condition_of, is_over, with_condition
+from mooring.controllers.pod_control import condition_of, is_over, with_condition
 
 HISTORY_KEPT = 10  # old sets, where a deployment says nothing
 KEEP_ALL = 2**31 - 1
@@ -73,12 +73,12 @@ class DeploymentController(Controller):
     kinds = (Deployment, ReplicaSet, Pod)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, Deployment)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the deployments of a change: of a pod only when it goes, for the last old one."""
+        """Yield the deployments of a change: of a pod only when it goes, for the last old one."""
         match change.value:
             case Deployment():
                 yield key_of(change.value)
@@ -92,13 +92,13 @@ class DeploymentController(Controller):
                         yield from controller_keys(ObjectChange(None, owner), "Deployment")
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give the next step of a deployment."""
+        """Yield the next step of a deployment."""
         return plan(objects, key, now, answers)
 
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Tell why a replica set could not be made."""
+        """Tell why a replica set could not be created."""
         owner = objects.find(Deployment, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             name = write.value.metadata.name
@@ -121,7 +121,7 @@ class Rollout(NamedTuple):
 
 
 def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Give the next step of a deployment."""
+    """Yield the next step of a deployment."""
     deployment = objects.find(Deployment, *key)
     if deployment is None:
         return
@@ -228,7 +228,7 @@ def _runs_old_pods(objects: Objects, rollout: Rollout) -> bool:
 
 
 def _writes(before: Rollout, after: Rollout) -> Iterator[Step]:
-    """Give the writes of sets that changed, each with its event."""
+    """Yield the writes of sets that changed, each with its event."""
     was = {each.metadata.name: each for each in before.sets}
     for value in after.sets:
         old = was.get(value.metadata.name)
@@ -273,7 +273,7 @@ def _found(before: Rollout, after: Rollout, now: Timestamp) -> Conditions:
 def _tell(
     before: Rollout, after: Rollout, conditions: Conditions, now: Timestamp
 ) -> Iterator[Step]:
-    """Give the status, and the revision on the deployment itself."""
+    """Yield the status, and the revision on the deployment itself."""
     deployment, bounds = before.deployment, before.bounds
     status = replace(counted(deployment, after.new, after.sets), conditions=conditions)
     enough = bounds.wanted - bounds.unavailable

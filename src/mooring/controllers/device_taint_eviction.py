@@ -75,13 +75,13 @@ class DeviceTaintEvictionController(Controller):
         self._left: Counter[str] = Counter()  # pods that have left, by the uid of the rule
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that lead from slices and claims to pods."""
+        """Add the indexes that lead from slices and claims to pods."""
         tainted_devices.prepare(objects)
 
     # --- keys -----------------------------------------------------------------------------------
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the rules and pods to look at after a change."""
+        """Yield the rules and pods to look at after a change."""
         match change.value:
             case Pod():
                 yield from self._pod_keys(change)
@@ -109,7 +109,7 @@ class DeviceTaintEvictionController(Controller):
             yield key_of(new)
 
     def _may_evict(self, objects: Objects, change: ObjectChange) -> bool:
-        """Tell whether a change of a slice may make pods leave or stay."""
+        """Return whether a change of a slice may make pods leave or stay."""
         if tainted_devices.evicts(change.old) or tainted_devices.evicts(change.new):
             return True
         if any(tainted_devices.selects_by_content(rule) for rule in self._rules(objects)):
@@ -134,7 +134,7 @@ class DeviceTaintEvictionController(Controller):
     # --- plans ----------------------------------------------------------------------------------
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Give what to do with a pod, or with the status of a rule."""
+        """Yield the steps with a pod, or with the status of a rule."""
         if key[0]:
             return self._plan_pod(objects, key, now)
         rule = objects.find(DeviceTaintRule, *key)
@@ -194,7 +194,7 @@ class DeviceTaintEvictionController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:  # noqa: ARG002
-        """Forget a pod that could not be made to leave, or was gone already."""
+        """Forget a pod that could not be created to leave, or was gone already."""
         if isinstance(write, Delete | Apply):
             self._leaving.pop(write.target.uid, None)
         return ()
@@ -236,7 +236,7 @@ def eviction_of(
 def eviction_steps(
     pod: Pod, eviction: Eviction | None, now: Timestamp, *, was_due: bool
 ) -> Iterator[Step]:
-    """Give what to do with a pod; `was_due` is whether it was to leave when last looked at."""
+    """Yield the steps with a pod; `was_due` is whether it was to leave when last looked at."""
     if eviction is None:
         if was_due:
             yield Tell(pod, REASON, CANCELLING)

@@ -71,13 +71,13 @@ class GarbageCollector(Controller):
         self._vanished = DeletedUIDs(VANISHED_MAX)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep all kinds by uid and by owners."""
+        """Index all kinds by uid and by owners."""
         for struct in STRUCTS:
             objects.index(struct, UID, lambda value: (value.metadata.uid,))
             objects.index(struct, OWNER, _owner_uids)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
-        """Give the uids that a change concerns: its own, and owners that it no longer blocks."""
+        """Yield the uids that a change concerns: its own, and owners that it no longer blocks."""
         self._note(change)
         if _matters(change):
             yield "", change.value.metadata.uid
@@ -88,7 +88,7 @@ class GarbageCollector(Controller):
             yield from sorted(("", uid) for uid, _ in _holds(change.old) - now)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Give what follows from the state of the object of a uid."""
+        """Yield what follows from the state of the object of a uid."""
         return _asked_once(plan(objects, key[1], answers, self._vanished))
 
     def _note(self, change: ObjectChange) -> None:
@@ -108,7 +108,7 @@ def _holds(value: Any) -> set[tuple[str, bool]]:
 
 
 def _matters(change: ObjectChange) -> bool:
-    """Tell whether an object has owners, or waits for others, as it did not before."""
+    """Return whether an object has owners, or waits for others, as it did not before."""
     if change.new is None:
         return False
     has = _stance(change.new)
@@ -128,7 +128,7 @@ def _stance(value: Any) -> tuple[Any, bool, bool]:
 def plan(
     objects: Objects, uid: str, answers: Answers, vanished: Container[str] = ()
 ) -> Iterator[Step]:
-    """Give what is to be done about an object and what it owns; `vanished` were seen to go."""
+    """Yield the steps about an object and what it owns; `vanished` were seen to go."""
     found = next((v for struct in STRUCTS for v in objects.by(struct, UID, uid)), None)
     dependents = dependents_of(objects, uid)
     if found is None:
@@ -143,7 +143,7 @@ def plan(
 
 
 def _asked_once(steps: Iterable[Step]) -> Iterator[Step]:
-    """Give the steps with each question once: many dependents have the same owner."""
+    """Yield the steps with each question once: many dependents have the same owner."""
     asked: set[Lookup] = set()
     for step in steps:
         if isinstance(step, Lookup):
@@ -202,7 +202,7 @@ class OwnerStates(NamedTuple):
 def _judge(
     objects: Objects, value: Any, answers: Answers, vanished: Container[str]
 ) -> Iterator[Step]:
-    """Give what is to be done with an object because of its owners."""
+    """Yield the steps with an object because of its owners."""
     metadata = value.metadata
     if metadata.deletion_timestamp is not None or not metadata.owner_references:
         return

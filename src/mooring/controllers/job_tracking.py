@@ -1,12 +1,13 @@
-"""Counting the ended pods of a job, each exactly once, whoever deletes them.
+"""Job tracking: ended pods are counted exactly once, and decide how their job ends.
 
-A pod carries a finalizer until it is counted. It is counted in two steps, so that nothing is lost
-and nothing counted twice wherever one stops between them:
+A pod has a finalizer until it is counted. It is counted in two steps, so that nothing is lost or
+counted twice wherever a controller stops between them:
 
-1. its uid is written into the status as not yet counted, then its finalizer is taken off;
+1. its uid is written into the status as uncounted, then its finalizer is removed;
 2. once the pod has no finalizer its uid leaves the list, and the number grows.
 
-Succeeded pods of indexed jobs need no list: their index says that it is done.
+Succeeded pods of indexed jobs need no list: their completion index (`0-3,5`) says that it is done.
+A pod failure policy decides what a failed pod means for its job.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ from mooring.api.core import ContainerStatus, Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.gointegers import parse_int64
 from mooring.api.timestamp import Timestamp
-from mooring.controllers.pod_control import COMPLETION_INDEX, JOB_TRACKING
-from mooring.controllers.pod_status import is_true
+from mooring.controllers.pod_control import (
+    COMPLETION_INDEX,
+    JOB_TRACKING,
+    condition_of,
+    is_active,
+    is_true,
+)
 
 UNCOUNTED_MAX = 500
 ENDS = ("Complete", "Failed")  # conditions
@@ -44,12 +50,12 @@ class JobCounts(NamedTuple):
 
 
 def is_finished(job: Job) -> bool:
-    """Tell whether a job has come to its end."""
+    """Return whether a job has come to its end."""
     return any(is_true(job.status.conditions, kind) for kind in ENDS)
 
 
 def is_indexed(job: Job) -> bool:
-    """Tell whether every completion has a number."""
+    """Return whether every completion has a number."""
     return job.spec.completion_mode == "Indexed"
 
 
@@ -64,13 +70,13 @@ def completions_of(job: Job) -> int | None:
 
 
 def replaces_only_failed(job: Job) -> bool:
-    """Tell whether a pod on its way out is only replaced when it has ended."""
+    """Return whether a pod on its way out is only replaced when it has ended."""
     said = job.spec.pod_replacement_policy
     return said == "Failed" or (said is None and job.spec.pod_failure_policy is not None)
 
 
 def has_failed(job: Job, pod: Pod) -> bool:
-    """Tell whether a pod counts as failed: one that is deleted may never come to say so."""
+    """Return whether a pod counts as failed: one that is deleted may never come to say so."""
     if pod.status.phase == FAILED:
         return True
     is_leaving = pod.metadata.deletion_timestamp is not None
@@ -304,3 +310,71 @@ def restarts(pods: Iterable[Pod]) -> int:
         if pod.status.phase in ("Running", "Pending")
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
     )
+
+
+# --- how it ends ------------------------------------------------------------------------------
+
+
+class JobOutcome(NamedTuple):
+    """Why a job is to end."""
+
+    kind: str  # FailureTarget or SuccessCriteriaMet
+    reason: str
+    message: str
+
+
+def outcome_of(job: Job, pods: list[Pod], counts: JobCounts, now: Timestamp) -> JobOutcome | None:
+    """Return why a job is to end, if it is."""
+    for kind in ("SuccessCriteriaMet", "FailureTarget"):
+        found = condition_of(job.status.conditions, kind)
+        if found is not None and found.status == "True":
+            return JobOutcome(kind, found.reason, found.message)
+    return _failure(job, pods, counts, now) or _success(job, pods, counts)
+
+
+def _failure(job: Job, pods: list[Pod], counts: JobCounts, now: Timestamp) -> JobOutcome | None:
+    for pod in pods:
+        if JOB_TRACKING in pod.metadata.finalizers and has_failed(job, pod):
+            verdict = failure_policy_action(job, pod)
+            if verdict.action == "FailJob":
+                return JobOutcome("FailureTarget", "PodFailurePolicy", verdict.message)
+    limit = job.spec.backoff_limit
+    per_index = job.spec.backoff_limit_per_index is not None
+    if limit is None:
+        limit = 2**31 - 1 if per_index else LIMIT
+    is_restarted = job.spec.template.spec.restart_policy == "OnFailure"
+    again = restarts(pods) if is_restarted else 0
+    if counts.failed > limit or (is_restarted and again and again >= limit):
+        message = "Job has reached the specified backoff limit"
+        return JobOutcome("FailureTarget", "BackoffLimitExceeded", message)
+    left_s = deadline_s(job, now)
+    if left_s is not None and left_s <= 0:
+        message = "Job was active longer than specified deadline"
+        return JobOutcome("FailureTarget", "DeadlineExceeded", message)
+    return _failed_indexes(job, counts) if per_index else None
+
+
+def _failed_indexes(job: Job, counts: JobCounts) -> JobOutcome | None:
+    lost, most = len(counts.lost), job.spec.max_failed_indexes
+    if most is not None and lost > most:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return JobOutcome("FailureTarget", "MaxFailedIndexesExceeded", message)
+    if lost and lost + len(counts.completed) >= (completions_of(job) or 0):
+        return JobOutcome("FailureTarget", "FailedIndexes", "Job has failed indexes")
+    return None
+
+
+def _success(job: Job, pods: list[Pod], counts: JobCounts) -> JobOutcome | None:
+    wanted = completions_of(job)
+    if counts.succeeded < (1 if wanted is None else wanted) or any(map(is_active, pods)):
+        return None
+    message = "Reached expected number of succeeded pods"
+    return JobOutcome("SuccessCriteriaMet", "CompletionsReached", message)
+
+
+def deadline_s(job: Job, now: Timestamp) -> float | None:
+    """Return how long a job may still run; None if it has no deadline."""
+    limit_s, start = job.spec.active_deadline_seconds, job.status.start_time
+    if limit_s is None or start is None or job.spec.suspend:
+        return None
+    return (start.instant + timedelta(seconds=limit_s) - now.instant).total_seconds()

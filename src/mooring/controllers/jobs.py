@@ -12,7 +12,6 @@ that it has ended (`Failed`, `Complete`) after that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -40,18 +39,18 @@ from mooring.controllers.controller_ref_manager import (
 )
 from mooring.controllers.job_tracking import (
     FAILURE_COUNT,
-    LIMIT,
     JobCounts,
+    JobOutcome,
     completions_of,
     count_pods,
-    failure_policy_action,
+    deadline_s,
     failures_of_index,
     has_failed,
     index_of,
     is_finished,
     is_indexed,
+    outcome_of,
     replaces_only_failed,
-    restarts,
     waits_s,
 )
 from mooring.controllers.pod_control import (
@@ -60,21 +59,19 @@ from mooring.controllers.pod_control import (
     JOB_NAME,
     JOB_TRACKING,
     PodToCreate,
-    creation_refused,
-    pod_of,
-    unused_names,
-)
-from mooring.controllers.pod_groups import JobPodGroup, in_group, job_pod_group
-from mooring.controllers.pod_status import (
     condition_of,
+    creation_refused,
     first_to_go,
     is_active,
     is_over,
     is_ready,
     is_terminating,
     is_true,
+    pod_of,
+    unused_names,
     with_condition,
 )
+from mooring.controllers.pod_groups import JobPodGroup, in_group, job_pod_group
 
 MANAGER = "kubernetes.io/job-controller"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -94,12 +91,12 @@ class JobController(Controller):
         self._makes_groups = makes_groups
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, Workload, PodGroup)
         objects.index(Pod, TRACKED, _tracked_keys)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
-        """Give the job of a change."""
+        """Yield the job of a change."""
         if isinstance(change.value, Job):
             yield key_of(change.value)
             return
@@ -108,13 +105,13 @@ class JobController(Controller):
             yield from (_key(name) for name in _tracked_keys(change.new))
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a job nearer to its end."""
+        """Yield the steps that bring a job nearer to its end."""
         return plan(objects, key, now, answers, makes_groups=self._makes_groups)
 
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Tell why a pod could not be made."""
+        """Record an event when a pod could not be created."""
         owner = objects.find(Job, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             yield creation_refused(owner, refused.message)
@@ -142,7 +139,7 @@ def _job_name(pod: Pod) -> str | None:
 def plan(
     objects: Objects, key: Key, now: Timestamp, answers: Answers, *, makes_groups: bool = True
 ) -> Iterator[Step]:
-    """Give what brings a job nearer to its end."""
+    """Yield the steps that bring a job nearer to its end."""
     job = objects.find(Job, *key)
     yield from _let_go_of_lost(objects, key, job, answers)
     if job is None or job.spec.managed_by not in (None, MANAGER):
@@ -158,7 +155,7 @@ def plan(
     if not group.is_ready:
         return
     counts = count_pods(job, pods)
-    ending = _ending(job, pods, counts, now)
+    ending = outcome_of(job, pods, counts, now)
     moves = _moves(objects, job, pods, counts, ending, now)
     status = _status(job, pods, counts, ending, moves, now)
     if status != job.status:
@@ -190,72 +187,6 @@ def _let_go_of_lost(
             yield without_finalizer(pod, JOB_TRACKING)
 
 
-# --- how it ends ------------------------------------------------------------------------------
-
-
-class JobOutcome(NamedTuple):
-    """Why a job is to end."""
-
-    kind: str  # FailureTarget or SuccessCriteriaMet
-    reason: str
-    message: str
-
-
-def _ending(job: Job, pods: list[Pod], counts: JobCounts, now: Timestamp) -> JobOutcome | None:
-    for kind in ("SuccessCriteriaMet", "FailureTarget"):
-        found = condition_of(job.status.conditions, kind)
-        if found is not None and found.status == "True":
-            return JobOutcome(kind, found.reason, found.message)
-    return _failure(job, pods, counts, now) or _success(job, pods, counts)
-
-
-def _failure(job: Job, pods: list[Pod], counts: JobCounts, now: Timestamp) -> JobOutcome | None:
-    for pod in pods:
-        if JOB_TRACKING in pod.metadata.finalizers and has_failed(job, pod):
-            verdict = failure_policy_action(job, pod)
-            if verdict.action == "FailJob":
-                return JobOutcome("FailureTarget", "PodFailurePolicy", verdict.message)
-    limit = job.spec.backoff_limit
-    per_index = job.spec.backoff_limit_per_index is not None
-    if limit is None:
-        limit = 2**31 - 1 if per_index else LIMIT
-    is_restarted = job.spec.template.spec.restart_policy == "OnFailure"
-    again = restarts(pods) if is_restarted else 0
-    if counts.failed > limit or (is_restarted and again and again >= limit):
-        message = "Job has reached the specified backoff limit"
-        return JobOutcome("FailureTarget", "BackoffLimitExceeded", message)
-    left_s = _deadline_s(job, now)
-    if left_s is not None and left_s <= 0:
-        message = "Job was active longer than specified deadline"
-        return JobOutcome("FailureTarget", "DeadlineExceeded", message)
-    return _failed_indexes(job, counts) if per_index else None
-
-
-def _failed_indexes(job: Job, counts: JobCounts) -> JobOutcome | None:
-    lost, most = len(counts.lost), job.spec.max_failed_indexes
-    if most is not None and lost > most:
-        message = "Job has exceeded the specified maximal number of failed indexes"
-        return JobOutcome("FailureTarget", "MaxFailedIndexesExceeded", message)
-    if lost and lost + len(counts.completed) >= (completions_of(job) or 0):
-        return JobOutcome("FailureTarget", "FailedIndexes", "Job has failed indexes")
-    return None
-
-
-def _success(job: Job, pods: list[Pod], counts: JobCounts) -> JobOutcome | None:
-    wanted = completions_of(job)
-    if counts.succeeded < (1 if wanted is None else wanted) or any(map(is_active, pods)):
-        return None
-    message = "Reached expected number of succeeded pods"
-    return JobOutcome("SuccessCriteriaMet", "CompletionsReached", message)
-
-
-def _deadline_s(job: Job, now: Timestamp) -> float | None:
-    limit_s, start = job.spec.active_deadline_seconds, job.status.start_time
-    if limit_s is None or start is None or job.spec.suspend:
-        return None
-    return (start.instant + timedelta(seconds=limit_s) - now.instant).total_seconds()
-
-
 # --- which pods come and go -------------------------------------------------------------------
 
 
@@ -283,7 +214,7 @@ def _moves(
         return PodChanges()
     if job.spec.suspend:
         return PodChanges(deleted=active, are_counted=False)
-    again_s = _deadline_s(job, now)
+    again_s = deadline_s(job, now)
     missing = pods_wanted(job, counts.succeeded, len(active)) - len(active)
     if missing < 0:
         return PodChanges(
@@ -310,7 +241,7 @@ def pods_wanted(job: Job, succeeded: int, active: int) -> int:
 
 
 def free_indexes(job: Job, completed: set[int], taken: Iterable[int | None]) -> Iterator[int]:
-    """Give the indexes that nobody works on and that are not done, from the lowest."""
+    """Yield the indexes that nobody works on and that are not done, from the lowest."""
     busy = {*completed, *taken}
     return (index for index in range(completions_of(job) or 0) if index not in busy)
 
@@ -443,7 +374,7 @@ def _rested(job: Job, status: JobStatus, now: Timestamp) -> JobStatus:
 
 
 def _told(job: Job, status: JobStatus) -> Iterator[Step]:
-    """Give the events of conditions that are new."""
+    """Yield the events of conditions that are new."""
     for condition in status.conditions:
         if condition_of(job.status.conditions, condition.type) == condition:
             continue

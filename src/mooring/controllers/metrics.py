@@ -1,4 +1,4 @@
-"""What is counted of queues, under Kubernetes' names; loops of one source count as one queue."""
+"""The metrics of controllers and workqueues, under Kubernetes' names; those of KEPs are aliases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WorkQueuesMetrics:
         self._depths.setdefault(queue.name, {})[queue] = depth
 
     def families(self) -> Iterator[Family]:
-        """Give all metrics."""
+        """Yield all metrics."""
         yield from (self.adds, self.depth, self.retries, self.waited, self.worked)
 
     def _look(self) -> dict[tuple[str, ...], int]:
@@ -88,13 +88,13 @@ class ClaimMetrics:
         )
 
     def created(self, write: Write, status: str) -> None:
-        """Count a claim that was made, or could not be made; other writes do not count."""
+        """Count a claim that was made, or could not be created; other writes do not count."""
         if isinstance(write, Create) and isinstance(write.value, ResourceClaim):
             claim = write.value
             self.creates.add(status, admin_access(claim), *_owner(claim))
 
     def families(self, objects: Objects) -> Iterator[Family]:
-        """Give all metrics; the number of claims is counted when it is read."""
+        """Yield all metrics; the number of claims is counted when it is read."""
         yield self.creates
         yield Level(
             "dynamic_resource_allocation_resource_claims",
@@ -155,7 +155,7 @@ class TaintMetrics:
         )
 
     def families(self) -> Iterator[Family]:
-        """Give all metrics."""
+        """Yield all metrics."""
         yield self.deletions
         yield self.durations
 
@@ -183,7 +183,7 @@ class RequestMetrics:
         )
 
     def families(self) -> Iterator[Family]:
-        """Give all metrics."""
+        """Yield all metrics."""
         yield self.processed
         yield self.errors
         yield self.durations
@@ -198,7 +198,7 @@ class DraMetrics:
         self.requests = RequestMetrics()
 
     def families(self, objects: Objects) -> Iterator[Family]:
-        """Give all metrics; those of claims are counted when they are read."""
+        """Yield all metrics; those of claims are counted when they are read."""
         yield from self.claims.families(objects)
         yield from self.taints.families()
         yield from self.requests.families()

@@ -31,7 +31,7 @@ from mooring.controllers.controller import (
     ReconcileFailed,
     Step,
 )
-from mooring.controllers.pod_status import is_over
+from mooring.controllers.pod_control import is_over
 
 FINALIZER = "kubernetes"
 GRACE_S = 5.0  # between the deletion and the first look
@@ -57,7 +57,7 @@ class NamespaceController(Controller):
     workers = 10
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their namespace."""
+        """Index pods by their namespace."""
         objects.index(Pod, NAMESPACE, lambda pod: (pod.metadata.namespace,))
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
@@ -75,7 +75,7 @@ class NamespaceController(Controller):
             yield "", name
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a namespace nearer to its end."""
+        """Yield the steps that bring a namespace nearer to its end."""
         namespace = objects.find(Namespace, *key)
         if namespace is None or not _is_ending(namespace):
             return
@@ -132,7 +132,7 @@ def _told(
 
 
 def _namespace_keys(change: ObjectChange, name: str) -> Iterator[Key]:
-    """Give the namespace of a change: it came or changed, or the object of a name in it did."""
+    """Yield the namespace of a change: it came or changed, or the object of a name in it did."""
     metadata = change.value.metadata
     if isinstance(change.value, Namespace):
         if change.new is not None:
@@ -142,7 +142,7 @@ def _namespace_keys(change: ObjectChange, name: str) -> Iterator[Key]:
 
 
 def _is_open(objects: Objects, key: Key) -> bool:
-    """Tell whether objects may be made in a namespace."""
+    """Return whether objects may be made in a namespace."""
     namespace = objects.find(Namespace, *key)
     if namespace is None or namespace.metadata.deletion_timestamp is not None:
         return False
@@ -156,7 +156,7 @@ class ServiceAccountController(Controller):
     kinds = (Namespace, ServiceAccount)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
-        """Give the namespace whose account may be missing."""
+        """Yield the namespace whose account may be missing."""
         return _namespace_keys(change, DEFAULT_ACCOUNT)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
@@ -176,7 +176,7 @@ class RootCAPublisher(Controller):
         self._authority = authority  # certificates in PEM
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
-        """Give the namespace whose authority may be missing or changed."""
+        """Yield the namespace whose authority may be missing or changed."""
         return _namespace_keys(change, ROOT_CA)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002

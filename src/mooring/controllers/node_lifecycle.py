@@ -28,7 +28,7 @@ from mooring.api.tolerations import Tolerations
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
-from mooring.controllers.pod_status import condition_of, is_over, is_true, with_condition
+from mooring.controllers.pod_control import condition_of, is_over, is_true, with_condition
 
 LEASES = "kube-node-lease"
 LOOK_S = 10.0  # as often as agents renew
@@ -77,11 +77,11 @@ class NodeLifecycleController(Controller):
         self._silences: dict[str, LeaseSilence] = {}
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their node."""
+        """Index pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
-        """Give the nodes that a change is about; renewed leases are seen at the next look."""
+        """Yield the nodes that a change is about; renewed leases are seen at the next look."""
         match change.value:
             case Node(metadata=metadata):
                 yield "", metadata.name
@@ -194,7 +194,7 @@ def _taints(node: Node, now: Timestamp) -> tuple[Taint, ...]:
 
 
 def _is_ours(taint: Taint) -> bool:
-    """Tell whether a taint is one that only this controller sets."""
+    """Return whether a taint is one that only this controller sets."""
     if taint.effect == NO_EXECUTE:
         return taint.key in (NOT_READY, UNREACHABLE)
     return taint.effect == NO_SCHEDULE and taint.key in _OWN_KEYS
@@ -218,11 +218,11 @@ class TaintEvictionController(Controller):
     kinds = (Pod, Node)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their node."""
+        """Index pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the pods that a change of taints, or of themselves, is about."""
+        """Yield the pods that a change of taints, or of themselves, is about."""
         match change.value:
             case Node(metadata=metadata) as node:
                 old = () if change.old is None else change.old.spec.taints

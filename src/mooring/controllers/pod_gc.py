@@ -23,7 +23,7 @@ from mooring.client.objects import Key, Objects
 from mooring.client.writes import Delete, LookAgain, Patch, Target
 from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
 from mooring.controllers.job_tracking import ENDS
-from mooring.controllers.pod_status import READY, is_over, is_true, with_condition
+from mooring.controllers.pod_control import READY, is_over, is_true, with_condition
 
 ENDED_MAX = 12_500  # as kube-controller-manager's --terminated-pod-gc-threshold
 QUARANTINE_S = 40.0
@@ -48,12 +48,12 @@ class PodGCController(Controller):
         self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their node, and those that are over."""
+        """Index pods by their node, and those that are over."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         objects.index(Pod, STATE, _states)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give what a change may make superfluous."""
+        """Yield what a change may make superfluous."""
         value = change.value
         if isinstance(value, Node):
             yield "node", value.metadata.name
@@ -67,7 +67,7 @@ class PodGCController(Controller):
                 yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give the pods that are to go."""
+        """Yield the pods that are to go."""
         match key:
             case ("node", name):
                 yield from self._of_node(objects, name, now, answers)
@@ -167,7 +167,7 @@ class TTLAfterFinishedController(Controller):
     kinds = (Job,)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give the deletion of a job; a fresh look decides, for its time may just have changed."""
+        """Yield the deletion of a job; a fresh look decides, for its time may just have changed."""
         job = objects.find(Job, *key)
         left_s = None if job is None else _ttl_left_s(job, now)
         ask = Lookup(Job, *key)

@@ -36,8 +36,7 @@ from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Tell, Update
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
 from mooring.controllers.controller_ref_manager import controlled, reference_to
-from mooring.controllers.pod_control import NAME_MAX, fnv32a, hashed_name, safe_text
-from mooring.controllers.pod_status import is_over
+from mooring.controllers.pod_control import NAME_MAX, fnv32a, hashed_name, is_over, safe_text
 
 GROUP = "active-group"  # the index of pods that are not over by their group
 
@@ -51,7 +50,7 @@ class JobPodGroup(NamedTuple):
 
 
 def wants_group(job: Job) -> bool:
-    """Tell whether a job gets a group made for it."""
+    """Return whether a job gets a group made for it."""
     has_own = job.spec.template.spec.scheduling_group is not None
     return isinstance(job.spec.scheduling, dict) and not (has_own or controller_of(job.metadata))
 
@@ -165,7 +164,7 @@ def group_name_of(workload: str, template: str) -> str:
 
 
 def _resized(workload: Workload, group: PodGroup, template: PodGroupTemplate) -> Iterator[Step]:
-    """Give the writes after a job's gang got another size; nothing else of it may change."""
+    """Yield the writes after a job's gang got another size; nothing else of it may change."""
     wanted = template.scheduling_policy
     if wanted.gang is None:
         return
@@ -200,11 +199,11 @@ class PodGroupProtection(Controller):
     kinds = (PodGroup, Pod)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their group."""
+        """Index pods by their group."""
         objects.index(Pod, GROUP, _group_keys)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
-        """Give the groups that may go: those to be deleted, and those that lost a pod."""
+        """Yield the groups that may go: those to be deleted, and those that lost a pod."""
         value = change.value
         if isinstance(value, PodGroup):
             if change.new is not None and value.metadata.deletion_timestamp is not None:

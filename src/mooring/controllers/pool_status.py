@@ -175,7 +175,7 @@ def request_status(
 
 
 def is_incomplete(status: ResourcePoolStatusRequestStatus) -> bool:
-    """Tell whether a driver is still publishing one of the pools."""
+    """Return whether a driver is still publishing one of the pools."""
     return any((pool.validation_error or "").startswith(INCOMPLETE) for pool in status.pools)
 
 
@@ -254,7 +254,7 @@ class PoolStatusRequestController(Controller):
                         yield key_of(request)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Give the answer to a request."""
+        """Yield the answer to a request."""
         self._begun[key] = now
         rules = list(objects.all(DeviceTaintRule)) if self._has_rules else []
         means = meaning(objects, self._compiler)

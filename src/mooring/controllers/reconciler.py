@@ -1,12 +1,11 @@
-"""A controller at work with a server: changes in, plans, writes out.
+"""The reconciler: one controller at work with a server and a workqueue.
 
-1. `changed` is called for each change (see `loops`); the keys that follow from it go to the queue.
-2. Workers take keys. A key whose own last writes are not among the objects yet waits for them, so
-   that no plan makes twice what it has made already.
-3. The plan's questions are asked at the server, then its steps are carried out in order.
-4. A refused write ends the plan, or what the plan does with that object (`Refusals`); the key comes
-   again after a while, later each time. The cause is logged when it is a new one; a conflict only
-   when it does not end.
+1. `changed` is called for each change (see `controller_manager`); its keys go to the workqueue.
+2. Workers take keys. A key whose own last writes the informers have not seen yet waits for them, so
+   that no plan creates twice what it has created already (as Kubernetes' expectations).
+3. The plan's lookups are done at the server, then its steps are carried out in order.
+4. A refused write ends the plan, or what the plan does with that object (`RefusedWrites`); the key
+   is requeued with backoff. A cause is logged when it is new; a conflict only when it does not end.
 """
 
 from __future__ import annotations
@@ -39,25 +38,25 @@ from mooring.controllers.controller import (
 )
 from mooring.kit.queue import QueueClosedError
 
-ASKS_MAX = 10  # plans of one key in a row that ask
-CONFLICTS_MAX = 10  # of one key in a row, until they are logged; these are some five seconds
-UNSEEN_WAIT_S = 0.02
-UNSEEN_WAITS_MAX = 250  # five seconds in all; then the copy is planned with as it is
-KEYS_MAX = 10_000  # keys of which something is remembered; the oldest are forgotten first
+LOOKUPS_MAX = 10  # plans of one key in a row with lookups
+CONFLICTS_MAX = 10  # of one key in a row before they are logged: about five seconds
+EXPECTATION_WAIT_S = 0.02
+EXPECTATION_WAITS_MAX = 250  # five seconds in all; then the plan is made anyway
+KEYS_MAX = 10_000  # keys with remembered state; the oldest are forgotten first
 
 _LOG = logging.getLogger(__name__)
 
 _QUOTED = re.compile(r'"[^"]*"')
 
-# Deletes what is in a namespace, and returns what remains.
+# Deletes the content of a namespace, and returns what remains.
 EmptyNamespace = Callable[[DeleteContent], Awaitable[Remains]]
-# Tells whether the objects of a kind are at least as new as a resource version.
+# Returns whether the informer of a kind is at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
 W = TypeVar("W", bound=Write)
 
 
 class Queue(Protocol):
-    """What is needed of a `mooring.kit.queue.WorkQueue`."""
+    """What a reconciler needs of a `mooring.kit.queue.WorkQueue`."""
 
     def add(self, key: Key) -> object:
         """Queue a key, unless it is queued already."""
@@ -72,14 +71,14 @@ class Queue(Protocol):
         """Return the next key; nobody else gets it before it is done."""
 
     def done(self, key: Key) -> None:
-        """Say that the work on a key has ended."""
+        """Record that the work on a key has ended."""
 
     def forget(self, key: Key) -> None:
-        """Say that a key has succeeded: the next failure is its first."""
+        """Record that a key has succeeded: the next failure is its first."""
 
 
 class Reconciler:
-    """One controller and its queue."""
+    """One controller and its workqueue."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Reconciler:
         self.objects = objects
         self._client, self._queue, self._tell = client, queue, tell
         self._now, self._has_seen, self._empty = now, has_seen, empty
-        self._unseen: OrderedDict[Key, _Unseen] = OrderedDict()
+        self._expected: OrderedDict[Key, _Expectations] = OrderedDict()
         self._attempts: dict[Key, int] = {}
         self._conflicts: OrderedDict[Key, int] = OrderedDict()
         self._causes: OrderedDict[Key, str] = OrderedDict()
@@ -106,13 +105,13 @@ class Reconciler:
     # --- in -------------------------------------------------------------------------------------
 
     def changed(self, change: ObjectChange) -> None:
-        """Queue what follows from a change of an object, which the objects have already."""
+        """Queue the keys of a change, which the objects have already."""
         if isinstance(change.value, self.controller.kinds):
             for key in self.controller.keys(self.objects, change):
                 self._queue.add(key)
 
     def all_keys(self) -> Iterator[Key]:
-        """Give the keys that all objects lead to, as after a start."""
+        """Yield the keys of all objects, as after a start."""
         for struct in self.controller.kinds:
             for value in tuple(self.objects.all(struct)):
                 yield from self.controller.keys(self.objects, ObjectChange(None, value))
@@ -133,7 +132,7 @@ class Reconciler:
                 await self.handle(key)
             except ClientError as error:
                 self._fail(key, ReconcileFailed(error.message))
-            except Exception as error:  # A fault of one key must not end the loop.
+            except Exception as error:  # An error of one key must not stop the worker.
                 self._fail(key, ReconcileFailed(f"{type(error).__name__}: {error}"), error)
             finally:
                 self._queue.done(key)
@@ -142,8 +141,8 @@ class Reconciler:
 
     async def handle(self, key: Key) -> None:
         """Plan a key and carry out its plan."""
-        if self._is_late(key):
-            self._queue.add_after(key, UNSEEN_WAIT_S)
+        if self._is_behind(key):
+            self._queue.add_after(key, EXPECTATION_WAIT_S)
             return
         plan = await self._plan(key)
         is_independent = self.controller.has_independent_steps
@@ -162,7 +161,7 @@ class Reconciler:
 
     async def _plan(self, key: Key) -> SortedSteps:
         answers: Answers = {}
-        for _ in range(ASKS_MAX):
+        for _ in range(LOOKUPS_MAX):
             plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
             if not plan.asks:
                 return plan
@@ -172,7 +171,7 @@ class Reconciler:
     async def _answer(self, question: Question) -> Any:
         if not isinstance(question, DeleteContent):
             return await self._client.get(question.struct, question.namespace, question.name)
-        assert self._empty is not None, "no client that can delete what it does not know"
+        assert self._empty is not None, "no client that can delete kinds it does not know"
         return await self._empty(question)
 
     async def _carry_out(
@@ -185,17 +184,17 @@ class Reconciler:
             stored = await self._client.write(chain.follow(write))
         except ClientError as error:
             refused = WriteRefused(error.reason, error.message)
-            self._complain(key, write, refused)
-            # What was to be changed is not there: the change that says so will come.
+            self._report_refused(key, write, refused)
+            # The object no longer exists: the informer will report that.
             if isinstance(write, Create) or not refused.is_gone:
                 refusals.note(write, refused)
             return
         chain.note(write, stored)
-        if not isinstance(write, Delete):  # What is gone is not seen again.
-            self._await_sight(key, stored)
+        if not isinstance(write, Delete):  # A deleted object is not seen again.
+            self._expect(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
 
-    def _complain(self, key: Key, write: Write, refused: WriteRefused) -> None:
+    def _report_refused(self, key: Key, write: Write, refused: WriteRefused) -> None:
         told = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(told).writes:
             if isinstance(each, Tell):
@@ -209,7 +208,7 @@ class Reconciler:
                 self._queue.add_after(step.key, step.after_s)
 
     def _plan_again(self, key: Key, write: Write, refused: WriteRefused) -> None:
-        """Have a key planned again because of a write that was refused."""
+        """Requeue a key because of a refused write."""
         if not refused.is_conflict:
             self._fail(key, ReconcileFailed(_cause(write, refused)))
             return
@@ -227,7 +226,7 @@ class Reconciler:
         self._causes.pop(key, None)
 
     def _fail(self, key: Key, failed: ReconcileFailed, error: Exception | None = None) -> None:
-        cause = _QUOTED.sub("", failed.reason)  # names that are made up differ each time
+        cause = _QUOTED.sub("", failed.reason)  # generated names differ each time
         if self._causes.get(key) != cause:
             self._log(key, failed.reason, error)
             self._causes[key] = cause
@@ -247,37 +246,37 @@ class Reconciler:
 
     # --- own writes -----------------------------------------------------------------------------
 
-    def _await_sight(self, key: Key, stored: Any) -> None:
+    def _expect(self, key: Key, stored: Any) -> None:
         revision = stored.metadata.resource_version if stored is not None else ""
         if revision:
-            unseen = self._unseen.setdefault(key, _Unseen())
-            unseen.versions.append((type(stored), revision))
-            if len(self._unseen) > KEYS_MAX:
-                self._unseen.popitem(last=False)
+            expected = self._expected.setdefault(key, _Expectations())
+            expected.versions.append((type(stored), revision))
+            if len(self._expected) > KEYS_MAX:
+                self._expected.popitem(last=False)
 
-    def _is_late(self, key: Key) -> bool:
-        """Tell whether writes of this key are not among the objects yet."""
-        unseen = self._unseen.get(key)
-        if unseen is None:
+    def _is_behind(self, key: Key) -> bool:
+        """Return whether the informers have not seen all writes of this key yet."""
+        expected = self._expected.get(key)
+        if expected is None:
             return False
-        unseen.versions[:] = [each for each in unseen.versions if not self._has_seen(*each)]
-        unseen.waits += 1
-        if unseen.versions and unseen.waits <= UNSEEN_WAITS_MAX:
+        expected.versions[:] = [each for each in expected.versions if not self._has_seen(*each)]
+        expected.waits += 1
+        if expected.versions and expected.waits <= EXPECTATION_WAITS_MAX:
             return True
-        del self._unseen[key]
+        del self._expected[key]
         return False
 
 
 def _cause(write: Write, refused: WriteRefused) -> str:
-    """Return why a write was refused, without a name that the server makes up anew each time."""
+    """Return why a write was refused, without a name that the server generates each time."""
     prefix = write.value.metadata.generate_name if isinstance(write, Create) else ""
     if not prefix:
         return refused.message
     return re.sub(rf"\b{re.escape(prefix)}[a-z0-9]{{5}}\b", prefix, refused.message)
 
 
-class _Unseen:
-    """Versions that writes of a key have led to, and how often the key has waited for them."""
+class _Expectations:
+    """Versions that a key has written, and how often it has waited for them."""
 
     __slots__ = ("versions", "waits")
 
@@ -287,7 +286,7 @@ class _Unseen:
 
 
 class SortedSteps(NamedTuple):
-    """The steps of a plan by what is done with them."""
+    """The steps of a plan by kind."""
 
     writes: tuple[Write, ...]
     again: tuple[LookAgain, ...]
@@ -296,7 +295,7 @@ class SortedSteps(NamedTuple):
 
 
 def sort_steps(steps: Iterable[Step]) -> SortedSteps:
-    """Return the steps sorted; of several failures the first counts."""
+    """Return the steps by kind; of several failures the first counts."""
     writes: list[Write] = []
     again: list[LookAgain] = []
     asks: list[Question] = []
@@ -315,7 +314,7 @@ def sort_steps(steps: Iterable[Step]) -> SortedSteps:
 
 
 class WriteChain:
-    """The versions that the updates of one plan have led to."""
+    """The versions that the updates of one plan have written."""
 
     def __init__(self) -> None:
         self._revisions: dict[tuple[type[Any], Key], str] = {}
@@ -332,14 +331,14 @@ class WriteChain:
         return replace(write, value=replace(value, metadata=metadata))
 
     def note(self, write: Write, stored: Any) -> None:
-        """Remember what a write has led to. Only after an update is nobody else in between."""
+        """Remember the version of a write. Only after an update is nobody else in between."""
         if isinstance(write, Update | Create) and stored is not None:
             place = (type(stored), key_of(stored))
             self._revisions[place] = stored.metadata.resource_version
 
 
 class RefusedWrites:
-    """The writes of one plan that the server refused, and what is not done because of them."""
+    """The writes of one plan that the server refused, and what is skipped because of them."""
 
     def __init__(self, *, is_independent: bool) -> None:
         self._is_independent = is_independent
@@ -348,7 +347,7 @@ class RefusedWrites:
 
     @property
     def gravest(self) -> tuple[Write, WriteRefused] | None:
-        """The first that is more than a conflict, or else the first; None if all were taken."""
+        """The first that is more than a conflict, or else the first; None if none was refused."""
         return self._first
 
     def note(self, write: Write, refused: WriteRefused) -> None:
@@ -359,7 +358,7 @@ class RefusedWrites:
             self._first = write, refused
 
     def skips(self, write: Write) -> bool:
-        """Tell whether a write is not to be carried out after what was refused."""
+        """Return whether a write must be skipped after what was refused."""
         if self._first is None:
             return False
         return not self._is_independent or _object_of(write) in self._objects

@@ -28,20 +28,18 @@ from mooring.controllers.controller_ref_manager import (
 from mooring.controllers.pod_control import (
     BURST_MAX,
     PodToCreate,
+    available_in_s,
     creation_refused,
     creations,
     deletions,
-    unused_names,
-    with_status,
-)
-from mooring.controllers.pod_status import (
-    available_in_s,
     first_to_go,
     is_active,
     is_available,
     is_ready,
     is_terminating,
+    unused_names,
     with_condition,
+    with_status,
     without_condition,
 )
 
@@ -55,15 +53,15 @@ class ReplicaSetController(Controller):
     kinds = (ReplicaSet, Pod)
 
     def __init__(self) -> None:
-        self._refusals: dict[Key, str] = {}  # why the last pod of a set could not be made
+        self._refusals: dict[Key, str] = {}  # why the last pod of a set could not be created
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, ReplicaSet)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the sets that a change concerns: the set, or that of a pod."""
+        """Yield the sets that a change concerns: the set, or that of a pod."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
                 self._refusals.pop(key_of(change.value), None)
@@ -73,7 +71,7 @@ class ReplicaSetController(Controller):
         yield from adopter_keys(objects, change, ReplicaSet)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a set to the number of pods that it wants."""
+        """Yield the steps that bring a set to the number of pods that it wants."""
         return plan(objects, key, now, answers, refusal=self._refusals.get(key))
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
@@ -84,7 +82,7 @@ class ReplicaSetController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Remember, and tell, why a pod could not be made."""
+        """Remember, and tell, why a pod could not be created."""
         owner = objects.find(ReplicaSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
@@ -94,7 +92,7 @@ class ReplicaSetController(Controller):
 def plan(
     objects: Objects, key: Key, now: Timestamp, answers: Answers, *, refusal: str | None = None
 ) -> Iterator[Step]:
-    """Give the status first, so that a pod that cannot be made does not keep it from being told."""
+    """Yield the status first, so that a pod that cannot be made does not keep it from being told."""
     owner = objects.find(ReplicaSet, *key)
     if owner is None:
         return

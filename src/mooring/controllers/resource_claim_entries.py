@@ -193,7 +193,7 @@ def members(objects: Objects, namespace: str, group: str) -> Collection[Pod]:
 
 
 def owner_names(claim: ResourceClaim | None, *, groups: bool) -> Iterator[str]:
-    """Give the name of the pod, or of the group, that controls a claim."""
+    """Yield the name of the pod, or of the group, that controls a claim."""
     controller = None if claim is None else controller_of(claim.metadata)
     if controller is not None and (is_group if groups else is_pod)(controller):
         yield controller.name
@@ -258,12 +258,12 @@ def _complaint(owner: Owner, entry: str, problem: EntryProblem) -> Iterator[Step
 
 
 def complaint(owner: Owner, entry: str, reason: str) -> Tell:
-    """Return the event that tells of a claim that could not be made."""
+    """Return the event that tells of a claim that could not be created."""
     return Tell(owner, FAILED_CREATION, f"{_field(owner)} {entry}: {reason}", is_warning=True)
 
 
 def complaint_about(owner: Owner | None, write: Write, refused: WriteRefused) -> Iterator[Step]:
-    """Give the event for a claim that the server did not take."""
+    """Yield the event for a claim that the server did not take."""
     if isinstance(write, Create) and isinstance(write.value, ResourceClaim) and owner is not None:
         entry = write.value.metadata.annotations.get(POD_CLAIM_ANNOTATION, "")
         # The claim has no name yet, so that Kubernetes' text has none either.

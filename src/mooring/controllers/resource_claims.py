@@ -90,7 +90,7 @@ def _without_groups(name: str) -> str:
 def _reservations(
     objects: Objects, pod: Pod, group: PodGroup | None, features: Features
 ) -> Iterator[Step]:
-    """Give the updates that let a pod with a node use its allocated claims."""
+    """Yield the updates that let a pod with a node use its allocated claims."""
     for entry in pod.spec.resource_claims:
         reference = reference_of(pod, entry)
         if not isinstance(reference, Named):
@@ -123,11 +123,11 @@ class PodClaimController(Controller):
         self._metrics = metrics or ClaimMetrics()
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that lead from claims, templates and groups to pods."""
+        """Add the indexes that lead from claims, templates and groups to pods."""
         resource_claim_entries.prepare(objects)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the pods whose claims may need something after a change."""
+        """Yield the pods whose claims may need something after a change."""
         value = change.value
         namespace, name = key_of(value)
         pods: Iterable[Pod] = ()
@@ -143,7 +143,7 @@ class PodClaimController(Controller):
         yield from (key_of(pod) for pod in pods if pod.spec.resource_claims)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Give what a pod's claims need."""
+        """Yield what a pod's claims need."""
         return plan_pod(objects, key, answers, self._gates)
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
@@ -154,13 +154,13 @@ class PodClaimController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Count claims that could not be made, and tell of them."""
+        """Count claims that could not be created, and tell of them."""
         self._metrics.created(write, "failure")
         return complaint_about(objects.find(Pod, *key), write, refused)
 
 
 def _pods_of(objects: Objects, claim: ResourceClaim) -> Iterator[Key]:
-    """Give the pods that use a claim, that own it, or whose group owns it."""
+    """Yield the pods that use a claim, that own it, or whose group owns it."""
     namespace, name = key_of(claim)
     yield from (
         key_of(pod)
@@ -203,11 +203,11 @@ class GroupClaimController(Controller):
         self._metrics = metrics or ClaimMetrics()
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that lead from claims and templates to groups."""
+        """Add the indexes that lead from claims and templates to groups."""
         resource_claim_entries.prepare(objects)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the groups whose claims may need something after a change."""
+        """Yield the groups whose claims may need something after a change."""
         value = change.value
         namespace, name = key_of(value)
         groups: Iterable[PodGroup] = ()
@@ -229,7 +229,7 @@ class GroupClaimController(Controller):
         yield from (key_of(group) for group in groups)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Give what a group's claims need."""
+        """Yield what a group's claims need."""
         return plan_group(objects, key, answers, self._gates)
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
@@ -240,7 +240,7 @@ class GroupClaimController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Count claims that could not be made, and tell of them."""
+        """Count claims that could not be created, and tell of them."""
         self._metrics.created(write, "failure")
         return complaint_about(objects.find(PodGroup, *key), write, refused)
 
@@ -332,11 +332,11 @@ class ClaimReleaseController(Controller):
         self._vanished = DeletedUIDs()
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that lead from pods and groups to claims."""
+        """Add the indexes that lead from pods and groups to claims."""
         resource_claim_entries.prepare(objects)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Give the claims to look at after a change."""
+        """Yield the claims to look at after a change."""
         if isinstance(change.value, ResourceClaim):
             if change.new is not None:
                 yield key_of(change.new)
@@ -348,12 +348,12 @@ class ClaimReleaseController(Controller):
             yield from _held(objects, change.new)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Give what is to go of a claim."""
+        """Yield what is to go of a claim."""
         return plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
 
 
 def _held(objects: Objects, owner: Owner) -> Iterator[Key]:
-    """Give the claims that a pod or group uses, owns, or has reserved."""
+    """Yield the claims that a pod or group uses, owns, or has reserved."""
     namespace = owner.metadata.namespace
     if isinstance(owner, Pod):
         yield from ((namespace, name) for name in claims_to_release(owner))

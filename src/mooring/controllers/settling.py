@@ -1,3 +1,5 @@
 """MOVED."""
+
 from tests.controllers.settling import Settling as Settling  # noqa
+
 __all__ = ["Settling"]  # noqa

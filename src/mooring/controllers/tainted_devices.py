@@ -22,7 +22,7 @@ EVICTING = "evicting slices"
 
 
 def prepare(objects: Objects) -> None:
-    """Keep the indexes that lead from slices to claims, and from claims to pods."""
+    """Add the indexes that lead from slices to claims, and from claims to pods."""
     resource_claim_entries.prepare(objects)
     objects.index(ResourceClaim, BY_POOL, _pools_of_claim)
     objects.index(ResourceSlice, BY_POOL, lambda each: (pool_key(each),))
@@ -57,20 +57,20 @@ def pool_key(slice_: ResourceSlice) -> str:
 
 
 def evicts(slice_: ResourceSlice | None) -> bool:
-    """Tell whether a device of a slice has a taint that evicts."""
+    """Return whether a device of a slice has a taint that evicts."""
     devices = (slice_.spec.devices or ()) if slice_ is not None else ()
     return any(taint.effect == NO_EXECUTE for device in devices for taint in device.taints)
 
 
 def something_evicts(objects: Objects, rules: Iterable[DeviceTaintRule]) -> bool:
-    """Tell whether any taint there is evicts, which is rarely so."""
+    """Return whether any taint there is evicts, which is rarely so."""
     if objects.by(ResourceSlice, EVICTING, ""):
         return True
     return any(rule.spec.taint.effect == NO_EXECUTE for rule in rules)
 
 
 def selects_by_content(rule: DeviceTaintRule) -> bool:
-    """Tell whether more than the name decides which devices a rule means (an extension)."""
+    """Return whether more than the name decides which devices a rule means (an extension)."""
     selector = rule.spec.device_selector
     return selector is not None and (
         selector.device_class_name is not None or bool(selector.selectors)
@@ -78,7 +78,7 @@ def selects_by_content(rule: DeviceTaintRule) -> bool:
 
 
 def users(objects: Objects, claims: Iterable[ResourceClaim | None]) -> Iterator[Key]:
-    """Give the pods that claims are reserved for, by themselves or by their groups."""
+    """Yield the pods that claims are reserved for, by themselves or by their groups."""
     for claim in claims:
         if claim is None:
             continue
@@ -98,7 +98,7 @@ def claims_of_pool(objects: Objects, pool: str) -> Iterable[ResourceClaim]:
 
 
 def pods_with_claims(objects: Objects) -> Iterator[Pod]:
-    """Give the pods on nodes that use claims."""
+    """Yield the pods on nodes that use claims."""
     for pod in objects.all(Pod):
         if pod.spec.node_name and pod.spec.resource_claims:
             yield pod

@@ -97,6 +97,15 @@ def hints_for(pending: Pending) -> QueueingHints:
     return QueueingHints(own)
 
 
+def combined_hints(hints: list[QueueingHints]) -> QueueingHints:
+    """Return the events that can help pods that are tried together."""
+    return QueueingHints(
+        frozenset().union(*(each.own for each in hints)),
+        frozenset().union(*(each.shared for each in hints)),
+        all(each.is_gated for each in hints),
+    )
+
+
 def own_events(pod: Pod) -> Iterator[ClusterEvent]:
     """Yield the events of a pod itself."""
     namespace = pod.metadata.namespace

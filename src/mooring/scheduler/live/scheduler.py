@@ -38,7 +38,7 @@ from mooring.scheduler.live.metrics import (
     resource_families,
 )
 from mooring.scheduler.live.pre_bind import BindContext
-from mooring.scheduler.live.queueing_hints import QueueingHints, hints_for, of_pod
+from mooring.scheduler.live.queueing_hints import combined_hints, hints_for, of_pod
 from mooring.scheduler.live.scheduling_queue import (
     PodKind,
     QueuedPodInfo,
@@ -318,7 +318,7 @@ class LiveScheduler:
         if any(each.is_fault for each in pending):
             self.queue.back_off(entry, self._s)
         elif pending:
-            hints = _together([hints_for(each) for each in pending])
+            hints = combined_hints([hints_for(each) for each in pending])
             self.queue.add_unschedulable(entry, hints, None, self._s)
 
     # --- helpers ------------------------------------------------------------------------------
@@ -359,7 +359,8 @@ class LiveScheduler:
                 self.effects.notify(of_pod(key))
 
     def _queue_key(self, pod: Pod) -> QueueKey:
-        return _queue_key(pod, with_groups=self.cache.cluster.features.pod_groups)
+        group = group_name(pod) if self.cache.cluster.features.pod_groups else None
+        return ("pod", pod_key(pod)) if group is None else ("group", pod.metadata.namespace, group)
 
     def _priority(self, pod: Pod) -> int:
         name = group_name(pod)
@@ -389,11 +390,6 @@ class LiveScheduler:
         return TIMED_OUT if self._elapsed() > self._deadline_s else None
 
 
-def _queue_key(pod: Pod, *, with_groups: bool) -> QueueKey:
-    group = group_name(pod) if with_groups else None
-    return ("pod", pod_key(pod)) if group is None else ("group", pod.metadata.namespace, group)
-
-
 def _kind(ready: Attempt) -> PodKind:
     return ready.signature, None if ready.claims is None else ready.claims.key
 
@@ -401,12 +397,3 @@ def _kind(ready: Attempt) -> PodKind:
 def _rank(pod: Pod) -> tuple[int, str, str]:
     created = pod.metadata.creation_timestamp
     return -(pod.spec.priority or 0), "" if created is None else str(created), pod.metadata.name
-
-
-def _together(hints: list[QueueingHints]) -> QueueingHints:
-    """Return the events that can help pods that are tried together."""
-    return QueueingHints(
-        frozenset().union(*(each.own for each in hints)),
-        frozenset().union(*(each.shared for each in hints)),
-        all(each.is_gated for each in hints),
-    )

@@ -16,7 +16,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Create, LookAgain, Patch, Target, Tell, Update
 from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
-from mooring.controllers.reconciler import CONFLICTS_MAX, UNSEEN_WAITS_MAX
+from mooring.controllers.reconciler import CONFLICTS_MAX, EXPECTATION_WAITS_MAX
 from mooring.controllers.resource_claims import PodClaimController
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.late import Late, server_error
@@ -276,7 +276,7 @@ def test_no_plan_is_made_before_own_writes_are_seen() -> None:
 
 def test_waiting_for_own_writes_has_an_end() -> None:
     late = making()
-    for _ in range(UNSEEN_WAITS_MAX):
+    for _ in range(EXPECTATION_WAITS_MAX):
         late.queues[0].add(("ns", "p"))
         late.work(0)
     assert late.model.objects.count(ResourceClaim) == 1

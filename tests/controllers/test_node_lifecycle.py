@@ -14,7 +14,7 @@ from mooring.controllers.node_lifecycle import (
     NodeLifecycleController,
     TaintEvictionController,
 )
-from mooring.controllers.pod_status import is_true
+from mooring.controllers.pod_control import is_true
 from tests.controllers.things import NOW, World, later, thing
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
