@@ -1,7 +1,7 @@
 """Choosing nodes: what a signature, its topology state, filters and scores cost on a full cluster.
 
-Every time is the best of some rounds. "rank" filters and scores all nodes for the first time; "next"
-is one more pod of a known signature: signature, topology state, ranking and placing.
+Every time is the best of some rounds. "rank" filters and scores all nodes once; "next" is one more
+pod of a known signature: signature, topology state, ranking and placing.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_the_memory_of_shapes_is_bounded() -> None:
     assert signatures.signed == 11
 
 
-# --- topology states ---------------------------------------------------------------------------------
+# --- topology states ----------------------------------------------------------------------
 
 SPREAD = {
     "topologyKey": HOST,

@@ -2,7 +2,7 @@
 
 A reconciler does the rest:
 1. it passes each change to the controller (`keys`), and queues the keys that it returns;
-2. it asks the controller for a plan of a key, looks up what the plan needs from the server and plans
+2. it asks the controller for a plan of a key, looks up at the server what the plan needs, and plans
    again with the answers;
 3. it carries out the steps in order. Writes to one object in one plan follow each other: an Update
    after an Update is made against what the first one returned. A refused write ends the plan, or
@@ -127,8 +127,9 @@ class Controller:
 
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
-    ) -> Iterable[Step]:  # noqa: ARG002
+    ) -> Iterable[Step]:
         """Record that the server refused a write; return the events to record."""
+        del objects, key, write, refused  # not needed here
         return ()
 
 

@@ -4,7 +4,7 @@
     async with informers.running():
         await manager.run()
 
-Nothing is planned before all informers have synced: half a cluster looks like one with much deleted.
+Nothing is planned before all informers have synced: half a cluster looks like a damaged one.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The pod is tied to its node by affinity, and the scheduler binds it. A pod of an older template is
 replaced: with RollingUpdate as many at a time as may be unavailable, with OnDelete when somebody
-deletes it. Which template a pod is of is told by its label `controller-revision-hash`, a hash of
-the template; there are no ControllerRevisions.
+deletes it. The label `controller-revision-hash`, a hash of the template, says which template a pod
+is of; there are no ControllerRevisions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DaemonSetController(Controller):
         index_by_namespace(objects, DaemonSet)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Yield the sets that a change concerns; a node, only if it differs in what sets look at."""
+        """Yield the sets of a change; of a node only if its labels or taints differ."""
         match change.value:
             case DaemonSet():
                 yield key_of(change.value)
@@ -110,7 +110,7 @@ class Daemons(NamedTuple):
 
 
 def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Yield the status first, then what is too much, then what is missing, then what is old."""
+    """Yield the status, then deletions of surplus pods, then creations, then outdated pods."""
     owner = objects.find(DaemonSet, *key)
     selector = None if owner is None else selector_of(owner)
     if owner is None or selector is None:

@@ -77,7 +77,7 @@ def bounds_of(deployment: Deployment) -> RolloutBounds:
 
 
 def part_of(said: Any, whole: int, *, rounds_up: bool) -> int:
-    """Return a number, or a part in percent of a whole; what is neither counts as nothing."""
+    """Return a number, or a part in percent of a whole; anything else counts as 0."""
     if isinstance(said, str) and said.endswith("%"):
         percent = parse_int64(said[:-1]) or 0
         return max(0, -(-whole * percent // 100) if rounds_up else whole * percent // 100)
@@ -135,7 +135,7 @@ def _shrunk(
 def scaled(
     bounds: RolloutBounds, new: SizedReplicaSet | None, old: list[SizedReplicaSet], had: int
 ) -> Sizes:
-    """Return sizes after the wish changed amid a rollout: every set keeps its share.
+    """Return sizes after `replicas` changed amid a rollout: every set keeps its share.
 
     `had` is how many pods the deployment had, for sets that do not say how many there could be.
     """
@@ -211,7 +211,7 @@ def sized(value: ReplicaSet) -> SizedReplicaSet:
 
 
 def is_sized_for(value: ReplicaSet, wanted: int) -> bool:
-    """Return whether a set was last sized for this wish of its deployment."""
+    """Return whether a set was last sized for these replicas of its deployment."""
     said = value.metadata.annotations.get(DESIRED_REPLICAS)
     return said is None or parse_int64(said) in (None, wanted)
 
@@ -254,15 +254,15 @@ def with_revision(value: ReplicaSet, deployment: Deployment, revision: int) -> R
     return replace(value, metadata=replace(value.metadata, annotations=annotations), spec=spec)
 
 
-def _history(told: str | None, revision: str) -> str:
-    kept = [*(told.split(",") if told else ()), revision]
+def _history(old: str | None, revision: str) -> str:
+    kept = [*(old.split(",") if old else ()), revision]
     while len(kept) > 1 and len(",".join(kept)) > HISTORY_MAX:
         kept.pop(0)
     return ",".join(kept)
 
 
 def with_size(value: ReplicaSet, bounds: RolloutBounds, replicas: int) -> ReplicaSet:
-    """Return a set with another size, and for which wish it has it."""
+    """Return a set with another size, and the replicas of the deployment that it was sized for."""
     annotations = {
         **value.metadata.annotations,
         DESIRED_REPLICAS: str(bounds.wanted),

@@ -1,9 +1,9 @@
 """Deployments: replica sets of one template after the other, step by step.
 
 1. Find the replica sets, and which of them has the template.
-2. Decide on sizes: after a change of the wish every set keeps its share; else the next step of the
+2. Decide on sizes: after `replicas` changed every set keeps its share; else the next step of the
    rollout; nothing moves while the deployment is paused.
-3. Write the sets whose size or revision is another, forget the oldest, and tell the status.
+3. Write the sets whose size or revision changes, delete the oldest, and write the status.
 """
 
 from __future__ import annotations
@@ -132,15 +132,15 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
     yield from steps
     rollout = _rollout(deployment, sets)
     if deployment.metadata.deletion_timestamp is not None:
-        yield from _tell(rollout, rollout, deployment.status.conditions, now)
+        yield from _status_steps(rollout, rollout, deployment.status.conditions, now)
         return
     after = _moved(objects, rollout)
     if isinstance(after, DeploymentStatus):
         yield Update(replace(deployment, status=after), "status")
         return
     yield from _writes(rollout, after)
-    yield from _tell(rollout, after, _found(rollout, after, now), now)
-    yield from _forget(rollout, after)
+    yield from _status_steps(rollout, after, _found(rollout, after, now), now)
+    yield from _delete_old(rollout, after)
 
 
 def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:
@@ -153,7 +153,7 @@ def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:
 
 
 def _moved(objects: Objects, rollout: Rollout) -> Rollout | DeploymentStatus:
-    """Return the rollout one step on; or a status, if its hash is that of another template."""
+    """Return the rollout one step on; or a status, if another template has its hash."""
     deployment, bounds = rollout.deployment, rollout.bounds
     rollout = _revised(rollout)
     active = [each for each in rollout.sets if sized(each).replicas > 0]
@@ -202,19 +202,19 @@ def _resized(rollout: Rollout, sizes: dict[str, int]) -> Rollout:
 
     new = None if rollout.new is None else changed(rollout.new)
     moved = rollout._replace(new=new, old=[changed(each) for each in rollout.old])
-    return _told_wish(moved)
+    return _annotated(moved)
 
 
-def _told_wish(rollout: Rollout) -> Rollout:
-    """Return the rollout with sets that say for which wish they have their size."""
+def _annotated(rollout: Rollout) -> Rollout:
+    """Return the rollout with the desired replicas in the annotations of its sets."""
 
-    def told(value: ReplicaSet) -> ReplicaSet:
+    def annotated(value: ReplicaSet) -> ReplicaSet:
         if sized(value).replicas == 0 or is_sized_for(value, rollout.bounds.wanted):
             return value
         return with_size(value, rollout.bounds, sized(value).replicas)
 
-    new = None if rollout.new is None else told(rollout.new)
-    return rollout._replace(new=new, old=[told(each) for each in rollout.old])
+    new = None if rollout.new is None else annotated(rollout.new)
+    return rollout._replace(new=new, old=[annotated(each) for each in rollout.old])
 
 
 def _runs_old_pods(objects: Objects, rollout: Rollout) -> bool:
@@ -242,8 +242,8 @@ def _writes(before: Rollout, after: Rollout) -> Iterator[Step]:
             yield Tell(before.deployment, "ScalingReplicaSet", message, "Scale")
 
 
-def _forget(before: Rollout, after: Rollout) -> Iterator[Step]:
-    """Delete old sets that are not kept once all is done, or while all stands still."""
+def _delete_old(before: Rollout, after: Rollout) -> Iterator[Step]:
+    """Delete old sets beyond the history limit once the rollout is complete or paused."""
     deployment, bounds = before.deployment, before.bounds
     limit = deployment.spec.revision_history_limit
     kept = HISTORY_KEPT if limit is None else limit
@@ -255,7 +255,7 @@ def _forget(before: Rollout, after: Rollout) -> Iterator[Step]:
 
 
 def _found(before: Rollout, after: Rollout, now: Timestamp) -> Conditions:
-    """Return the conditions with a pause or a new set noted in them."""
+    """Return the conditions with a pause or a new set."""
     deployment = before.deployment
     conditions = with_pause(deployment, now)
     new = after.new
@@ -270,7 +270,7 @@ def _found(before: Rollout, after: Rollout, now: Timestamp) -> Conditions:
     return conditions
 
 
-def _tell(
+def _status_steps(
     before: Rollout, after: Rollout, conditions: Conditions, now: Timestamp
 ) -> Iterator[Step]:
     """Yield the status, and the revision on the deployment itself."""
@@ -282,8 +282,8 @@ def _tell(
         conditions=with_availability(status.conditions, status.available_replicas >= enough, now),
     )
     if not deployment.spec.paused and deployment.metadata.deletion_timestamp is None:
-        told = with_progress(deployment, status, after.new, bounds.wanted, now)
-        status = replace(status, conditions=with_failure(told, after.new, after.sets))
+        conditions = with_progress(deployment, status, after.new, bounds.wanted, now)
+        status = replace(status, conditions=with_failure(conditions, after.new, after.sets))
     if status != deployment.status:
         yield Update(replace(deployment, status=status), "status")
     if after.new is not None and revision_of(deployment) != revision_of(after.new):

@@ -1,7 +1,11 @@
-"""The controller that evicts pods from tainted devices; its keys are pods, and rules by name.
+"""The device taint eviction controller: pods leave tainted devices, and rules report progress.
 
-What it remembers is not in the objects: which pods were to leave when last looked at, so that a
-change of mind is told; which have been made to leave; and how many because of which rule.
+A pod is evicted in steps: an event, the condition DisruptionTarget, the deletion. One that is to
+leave later is looked at again then; whatever has changed by then counts. The status of a
+DeviceTaintRule is written when it changed, then at most every ten seconds.
+
+Keys are pods, and rules by name. The controller remembers what is not in the objects: which pods
+were to leave, so that a change of mind becomes an event; which were evicted, and by which rule.
 """
 
 from __future__ import annotations
@@ -193,8 +197,9 @@ class DeviceTaintEvictionController(Controller):
 
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
-    ) -> Iterable[Step]:  # noqa: ARG002
+    ) -> Iterable[Step]:
         """Forget a pod that could not be created to leave, or was gone already."""
+        del objects, key, refused  # not needed here
         if isinstance(write, Delete | Apply):
             self._leaving.pop(write.target.uid, None)
         return ()
@@ -294,7 +299,7 @@ def plan_rule(
         type=RULE_CONDITION,
         observed_generation=rule.metadata.generation,
         **rule_status(rule.spec.taint.effect, counts)._asdict(),
-        # It tells when anything of the condition changed last, not only whether it holds.
+        # Its time is that of any change of the condition, not only of its status.
         last_transition_time=now if before is None else before.last_transition_time,
     )
     return [] if after == before else [_writing(rule, after, now)]

@@ -191,7 +191,7 @@ def _blocks(dependent: Any, owner: Any) -> bool:
 
 
 class OwnerStates(NamedTuple):
-    """The owners of an object by what they are, as far as the copy and answers tell."""
+    """The owners of an object by what they are, as far as informers and lookups know."""
 
     solid: list[OwnerReference]
     waiting: list[OwnerReference]

@@ -62,7 +62,7 @@ def is_indexed(job: Job) -> bool:
 def completions_of(job: Job) -> int | None:
     """Return how often a job must succeed; None where its pods find out themselves.
 
-    A job that says nothing at all runs one pod once.
+    A job without either field runs one pod once.
     """
     if job.spec.completions is None and job.spec.parallelism is None:
         return 1
@@ -114,7 +114,7 @@ def count_pods(job: Job, pods: Iterable[Pod]) -> JobCounts:
 
 
 def _noted(pod: Pod, uids: list[str], others: int) -> bool:
-    """Note a pod as not yet counted, and tell whether there was room for it."""
+    """List a pod as uncounted, and return whether the list had a place for it."""
     uid = pod.metadata.uid
     if uid not in uids and others + len(uids) < UNCOUNTED_MAX:
         uids.append(uid)

@@ -129,7 +129,7 @@ def _tracked_keys(pod: Pod) -> Iterator[str]:
 
 
 def _job_name(pod: Pod) -> str | None:
-    """Return the job of a pod, also of one that was taken from it: its label still tells."""
+    """Return the job of a pod, also of one that was taken from it: its label still names it."""
     owner = controller_of(pod.metadata)
     if owner is not None:
         return owner.name if owner.kind == "Job" else None
@@ -141,7 +141,7 @@ def plan(
 ) -> Iterator[Step]:
     """Yield the steps that bring a job nearer to its end."""
     job = objects.find(Job, *key)
-    yield from _let_go_of_lost(objects, key, job, answers)
+    yield from _release_orphans(objects, key, job, answers)
     if job is None or job.spec.managed_by not in (None, MANAGER):
         return
     pods = controlled(objects, Pod, job)
@@ -160,7 +160,7 @@ def plan(
     status = _status(job, pods, counts, ending, moves, now)
     if status != job.status:
         yield Update(replace(job, status=status), "status")
-        yield from _told(job, status)
+        yield from _condition_events(job, status)
     for pod in counts.done:
         yield without_finalizer(pod, JOB_TRACKING)
     yield from _writes(job, moves, group.group)
@@ -168,7 +168,7 @@ def plan(
         yield LookAgain(key, moves.again_s)
 
 
-def _let_go_of_lost(
+def _release_orphans(
     objects: Objects, key: Key, job: Job | None, answers: Answers
 ) -> Iterator[Step]:
     """Take our finalizer off pods that have no job any more, after a fresh look."""
@@ -261,9 +261,11 @@ def _wants(
         prefix = f"{name}-{index}-"
         marks = {COMPLETION_INDEX: str(index)}
         failures = _failures(pods, index)
-        told = marks if failures is None else {**marks, FAILURE_COUNT: str(failures)}
+        annotations = marks if failures is None else {**marks, FAILURE_COUNT: str(failures)}
         drawn = next(unused_names(objects, job, prefix, pods))
-        yield PodToCreate(drawn, marks, told, generate_name=prefix, finalizers=(JOB_TRACKING,))
+        yield PodToCreate(
+            drawn, marks, annotations, generate_name=prefix, finalizers=(JOB_TRACKING,)
+        )
 
 
 def _failures(pods: list[Pod], index: int) -> int | None:
@@ -291,14 +293,14 @@ def _numbered(pod: Pod, want: PodToCreate) -> Pod:
     field = {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}
     variable = {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}
 
-    def told(container: Container) -> Container:
+    def with_index(container: Container) -> Container:
         known = any(isinstance(v, dict) and v.get("name") == INDEX_VARIABLE for v in container.env)
         return container if known else replace(container, env=(*container.env, variable))
 
     spec = replace(
         pod.spec,
-        containers=tuple(map(told, pod.spec.containers)),
-        init_containers=tuple(map(told, pod.spec.init_containers)),
+        containers=tuple(map(with_index, pod.spec.containers)),
+        init_containers=tuple(map(with_index, pod.spec.init_containers)),
         hostname=pod.spec.hostname or want.generate_name.rstrip("-")[:63],
     )
     return replace(pod, spec=spec)
@@ -373,7 +375,7 @@ def _rested(job: Job, status: JobStatus, now: Timestamp) -> JobStatus:
     return status
 
 
-def _told(job: Job, status: JobStatus) -> Iterator[Step]:
+def _condition_events(job: Job, status: JobStatus) -> Iterator[Step]:
     """Yield the events of conditions that are new."""
     for condition in status.conditions:
         if condition_of(job.status.conditions, condition.type) == condition:

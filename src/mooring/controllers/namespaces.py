@@ -1,12 +1,13 @@
-"""Namespaces that are deleted: emptied, then let go.
+"""Namespaces: what every namespace has, and how a deleted one is emptied.
+
+The account `default` and the certificate authority of the server are created in each namespace.
 
 deleted ─► (5 s) ─► content deleted ─► conditions ─┬─► nothing left: finalized, and gone
                          ▲                         └─► something left, or a fault
                          └────────── after a while ◄────────────┘
 
-As Kubernetes' namespace controller does it. Mooring's own server empties namespaces by itself, so
-that this is for others. The first look comes late on purpose: by then every server of a cluster
-knows that nothing new may be made in the namespace.
+Mooring's own server empties namespaces by itself, so this is for others. The first look comes late
+on purpose: by then every server of a cluster knows that nothing new may be created there.
 """
 
 from __future__ import annotations

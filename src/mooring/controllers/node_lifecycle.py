@@ -1,12 +1,15 @@
-"""Nodes whose agent is silent are marked, and marks go when they are well again.
+"""Node lifecycle: silent nodes are tainted, and pods leave nodes with NoExecute taints.
 
-1. An agent renews the lease of its node. When it has not for a while, all that it said of the node
-   is Unknown, and the pods there are not ready.
-2. What is wrong with a node is said by taints: pods stay away (NoSchedule), and leave after a while
-   (NoExecute, see `nodetaints`). The taints follow the conditions of the node.
+1. A kubelet renews the lease of its node. When it has not for a while, its conditions become
+   Unknown, and the pods there are not ready.
+2. Taints follow the conditions of the node: pods stay away (NoSchedule), and leave (NoExecute).
+3. A pod that tolerates a taint for some time leaves that long after it was set, by the shortest of
+   the tolerations that cover it. Nodes that are not ready or unreachable lose every pod after five
+   minutes unless the pod says otherwise: Kubernetes' server writes that into pods, ours need not.
 
-A node that never had a lease is left alone: it is on paper, and nobody will ever speak for it.
-Silence is counted in looks, not by the clock: one that jumps, or a laptop that slept, is no reason.
+A node that never had a lease is left alone: it is on paper, and no kubelet will ever renew one.
+Silence is counted in looks, not by the clock: a clock that jumps, or a laptop that slept, is no
+reason.
 """
 
 from __future__ import annotations
@@ -102,7 +105,7 @@ class NodeLifecycleController(Controller):
                 yield from _pods_lost(objects, node, now)  # first: the rest may be refused
                 if not _is_unknown(node):
                     yield from _lost(node, now)
-                    return  # the taints follow when that was told
+                    return  # the taints follow once the informer has seen that
         taints = _taints(node, now)
         if taints != node.spec.taints:
             body = {
@@ -139,7 +142,7 @@ def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
     conditions = node.status.conditions
     for kind in _SPOKEN_FOR:
         old = condition_of(conditions, kind)
-        told = NodeCondition(
+        condition = NodeCondition(
             type=kind,
             status="Unknown",
             last_heartbeat_time=None if old is None else old.last_heartbeat_time,
@@ -148,7 +151,7 @@ def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
             message=f"Kubelet {'stopped posting' if old is not None else 'never posted'} "
             "node status.",
         )
-        conditions = with_condition(conditions, told)
+        conditions = with_condition(conditions, condition)
     body = {
         "metadata": {"resourceVersion": node.metadata.resource_version},
         "status": {"conditions": [to_tree(each) for each in conditions]},
@@ -160,13 +163,13 @@ def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
 
 def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
     generation = pod.metadata.generation
-    told = PodCondition(
+    condition = PodCondition(
         type=READY,
         status="False",
         last_transition_time=now.truncated(),
         observed_generation=generation,
     )
-    conditions = with_condition(pod.status.conditions, told)
+    conditions = with_condition(pod.status.conditions, condition)
     body = {
         "metadata": {"resourceVersion": pod.metadata.resource_version},
         "status": {"conditions": [to_tree(each) for each in conditions]},
@@ -274,7 +277,7 @@ def _covering(tolerations: Iterable[Toleration], taint: Taint) -> list[Toleratio
 
 def _evicted(pod: Pod, now: Timestamp) -> Iterator[Step]:
     generation = pod.metadata.generation
-    told = PodCondition(
+    condition = PodCondition(
         type=DISRUPTION_TARGET,
         status="True",
         last_transition_time=now.truncated(),
@@ -282,7 +285,7 @@ def _evicted(pod: Pod, now: Timestamp) -> Iterator[Step]:
         reason="DeletionByTaintManager",
         message="Taint manager: deleting due to NoExecute taint",
     )
-    conditions = [to_tree(each) for each in with_condition(pod.status.conditions, told)]
+    conditions = [to_tree(each) for each in with_condition(pod.status.conditions, condition)]
     only = {"resourceVersion": pod.metadata.resource_version}  # the list is replaced as a whole
     yield Patch(Target.of(pod), {"metadata": only, "status": {"conditions": conditions}}, "status")
     where = f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,9 +1,9 @@
 """Pods of controllers: their state, and making them from templates.
 
 A name that would be random in Kubernetes follows here from what exists: whoever plans twice from
-the same objects plans the same names, so that an informer that is behind never creates too much. The
-hash of a template is Mooring's own: Kubernetes' follows from how Go prints its structs. Templates
-are compared, not hashes, so sets made by either are found by both.
+the same objects plans the same names, so that an informer that is behind never creates too much.
+The hash of a template is Mooring's own: Kubernetes' follows from how Go prints its structs.
+Templates are compared, not hashes, so sets made by either are found by both.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def safe_text(text: str) -> str:
 
 
 def template_hash(template: Any, collisions: int | None = None) -> str:
-    """Return what tells a template from others; with collisions, other hashes of it."""
+    """Return a hash of a template; with collisions, other hashes of it."""
     data = msgspec.json.encode(to_tree(template), order="sorted")
     if collisions is not None:
         data += collisions.to_bytes(8, "little")
@@ -170,7 +170,7 @@ def hashed_name(name: str, suffix: str) -> str:
 
 
 def draw_names(prefix: str, seed: Iterable[str], taken: Any) -> Iterator[str]:
-    """Yield names that nobody has; the same seed gives the same ones. `taken(name)` tells."""
+    """Yield names that nobody has; the same seed gives the same ones. `taken(name)` decides."""
     start = hashlib.sha256("\0".join(seed).encode("utf-8", "replace"))
     number = 0
     while True:
@@ -295,7 +295,7 @@ def _restarts(pod: Pod) -> int:
 
 
 def _age(time: Timestamp | None, now: Timestamp) -> int:
-    """Return the order of magnitude of an age: -1 for none at all."""
+    """Return the order of magnitude of an age: -1 for none."""
     if time is None:
         return -1
     nanoseconds = (now.instant - time.instant).total_seconds() * 1e9
@@ -327,5 +327,5 @@ def with_condition(conditions: tuple[C, ...], new: Any) -> tuple[C, ...]:
 
 
 def without_condition(conditions: tuple[C, ...], kind: str) -> tuple[C, ...]:
-    """Return the conditions without that of a type."""
+    """Return the conditions without the one of a type."""
     return tuple(each for each in conditions if each.type != kind)  # type: ignore[attr-defined]

@@ -1,9 +1,8 @@
-"""Pods that nobody will ever end: on nodes that are gone, without a node, too many that are over.
+"""Pod garbage collection and TTL after finished: pods that nobody will end, and finished jobs.
 
-Every reason is looked for at the pod or node that it is about, when it changes, so that nothing is
-searched for. A node counts as gone after a while and after a fresh look: its agent may only have
-registered it anew. The two keys are `("pod", …)` and `("node", name)`; too many ended pods are
-counted under `("ended", "")`.
+Every reason is checked at the pod or node when it changes, so that nothing is searched for. A node
+counts as gone after a while and after a lookup: its kubelet may only have registered it anew. Keys
+are `("pod", …)` and `("node", name)`; terminated pods are counted under `("ended", "")`.
 """
 
 from __future__ import annotations
@@ -151,8 +150,8 @@ def _ended(pod: Pod, condition: PodCondition | None = None) -> Iterator[Step]:
         metadata = pod.metadata
         status = {"phase": FAILED, "observedGeneration": metadata.generation}
         if condition is not None:
-            told = replace(condition, observed_generation=metadata.generation)
-            conditions = with_condition(pod.status.conditions, told)
+            condition = replace(condition, observed_generation=metadata.generation)
+            conditions = with_condition(pod.status.conditions, condition)
             status["conditions"] = [to_tree(each) for each in conditions]
         only = {"resourceVersion": metadata.resource_version}  # the list is replaced as a whole
         yield Patch(Target.of(pod), {"metadata": only, "status": status}, "status")

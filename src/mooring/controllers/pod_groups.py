@@ -1,9 +1,11 @@
-"""The group that the pods of a job are scheduled in: a Workload and its PodGroup.
+"""Pod groups: a job gets a Workload and its PodGroup, and groups in use are protected.
 
-A job that says how it is scheduled (`spec.scheduling`) gets a Workload with one template, and a
-PodGroup of it, before its first pod; its pods name the group. Who brings a group along
-(`schedulingGroup` in the template), or has another controller above, gets none. A job that has
-started without a group goes on without.
+A job with `spec.scheduling` gets a Workload with one template, and a PodGroup of it, before its
+first pod; its pods name the group. A job whose template names a group (`schedulingGroup`), or that
+has another controller above, gets none. A job that has started without a group goes on without.
+
+The server gives every group a finalizer. It is removed from a deleted group once no pod names the
+group any more, finished pods aside.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ def job_pod_group(objects: Objects, job: Job, pods: list[Pod]) -> JobPodGroup:
         template = _template(job)
     except ApiError as error:
         message = f"Failed to compile Workload for Job {job.metadata.name}: {error}"
-        told = Tell(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
-        return JobPodGroup(steps=(told,), is_ready=False)
+        event = Tell(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
+        return JobPodGroup(steps=(event,), is_ready=False)
     is_new = not pods and job.status.start_time is None
     workloads = controlled(objects, Workload, job)
     groups = controlled(objects, PodGroup, job)

@@ -28,7 +28,7 @@ Left = dict[tuple[str, str], Quantity]  # by counter set and counter
 
 
 class CapacitySummary(NamedTuple):
-    """What is told of a pool beside the number of its devices."""
+    """What a status reports of a pool besides the number of its devices."""
 
     partitions: tuple[PartitionTypeStatus, ...] = ()
     shareable: ShareableSummaryStatus | None = None
@@ -36,7 +36,7 @@ class CapacitySummary(NamedTuple):
 
 
 class PoolUsage(NamedTuple):
-    """The slices of one pool, all of its newest generation, and what is used of it."""
+    """The slices of one pool, all of its newest generation, and its usage."""
 
     driver: str
     name: str
@@ -70,7 +70,7 @@ def capacity_summary(pool: PoolUsage, default_attribute: str | None) -> Capacity
 
 
 class _Grouped(NamedTuple):
-    """A device and the attribute that tells its type; empty if none does."""
+    """A device and the attribute with its type; empty if none does."""
 
     device: Device
     attribute: str

@@ -1,4 +1,9 @@
-"""The status of a request: the pools of its driver, how many devices each has and has left."""
+"""The pool status controller: answers ResourcePoolStatusRequests, and deletes old ones.
+
+The status of a request lists the pools of its driver: how many devices each has and has left. Each
+request is answered once. A request about a pool that is still being published waits for it: it is
+retried some times, and whenever a slice of its driver changes.
+"""
 
 from __future__ import annotations
 
@@ -156,10 +161,10 @@ def _is_unavailable(
 def request_status(
     pools: tuple[PoolStatus, ...], limit: int | None, now: Timestamp
 ) -> ResourcePoolStatusRequestStatus:
-    """Return the answer; of too many pools the first are told."""
-    told = pools[: POOLS_MAX if limit is None else limit]
-    faulty = sum(pool.validation_error is not None for pool in told)
-    message = f"Calculated status for {len(told)} pools"
+    """Return the answer; of too many pools the first ones count."""
+    listed = pools[: POOLS_MAX if limit is None else limit]
+    faulty = sum(pool.validation_error is not None for pool in listed)
+    message = f"Calculated status for {len(listed)} pools"
     if faulty:
         message = f"{message} ({faulty} incomplete)"
     condition = Condition(
@@ -170,7 +175,7 @@ def request_status(
         last_transition_time=now,
     )
     return ResourcePoolStatusRequestStatus(
-        pool_count=len(pools), pools=told, conditions=(condition,)
+        pool_count=len(pools), pools=listed, conditions=(condition,)
     )
 
 
@@ -270,8 +275,9 @@ class PoolStatusRequestController(Controller):
 
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
-    ) -> Iterable[Step]:  # noqa: ARG002
+    ) -> Iterable[Step]:
         """Count an answer that was not taken."""
+        del objects, refused  # not needed here
         if isinstance(write, Update):
             self._metrics.errors.add(write.value.spec.driver)
         self._count(key, write, None)

@@ -195,8 +195,8 @@ class Reconciler:
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
 
     def _report_refused(self, key: Key, write: Write, refused: WriteRefused) -> None:
-        told = self.controller.refused(self.objects, key, write, refused)
-        for each in sort_steps(told).writes:
+        steps = self.controller.refused(self.objects, key, write, refused)
+        for each in sort_steps(steps).writes:
             if isinstance(each, Tell):
                 self._tell(each)
 

@@ -61,7 +61,7 @@ class ReplicaSetController(Controller):
         index_by_namespace(objects, ReplicaSet)
 
     def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
-        """Yield the sets that a change concerns: the set, or that of a pod."""
+        """Yield the set of a change, or of a pod."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
                 self._refusals.pop(key_of(change.value), None)
@@ -82,7 +82,7 @@ class ReplicaSetController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Remember, and tell, why a pod could not be created."""
+        """Remember why a pod could not be created, and record an event."""
         owner = objects.find(ReplicaSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
@@ -92,7 +92,7 @@ class ReplicaSetController(Controller):
 def plan(
     objects: Objects, key: Key, now: Timestamp, answers: Answers, *, refusal: str | None = None
 ) -> Iterator[Step]:
-    """Yield the status first, so that a pod that cannot be made does not keep it from being told."""
+    """Yield the status first: a pod that cannot be created must not keep it back."""
     owner = objects.find(ReplicaSet, *key)
     if owner is None:
         return
@@ -143,7 +143,7 @@ def _related(objects: Objects, owner: ReplicaSet, active: list[Pod]) -> list[Pod
 def status_of(
     owner: ReplicaSet, pods: list[Pod], now: Timestamp, refusal: str | None
 ) -> ReplicaSetStatus:
-    """Return what is to be said of a set that has these pods."""
+    """Return the status of a set that has these pods."""
     active = [pod for pod in pods if is_active(pod)]
     labels = exactly(owner.spec.template.metadata.labels)
     ready = [pod for pod in active if is_ready(pod)]

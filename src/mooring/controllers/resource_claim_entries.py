@@ -1,9 +1,11 @@
-"""What is to be done for one entry of a pod or of a group.
+"""What one entry of a pod or pod group needs, and the steps for it.
 
-1. A claim that is named is there, or was never to be made. One that the status names is looked for
-   at the server before it is made anew, because the copy of the claims may be late.
-2. A claim that was made before, though the status does not say so, is taken.
-3. Otherwise it is made from the template.
+1. A claim that the status names is looked up at the server before it is created anew, because the
+   informer of claims may be late.
+2. A claim that was created before, though the status does not name it, is taken.
+3. Otherwise it is created from the template.
+
+Indexes lead from claims, templates and groups to pods; every key is `namespace/name`.
 """
 
 from __future__ import annotations
@@ -258,7 +260,7 @@ def _complaint(owner: Owner, entry: str, problem: EntryProblem) -> Iterator[Step
 
 
 def complaint(owner: Owner, entry: str, reason: str) -> Tell:
-    """Return the event that tells of a claim that could not be created."""
+    """Return the event for a claim that could not be created."""
     return Tell(owner, FAILED_CREATION, f"{_field(owner)} {entry}: {reason}", is_warning=True)
 
 
@@ -284,7 +286,7 @@ def _naming(owner: Owner, made: dict[str, str]) -> Apply:
     body = {
         "apiVersion": owner.api_version,
         "kind": owner.kind,
-        # With the uid, so that a namesake made meanwhile is not told of claims that are not its.
+        # With the uid, so that a new object of the same name does not get claims that are not its.
         "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
         "status": {"resourceClaimStatuses": [to_tree(status) for status in statuses]},
     }

@@ -1,8 +1,14 @@
-"""Claims for the entries of pods, from templates; and reservations that the scheduler never made.
+"""The resource claim controllers: claims come from templates and go with those who use them.
 
-A pod that has a node without having met the scheduler finds its allocated claims not reserved for
-it; they are reserved here. Nothing is made or reserved for a pod that is done: its claims would be
-released again at once.
+PodClaimController      claims for the entries of pods, their names in the status, reservations for
+                        pods that have a node without having met the scheduler
+GroupClaimController    claims for the entries of pod groups
+ClaimReleaseController  stale reservations, deallocation, finalizers, deletion, in this order
+
+Nothing is created or reserved for a pod that is done: its claims would be released at once. What to
+release is decided by `mooring.claims.releases`. A pod that the informers do not have was deleted if
+that was seen, else it is looked up at the server: removing a reservation while the scheduler is at
+work would give a device two owners.
 """
 
 from __future__ import annotations
@@ -154,7 +160,7 @@ class PodClaimController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Count claims that could not be created, and tell of them."""
+        """Count claims that could not be created, and record events."""
         self._metrics.created(write, "failure")
         return complaint_about(objects.find(Pod, *key), write, refused)
 
@@ -240,7 +246,7 @@ class GroupClaimController(Controller):
     def refused(
         self, objects: Objects, key: Key, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Count claims that could not be created, and tell of them."""
+        """Count claims that could not be created, and record events."""
         self._metrics.created(write, "failure")
         return complaint_about(objects.find(PodGroup, *key), write, refused)
 
@@ -248,7 +254,7 @@ class GroupClaimController(Controller):
 def plan_claim(
     objects: Objects, key: Key, answers: Answers, *, gates: Gates, vanished: DeletedUIDs
 ) -> list[Step]:
-    """Return what is to go of a claim."""
+    """Return what to release of a claim."""
     claim = objects.find(ResourceClaim, *key)
     if claim is None:
         return []
@@ -319,7 +325,7 @@ def _ask(namespace: str, consumer: ResourceClaimConsumerReference) -> Lookup:
 
 
 class ClaimReleaseController(Controller):
-    """Takes back what is no longer used."""
+    """Releases claims that are no longer used."""
 
     name = "resourceclaim-controller-releases"
     kinds = (ResourceClaim, Pod, PodGroup)
@@ -348,7 +354,7 @@ class ClaimReleaseController(Controller):
             yield from _held(objects, change.new)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
-        """Yield what is to go of a claim."""
+        """Return what to release of a claim."""
         return plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
 
 

@@ -30,7 +30,7 @@ def prepare(objects: Objects) -> None:
 
 
 def meaning(objects: Objects, compiler: DeviceCompiler) -> Means:
-    """Return what tells whether a rule means a device, also by class and by CEL."""
+    """Return a predicate for whether a rule selects a device, also by class and by CEL."""
     rules = TaintRules(compiler)
     for name in {_class_name(rule) for rule in objects.all(DeviceTaintRule)} - {None}:
         device_class = objects.find(DeviceClass, "", name or "")

@@ -1,9 +1,9 @@
 """The scheduler: which node a pod gets, and which devices its claims get there.
 
 A `Cluster` follows nodes, pods, devices, classes, claims and groups. `schedule` returns where a pod
-goes (`Placed`) or why nowhere (`Pending`), and changes nothing; `reserve` applies that and `release`
-undoes it. `schedule_group` does the same for the pods of a group. `live` runs all this for a
-cluster as it changes.
+goes (`Placed`) or why nowhere (`Pending`), and changes nothing; `reserve` applies that and
+`release` undoes it. `schedule_group` does the same for the pods of a group. `live` runs all this
+for a cluster as it changes.
 
 features, errors, framework   gates; errors; extension points, statuses and times of plugins
 resources, affinity, topology_spread, pre_filter

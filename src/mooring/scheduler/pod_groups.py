@@ -1,9 +1,9 @@
 """Pod groups: the pods of a gang are placed together or not at all.
 
 Kubernetes tries the pods of a gang one after the other, each on what the earlier ones leave, and
-gives up when too few are left. It never revises an earlier pod's node; Mooring does, within a number
-of steps, so that a gang that fits gets its nodes. A gang is not tried before enough of its pods may
-be: those without their claims, or with a scheduling gate, are waited for without a message.
+gives up when too few are left. It never revises an earlier pod's node; Mooring does, within a
+number of steps, so that a gang that fits gets its nodes. A gang is not tried before enough of its
+pods may be: those without claims, or with a scheduling gate, are waited for without a message.
 
     # needed: how many of the pods must get a node now
 """
@@ -316,7 +316,8 @@ def _group_message(
     for each in results:
         if isinstance(each, Pending) and each.is_fault:
             return f"failed to schedule other pod from a pod group: {each.message}"
-    return f"{_too_few_message(cluster, gang, results)}, {_preemption_message(cluster, gang, steps_max)}"
+    preemption = _preemption_message(cluster, gang, steps_max)
+    return f"{_too_few_message(cluster, gang, results)}, {preemption}"
 
 
 def _preemption_message(cluster: Cluster, gang: Gang, steps_max: int) -> str:

@@ -1,4 +1,4 @@
-"""The assume cache: the cluster as the watch reports it, with decisions that it does not report yet.
+"""The assume cache: the cluster by the watch, with decisions that the watch does not report yet.
 
 Each change is put into a `Cluster`, and the cluster events that follow are gathered for the queue.
 

@@ -3,8 +3,8 @@
     PreBind (see `pre_bind`) ─ Bind ─► BindSucceeded
        └─────────┴─ Unreserve ───────► BindFailed
 
-Whatever goes wrong, at any step: what was decided is undone here and at the server, and the pod goes
-back to the queue. A pod that was deleted meanwhile is not bound.
+Whatever goes wrong, at any step: what was decided is undone here and at the server, and the pod
+goes back to the queue. A pod that was deleted meanwhile is not bound.
 """
 
 from __future__ import annotations

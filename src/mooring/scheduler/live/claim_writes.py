@@ -158,7 +158,7 @@ def delete_special(store: ClaimStore, claim: ResourceClaim) -> Steps[None]:
 
 
 def deallocate(store: ClaimStore, seen: ResourceClaim, uid: str) -> Steps[bool]:
-    """Deallocate a claim that is reserved for nobody but this uid; return whether it has none now."""
+    """Deallocate a claim that only this uid holds; return whether it has no devices now."""
     key = claim_key(seen)
     unlock: Unlock = yield ClaimLock(key)
     try:

@@ -105,7 +105,7 @@ class DoubleAllocations:
             _discard(self._pools, device[:2], key)
 
     def has_watched(self, claim: ResourceClaim, version: int | None) -> bool:
-        """Return whether the watch reported a claim with the devices that it has, in this version."""
+        """Return whether the watch reported a claim with its devices, in this version."""
         key = claim_key(claim)
         if self._results.get(key, ()) != results_of(claim):
             return False
@@ -145,7 +145,7 @@ class DoubleAllocations:
     # --- shares ---------------------------------------------------------------------------------
 
     def _is_short(self, device: DeviceKey, key: ClaimKey, earlier: list[ClaimKey]) -> bool:
-        """Return whether a device has too little capacity for a claim's shares beside earlier ones."""
+        """Return whether a device has too little for a claim's shares beside earlier ones."""
         found = self._find(device)
         if found is None:
             return False

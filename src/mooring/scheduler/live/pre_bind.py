@@ -1,4 +1,4 @@
-"""PreBind of DynamicResources: the claims of a pod are allocated and reserved, and their devices ready.
+"""PreBind of DynamicResources: claims are allocated and reserved, and their devices get ready.
 
 1. The special claim for extended resources is created.
 2. Each claim gets its finalizer, then its devices and the pod's reservation.

@@ -14,7 +14,7 @@ REJECTED = Unschedulable(PLUGIN, ("node(s) were unschedulable",), is_unresolvabl
 TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
-def filter_node(signature: PodSignature, node: NodeInfo, _state: TopologyState) -> FilterStatus:
+def filter_node(_signature: PodSignature, node: NodeInfo, _state: TopologyState) -> FilterStatus:
     """Reject a cordoned node."""
     return REJECTED if node.facts.is_unschedulable else None
 
