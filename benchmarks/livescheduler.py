@@ -26,8 +26,8 @@ from benchmarks.simulation import allocated
 from mooring.api.core.namespace import Binding
 from mooring.client.contract import Event, Page
 from mooring.client.writes import Create, Tell, Write
-from mooring.scheduler.live import Config, LiveScheduler, Loop
-from mooring.scheduler.reserving import Fresh
+from mooring.scheduler.live import LiveScheduler, SchedulerConfig, SchedulerLoop
+from mooring.scheduler.reservation import IdSource
 from tests.scheduler.live.fakeserver import Change, FakeServer
 
 T = TypeVar("T")
@@ -172,14 +172,14 @@ async def measure(setting: Setting) -> Figures:
     return Figures(len(measured), client.bound, wall_s, cpu_s, len(server.writes))
 
 
-def _start(setting: Setting) -> tuple[FakeServer, MemoryClient, Loop]:
+def _start(setting: Setting) -> tuple[FakeServer, MemoryClient, SchedulerLoop]:
     server = FakeServer()
     server.put(*setting.classes, *setting.nodes, *setting.slices)
     server.put(*allocated(setting), *setting.claims)
     if setting.group is not None:
         server.put(setting.group)
     client = MemoryClient(server)
-    loop = Loop(_scheduler(), client, clock=RealClock(), tell=_untold)
+    loop = SchedulerLoop(_scheduler(), client, clock=RealClock(), tell=_untold)
     client.changed = loop.changed
     client.tell()
     return server, client, loop
@@ -187,11 +187,11 @@ def _start(setting: Setting) -> tuple[FakeServer, MemoryClient, Loop]:
 
 def _scheduler() -> LiveScheduler:
     numbers = count(1)
-    fresh = Fresh(
+    fresh = IdSource(
         lambda: f"00000000-0000-4000-8000-{next(numbers):012x}",
         lambda prefix: f"{prefix}{next(numbers)}",
     )
-    return LiveScheduler(Config(), fresh, elapsed=monotonic)
+    return LiveScheduler(SchedulerConfig(), fresh, elapsed=monotonic)
 
 
 async def _all_bound(client: MemoryClient, number: int, task: asyncio.Task[None]) -> None:
@@ -216,7 +216,7 @@ def recovery() -> None:
     gc.collect()
     start, cpu = monotonic(), process_time()
     client = MemoryClient(server)
-    loop = Loop(_scheduler(), client, clock=RealClock(), tell=_untold)
+    loop = SchedulerLoop(_scheduler(), client, clock=RealClock(), tell=_untold)
     client.changed = loop.changed
     client.tell()
     loop.scheduler.step(loop._moment())

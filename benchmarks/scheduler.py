@@ -1,7 +1,7 @@
-"""Choosing nodes: what a shape, a survey and the scores cost, on an idle and on a full fleet.
+"""Choosing nodes: what a signature, its topology state, filters and scores cost on a full cluster.
 
-Every time is the best of some rounds. "next" is the whole way of one more pod of a known shape:
-shape, outlook, survey, scores and placing.
+Every time is the best of some rounds. "rank" filters and scores all nodes once; "next" is one more
+pod of a known signature: signature, topology state, ranking and placing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.scheduler import Fleet, Shapes, best, prepare, survey, totals
-from mooring.scheduler.outlook import Outlook
+from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.plugins.registry import score_nodes
+from mooring.scheduler.pod_signature import SignatureCache, sign
+from mooring.scheduler.topology_state import TopologyState
 
 NODES = 5_000
 PODS_PER_NODE = 30
@@ -26,41 +29,47 @@ WEB = {"matchLabels": {"app": "web"}}
 
 def main() -> None:
     """Print the costs for some kinds of pods."""
-    fleet, shapes = full_fleet()
+    snapshot, signatures = full_cluster()
     print(f"{NODES} nodes, {NODES * PODS_PER_NODE} pods")
-    print("pod           shape    known   outlook    survey    scores      next")
+    print("pod            sign   cached     state      rank    scores      next")
     print("                 µs       µs        ms   µs/node   µs/node        ms")
     for name, spec in KINDS.items():
-        measure(fleet, shapes, name, spec)
+        measure(snapshot, signatures, name, spec)
 
 
-def measure(fleet: Fleet, shapes: Shapes, name: str, spec: dict[str, Any]) -> None:
+def measure(
+    snapshot: NodeSnapshot, signatures: SignatureCache, name: str, spec: dict[str, Any]
+) -> None:
     """Print the costs for one kind of pods."""
     one = pod("new", spec)
-    shape = shapes.of(one)
-    outlook = fleet.outlook(shape)
-    found = survey(fleet, shape)
+    signature = signatures.of(one)
+    state = snapshot.topology_state(signature)
+    ranking = NodeRanking(snapshot, signature, RankingWork())
+    feasible = ranking.diagnose().feasible
     number = iter(range(10**9))
 
     def next_pod() -> None:
         another = pod(f"{name}-{next(number)}", spec)
-        wanted = shapes.of(another)
-        there = survey(fleet, wanted)
-        chosen = best(there.fitting, totals(wanted, there.fitting, fleet.outlook(wanted)))
-        fleet.place(shapes.occupant(another), chosen.facts.name)
+        assert signatures.of(another) is signature
+        found = ranking.choose()
+        assert found is not None
+        snapshot.add_pod(signatures.pod_info(another), found[0].facts.name)
+
+    def rank() -> None:
+        NodeRanking(snapshot, signature, RankingWork()).choose()
 
     figures = (
-        best_s(lambda: prepare(one)) * 1e6,
-        best_s(lambda: shapes.of(one)) * 1e6,
-        best_s(lambda: Outlook(shape, fleet.world)) * 1e3,
-        best_s(lambda: survey(fleet, shape)) * 1e6 / NODES,
-        best_s(lambda: totals(shape, found.fitting, outlook)) * 1e6 / max(len(found.fitting), 1),
+        best_s(lambda: sign(one)) * 1e6,
+        best_s(lambda: signatures.of(one)) * 1e6,
+        best_s(lambda: TopologyState(signature, snapshot.inputs)) * 1e3,
+        best_s(rank) * 1e6 / NODES,
+        best_s(lambda: score_nodes(signature, feasible, state)) * 1e6 / max(len(feasible), 1),
         best_s(next_pod) * 1e3,
     )
-    shape_us, known_us, outlook_ms, survey_us, scores_us, next_ms = figures
+    sign_us, cached_us, state_ms, rank_us, scores_us, next_ms = figures
     print(
-        f"{name:10} {shape_us:8.0f} {known_us:8.1f} {outlook_ms:9.2f} "
-        f"{survey_us:9.2f} {scores_us:9.2f} {next_ms:9.2f}"
+        f"{name:10} {sign_us:8.0f} {cached_us:8.1f} {state_ms:9.2f} "
+        f"{rank_us:9.2f} {scores_us:9.2f} {next_ms:9.2f}"
     )
 
 
@@ -69,7 +78,7 @@ def best_s(action: Callable[[], object]) -> float:
     return min(repeat(action, number=1, repeat=ROUNDS))
 
 
-# --- the fleet ----------------------------------------------------------------------------------
+# --- the cluster --------------------------------------------------------------------------------
 
 
 def spread(key: str, when: str) -> dict[str, Any]:
@@ -99,15 +108,15 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def full_fleet() -> tuple[Fleet, Shapes]:
+def full_cluster() -> tuple[NodeSnapshot, SignatureCache]:
     """Return nodes in ten zones, some tainted, with pods of a hundred kinds."""
-    fleet, shapes = Fleet(), Shapes()
+    snapshot, signatures = NodeSnapshot(), SignatureCache()
     for number in range(NODES):
-        fleet.put_node(node(number))
+        snapshot.put_node(node(number))
     for number in range(NODES * PODS_PER_NODE):
         one = pod(f"old-{number}", {}, app=f"app-{number % 100}")
-        fleet.place(shapes.occupant(one), f"node-{number % NODES:04}")
-    return fleet, shapes
+        snapshot.add_pod(signatures.pod_info(one), f"node-{number % NODES:04}")
+    return snapshot, signatures
 
 
 def node(number: int) -> Node:

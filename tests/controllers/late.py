@@ -11,9 +11,9 @@ from mooring.client.contract import Page
 from mooring.client.errors import ClientError
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Apply, Create, Delete, Patch, Tell, Update
-from mooring.controllers.controller import Change, Controller
-from mooring.controllers.model import Model, RefusedError
-from mooring.controllers.running import Running
+from mooring.controllers.controller import Controller, ObjectChange
+from mooring.controllers.reconciler import Reconciler
+from tests.controllers.model import Model, RefusedError
 from tests.controllers.scenes import NOW
 
 
@@ -97,11 +97,11 @@ class Late:
         self.copy = Objects()
         self.client = ModelClient(self.model)
         self.told: list[Tell] = []
-        self._events: dict[type[Any], deque[Change]] = {}
+        self._events: dict[type[Any], deque[ObjectChange]] = {}
         self._seen: dict[type[Any], int] = {}
         self.queues = [ListQueue() for _ in controllers]
         self.running = [
-            Running(
+            Reconciler(
                 controller,
                 objects=self.copy,
                 client=self.client,
@@ -113,7 +113,7 @@ class Late:
             for controller, queue in zip(controllers, self.queues, strict=True)
         ]
 
-    def follow(self, change: Change) -> None:
+    def follow(self, change: ObjectChange) -> None:
         """Keep a change for later."""
         self._events.setdefault(type(change.value), deque()).append(change)
 

@@ -21,11 +21,15 @@ from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Delete, Patch, Target, Tell
-from mooring.controllers.controller import Answers, Change, Controller, Step
-from mooring.controllers.model import Model
-from mooring.controllers.resourceclaims import ClaimReleases, GroupClaims, PodClaims
-from mooring.controllers.settling import Settling
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
+from mooring.controllers.resource_claims import (
+    ClaimReleaseController,
+    GroupClaimController,
+    PodClaimController,
+)
 from tests.claims import parts
+from tests.controllers.model import Model
+from tests.controllers.settling import Settling
 
 Tree = dict[str, Any]
 
@@ -64,7 +68,7 @@ class Owners(Controller):
     def prepare(self, objects: Objects) -> None:
         self._objects = objects
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
         for claim in objects.all(ResourceClaim):
             if claim.metadata.owner_references:
                 yield claim.metadata.namespace, claim.metadata.name
@@ -86,7 +90,11 @@ class Scene(Settling):
     """The controllers of claims, and more if asked for."""
 
     def __init__(self, *others: Controller, gates: Gates = ALL, own: Sequence[Controller] = ()):
-        loops = own or (PodClaims(gates), GroupClaims(gates), ClaimReleases(gates))
+        loops = own or (
+            PodClaimController(gates),
+            GroupClaimController(gates),
+            ClaimReleaseController(gates),
+        )
         super().__init__(Model(NOW), [*loops, *others])
 
     def put(self, *values: Any) -> None:
@@ -167,7 +175,7 @@ class Scene(Settling):
         for number, controller in enumerate(self.controllers):
             for struct in controller.kinds:
                 for value in list(self.model.objects.all(struct)):
-                    for key in controller.keys(self.model.objects, Change(value, value)):
+                    for key in controller.keys(self.model.objects, ObjectChange(value, value)):
                         if any(not isinstance(w, Tell) for w in self.plan(number, key).writes):
                             return False
         return True

@@ -8,9 +8,9 @@ from mooring.api.catalogue import SERVED
 from mooring.api.codec import decode_tree, to_tree
 from mooring.client.objects import key_of
 from mooring.client.writes import Create, Delete, Patch, Target, Tell, Update, Write
-from mooring.controllers.controller import Ask, Change
-from mooring.controllers.model import Model, RefusedError
+from mooring.controllers.controller import Lookup, ObjectChange
 from tests.apiserver.client import MERGE_PATCH, Client, Reply
+from tests.controllers.model import Model, RefusedError
 from tests.controllers.things import NOW
 
 _KINDS = {kind.struct: kind for kind in SERVED if kind.api_version == kind.hub_version}
@@ -28,7 +28,7 @@ class ServedModel(Model):
         reply = self._client.get(_path(struct, namespace, name))
         return None if reply.status == 404 else _value(reply, struct)
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: Lookup) -> Any:
         return self.get(ask.struct, ask.namespace, ask.name)
 
     def write(self, write: Write) -> Any:
@@ -62,7 +62,7 @@ class ServedModel(Model):
             self.objects.put(new)
         elif old is not None:
             self.objects.remove(target.struct, *key_of(old))
-        self.follow(Change(old, new))
+        self.follow(ObjectChange(old, new))
 
 
 def _path(struct: type[Any], namespace: str, name: str = "") -> str:

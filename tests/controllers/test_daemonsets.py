@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet
 from mooring.api.core import Node, Pod, Taint
-from mooring.controllers.daemons import node_of_daemon
-from mooring.controllers.daemonsets import DaemonSets
+from mooring.controllers.daemonsets import DaemonSetController, node_of_daemon
 from tests.controllers.things import World, node, template, thing
 
 
@@ -29,7 +28,7 @@ def nodes_with_pods(world: World) -> list[str]:
 
 
 def world_of(*values: Any) -> World:
-    world = World(DaemonSets())
+    world = World(DaemonSetController())
     world.put(*values)
     return world
 

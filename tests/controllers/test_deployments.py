@@ -11,16 +11,22 @@ from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, ReplicaSet
 from mooring.api.core import Pod
-from mooring.controllers.controller import Refused
-from mooring.controllers.deployments import Deployments
-from mooring.controllers.garbage import GarbageCollector
-from mooring.controllers.replicasets import ReplicaSets
-from mooring.controllers.rollouts import Bounds, Sized, bounds_of, rolled, scaled
+from mooring.controllers.controller import WriteRefused
+from mooring.controllers.deployment_rollout import (
+    RolloutBounds,
+    SizedReplicaSet,
+    bounds_of,
+    rolled,
+    scaled,
+)
+from mooring.controllers.deployments import DeploymentController
+from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import World, deployment, replica_set
 
 
 def world_of(*values: Any) -> World:
-    world = World(Deployments(), ReplicaSets(), GarbageCollector())
+    world = World(DeploymentController(), ReplicaSetController(), GarbageCollector())
     world.put(*values)
     world.run_all()
     return world
@@ -141,7 +147,7 @@ def test_old_sets_beyond_the_history_are_forgotten() -> None:
 def test_a_set_that_has_the_name_of_another_template_gives_a_new_hash() -> None:
     world = world_of(deployment(replicas=1))
     (owned,) = world.all(ReplicaSet)
-    other = World(Deployments(), ReplicaSets())
+    other = World(DeploymentController(), ReplicaSetController())
     stranger = replica_set(owned.metadata.name, replicas=0)
     other.put(stranger)
     other.put(deployment(replicas=1))
@@ -150,9 +156,9 @@ def test_a_set_that_has_the_name_of_another_template_gives_a_new_hash() -> None:
 
 
 def test_why_pods_cannot_be_made_is_told_on_the_deployment() -> None:
-    world = World(Deployments(), ReplicaSets())
+    world = World(DeploymentController(), ReplicaSetController())
     world.model.admits = lambda value: (
-        Refused("Forbidden", "exceeded quota") if isinstance(value, Pod) else None
+        WriteRefused("Forbidden", "exceeded quota") if isinstance(value, Pod) else None
     )
     world.put(deployment(replicas=1))
     world.advance(5)
@@ -187,7 +193,7 @@ def test_from_any_state_the_wanted_one_is_reached(
 ) -> None:
     rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-    world = World(Deployments(), ReplicaSets(), GarbageCollector())
+    world = World(DeploymentController(), ReplicaSetController(), GarbageCollector())
     world.put(deployment(replicas=2, strategy={"type": "Recreate"} if recreates else strategy))
     for what, how in steps:
         _play(world, what, how)
@@ -255,26 +261,26 @@ def test_bounds(surge: Any, unavailable: Any, wanted: int, expected: tuple[int, 
     assert (found.surge, found.unavailable) == expected
 
 
-def set_of(name: str, replicas: int, available: int, before: int | None = None) -> Sized:
-    return Sized(name, replicas, available, name, before)
+def set_of(name: str, replicas: int, available: int, before: int | None = None) -> SizedReplicaSet:
+    return SizedReplicaSet(name, replicas, available, name, before)
 
 
 def test_broken_old_pods_go_before_others() -> None:
-    bounds = Bounds(10, 3, 2, is_rolling=True)
+    bounds = RolloutBounds(10, 3, 2, is_rolling=True)
     new = set_of("new", 3, 0)
     old = [set_of("a", 5, 5), set_of("b", 5, 3)]
     assert rolled(bounds, new, old) == {"b": 3}
 
 
 def test_sets_keep_their_shares_when_the_wish_grows() -> None:
-    bounds = Bounds(20, 3, 2, is_rolling=True)
+    bounds = RolloutBounds(20, 3, 2, is_rolling=True)
     new = set_of("new", 5, 5, before=13)
     old = [set_of("old", 8, 8, before=13)]
     assert scaled(bounds, new, old, 13) == {"old": 14, "new": 9}
 
 
 def test_everything_shrinks_to_nothing() -> None:
-    bounds = Bounds(0, 0, 0, is_rolling=True)
+    bounds = RolloutBounds(0, 0, 0, is_rolling=True)
     assert scaled(bounds, set_of("new", 2, 2, 4), [set_of("old", 2, 2, 4)], 4) == {
         "new": 0,
         "old": 0,
@@ -283,6 +289,6 @@ def test_everything_shrinks_to_nothing() -> None:
 
 def test_a_deployment_without_selector_is_left_alone() -> None:
     value = deployment(replicas=1)
-    world = World(Deployments(), ReplicaSets())
+    world = World(DeploymentController(), ReplicaSetController())
     world.put(replace(value, spec=replace(value.spec, selector=None)))
     assert world.all(ReplicaSet) == []

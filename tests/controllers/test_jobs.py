@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from mooring.api.batch import Job
 from mooring.api.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod
 from mooring.api.scheduling import PodGroup, Workload
-from mooring.controllers.finishedjobs import FinishedJobs
-from mooring.controllers.garbage import GarbageCollector
-from mooring.controllers.jobindexes import read_indexes, write_indexes
-from mooring.controllers.jobs import Jobs
+from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.job_tracking import read_indexes, write_indexes
+from mooring.controllers.jobs import JobController
+from mooring.controllers.pod_gc import TTLAfterFinishedController
 from tests.controllers.things import World, template, thing
 
 
@@ -23,7 +23,7 @@ def job(**spec: Any) -> Any:
 
 
 def world_of(**spec: Any) -> World:
-    world = World(Jobs(), GarbageCollector(), FinishedJobs())
+    world = World(JobController(), GarbageCollector(), TTLAfterFinishedController())
     world.put(job(**spec))
     return world
 
@@ -181,7 +181,7 @@ def test_a_finished_job_goes_after_its_time_with_its_pods() -> None:
 
 
 def test_without_the_feature_a_job_gets_no_group() -> None:
-    world = World(Jobs(makes_groups=False))
+    world = World(JobController(makes_groups=False))
     world.put(job(scheduling={"schedulingPolicy": {"gang": {}}}))
     (pod,) = world.all(Pod)
     assert pod.spec.scheduling_group is None

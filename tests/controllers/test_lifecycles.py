@@ -25,8 +25,8 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
 from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.controllers.devicetaints import DeviceTaints
-from mooring.controllers.poolstatus import PoolStatusRequests
+from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
+from mooring.controllers.pool_status import PoolStatusRequestController
 from tests.controllers.scenes import ALL, Owners, Scene
 from tests.corpus import corpus
 
@@ -88,7 +88,9 @@ class Replay(Scene):
     """A recording played to our controllers."""
 
     def __init__(self) -> None:
-        super().__init__(DeviceTaints(ALL), PoolStatusRequests(ALL), Owners())
+        super().__init__(
+            DeviceTaintEvictionController(ALL), PoolStatusRequestController(ALL), Owners()
+        )
         self.model.put(*(Node(metadata=ObjectMeta(name=name)) for name in ("node-a", "node-b")))
         self.names = Names()
 

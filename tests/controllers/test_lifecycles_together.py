@@ -16,9 +16,9 @@ from conformance._recordings import Names
 from mooring.api.core import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
-from mooring.controllers.devicetaints import DeviceTaints
-from mooring.controllers.poolstatus import PoolStatusRequests
-from mooring.controllers.roster import workload_controllers
+from mooring.controllers.controller_manager import workload_controllers
+from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
+from mooring.controllers.pool_status import PoolStatusRequestController
 from tests.controllers.scenes import ALL, Scene
 from tests.controllers.test_lifecycles import BETTER, SCENARIOS, Replay, _without, ours, theirs
 from tests.corpus import corpus
@@ -31,7 +31,9 @@ class Together(Replay):
 
     def __init__(self) -> None:
         others = workload_controllers(authority="")
-        Scene.__init__(self, DeviceTaints(ALL), PoolStatusRequests(ALL), *others)
+        Scene.__init__(
+            self, DeviceTaintEvictionController(ALL), PoolStatusRequestController(ALL), *others
+        )
         self.model.put(*(Node(metadata=ObjectMeta(name=name)) for name in ("node-a", "node-b")))
         self.names = Names()
 

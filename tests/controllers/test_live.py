@@ -21,9 +21,8 @@ from mooring.client.apiclient import ApiClient
 from mooring.client.informers import Informers
 from mooring.client.inprocess import InProcessTransport
 from mooring.client.writes import Create, Delete, Patch, Target, Update
-from mooring.controllers.dra import DraMetrics, dra_controllers
-from mooring.controllers.loops import Loops
-from mooring.controllers.queuemetrics import QueuesMetrics
+from mooring.controllers.controller_manager import ControllerManager, dra_controllers
+from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
 from mooring.kit.metrics import exposition
 from tests.client.servers import Breaking, embedded, until
 
@@ -41,8 +40,8 @@ class World:
         self.client = ApiClient(wire)
         self.metrics = DraMetrics()
         self.informers = Informers(self.client, random=lambda: 0.0)
-        self.queues = QueuesMetrics()
-        self.loops = Loops(
+        self.queues = WorkQueuesMetrics()
+        self.loops = ControllerManager(
             dra_controllers(Gates.parse(), self.metrics),
             client=self.client,
             informers=self.informers,

@@ -18,11 +18,15 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.consumers import is_pod_consumer
 from mooring.claims.releases import is_pod_done
 from mooring.client.writes import Delete, Patch, Target
-from mooring.controllers.controller import Change
-from mooring.controllers.model import RefusedError
-from mooring.controllers.resourceclaims import ClaimReleases, GroupClaims, PodClaims
+from mooring.controllers.controller import ObjectChange
+from mooring.controllers.resource_claims import (
+    ClaimReleaseController,
+    GroupClaimController,
+    PodClaimController,
+)
 from tests.claims.parts import BY_NAME
 from tests.controllers.late import Late
+from tests.controllers.model import RefusedError
 from tests.controllers.scenes import ALL, group, named_claim, pod, result, template
 
 NAMES = ("a", "b")
@@ -49,11 +53,13 @@ class World(Late):
     """A cluster with users, a scheduler and a kubelet that do as they are told."""
 
     def __init__(self) -> None:
-        super().__init__([PodClaims(ALL), GroupClaims(ALL), ClaimReleases(ALL)])
+        super().__init__(
+            [PodClaimController(ALL), GroupClaimController(ALL), ClaimReleaseController(ALL)]
+        )
         self.model.put(named_claim(), template())
         self.settle()
 
-    def follow(self, change: Change) -> None:
+    def follow(self, change: ObjectChange) -> None:
         super().follow(change)
         if isinstance(change.new, ResourceClaim) and change.old is not None:
             self._check_reservations(change.old, change.new)
@@ -151,7 +157,7 @@ class World(Late):
         for running in self.running:
             for struct in running.controller.kinds:
                 for value in list(self.model.objects.all(struct)):
-                    running.changed(Change(value, value))
+                    running.changed(ObjectChange(value, value))
         self.settle()
         return self.model.revision == before
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from mooring.api.apps import ReplicaSet
 from mooring.api.core import Pod
 from mooring.client.writes import Create, Patch, Target
-from mooring.controllers.controller import Answers, Ask, Refused
-from mooring.controllers.replicasets import ReplicaSets, plan
+from mooring.controllers.controller import Answers, Lookup, WriteRefused
+from mooring.controllers.replicasets import ReplicaSetController, plan
 from tests.controllers.things import NOW, World, replica_set, thing
 
 
 def test_a_set_gets_its_pods_and_tells_of_them() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.put(replica_set(replicas=2))
     pods = world.all(Pod)
     assert len(pods) == 2
@@ -28,7 +28,7 @@ def test_a_set_gets_its_pods_and_tells_of_them() -> None:
 
 
 def test_planning_twice_from_one_copy_names_the_same_pods() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.model.put(replica_set(replicas=3))
     first, second = (list(plan(world.model.objects, ("default", "web"), NOW, {})) for _ in "12")
     assert first == second
@@ -36,7 +36,7 @@ def test_planning_twice_from_one_copy_names_the_same_pods() -> None:
 
 
 def test_a_pod_that_goes_is_replaced() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.put(replica_set(replicas=2))
     gone = world.all(Pod)[0]
     world.delete(gone)
@@ -45,7 +45,7 @@ def test_a_pod_that_goes_is_replaced() -> None:
 
 
 def test_fewer_are_wanted_and_pods_without_a_node_go_first() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.put(replica_set(replicas=3))
     for pod in world.all(Pod)[1:]:
         world.report(pod, "Running", ready=True)
@@ -56,7 +56,7 @@ def test_fewer_are_wanted_and_pods_without_a_node_go_first() -> None:
 
 
 def test_status_counts_ready_and_available_pods_after_their_time() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.put(replica_set(replicas=1, minReadySeconds=10))
     world.run_all()
     status = world.get(ReplicaSet, "web").status
@@ -66,7 +66,7 @@ def test_status_counts_ready_and_available_pods_after_their_time() -> None:
 
 
 def test_a_matching_orphan_is_adopted_and_one_that_no_longer_matches_is_let_go() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.put(thing("v1", "Pod", "alone", metadata={"labels": {"app": "web"}}))
     world.put(replica_set(replicas=1))
     (pod,) = world.all(Pod)
@@ -80,18 +80,18 @@ def test_a_matching_orphan_is_adopted_and_one_that_no_longer_matches_is_let_go()
 
 def test_an_orphan_is_not_adopted_by_a_set_that_is_gone() -> None:
     """The copy still has the set; the server does not."""
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.model.put(replica_set(replicas=1))
     world.model.put(thing("v1", "Pod", "alone", metadata={"labels": {"app": "web"}}))
-    answers: Answers = {Ask(ReplicaSet, "default", "web"): None}
+    answers: Answers = {Lookup(ReplicaSet, "default", "web"): None}
     steps = list(plan(world.model.objects, ("default", "web"), NOW, answers))
     assert not any(isinstance(step, Patch) for step in steps)
 
 
 def test_a_refused_pod_is_told_in_events_and_status_and_forgotten_when_it_works() -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.model.admits = lambda value: (
-        Refused("Forbidden", "exceeded quota: q") if isinstance(value, Pod) else None
+        WriteRefused("Forbidden", "exceeded quota: q") if isinstance(value, Pod) else None
     )
     world.put(replica_set(replicas=1))
     world.advance(2)
@@ -107,7 +107,7 @@ def test_a_refused_pod_is_told_in_events_and_status_and_forgotten_when_it_works(
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))
 def test_any_history_ends_with_as_many_pods_as_are_wanted(history: list[tuple[int, int]]) -> None:
-    world = World(ReplicaSets())
+    world = World(ReplicaSetController())
     world.put(replica_set(replicas=1))
     wanted = 1
     for wanted, lost in history:

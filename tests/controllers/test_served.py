@@ -12,10 +12,10 @@ from mooring.api.apps import DaemonSet, Deployment, ReplicaSet
 from mooring.api.batch import Job
 from mooring.api.core import Pod
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup, Workload
-from mooring.controllers.roster import workload_controllers
-from mooring.controllers.settling import Settling
+from mooring.controllers.controller_manager import workload_controllers
 from tests.apiserver.client import Client
 from tests.controllers.served import ServedModel
+from tests.controllers.settling import Settling
 from tests.controllers.test_daemonsets import daemon_set
 from tests.controllers.test_jobs import job
 from tests.controllers.things import World, deployment, node

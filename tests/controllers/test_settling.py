@@ -13,9 +13,9 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects
 from mooring.client.writes import Apply, Create, Delete, LookAgain, Patch, Target, Update
-from mooring.controllers.controller import Answers, Ask, Controller, Failed, Step
-from mooring.controllers.model import Model, RefusedError
-from mooring.controllers.settling import Settling, settle
+from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
+from tests.controllers.model import Model, RefusedError
+from tests.controllers.settling import Settling, settle
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 
@@ -144,12 +144,12 @@ class Curious(Controller):
         self.planned = 0
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        ask = Ask(ResourceClaim, *key)
+        ask = Lookup(ResourceClaim, *key)
         if ask not in answers:
             return [ask]
         assert answers[ask] == objects.find(ResourceClaim, *key)
         self.planned += 1
-        return [Failed("not yet", attempts_max=3)]
+        return [ReconcileFailed("not yet", attempts_max=3)]
 
 
 def test_failures_come_again_later_and_later_until_enough() -> None:

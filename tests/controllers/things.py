@@ -13,10 +13,10 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Node, Pod, PodCondition
 from mooring.api.timestamp import Timestamp
 from mooring.client.writes import Delete, Target, Update
-from mooring.controllers import settling
 from mooring.controllers.controller import Controller
-from mooring.controllers.model import Model
-from mooring.controllers.settling import Settling
+from tests.controllers import settling
+from tests.controllers.model import Model
+from tests.controllers.settling import Settling
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 

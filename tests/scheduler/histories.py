@@ -14,8 +14,8 @@ from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
-from mooring.scheduler.reserving import Reservation, release, reserve
+from mooring.scheduler.reservation import Reservation, release, reserve
+from mooring.scheduler.scheduling_cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
 from tests.scheduler.makers import ZONE, node, pod
 from tests.scheduler.scenes import (
     GPU,
@@ -245,11 +245,11 @@ class History:
         outcome = schedule(self.cluster, one)
         if not isinstance(outcome, Placed):
             return
-        before, holds = dict(self.cluster.claims), dict(self.cluster.holds)
+        before, holds = dict(self.cluster.claims), dict(self.cluster.assumed_claims)
         answer = described(outcome)
         release(self.cluster, reserve(self.cluster, outcome, self._names))
         assert self.cluster.claims == before, "claims are as they were"
-        assert self.cluster.holds == holds
+        assert self.cluster.assumed_claims == holds
         again = schedule(self.cluster, one)
         assert described(again) == answer, "the pod is answered as before"
         assert isinstance(again, Placed)
@@ -321,19 +321,20 @@ def taken(made: Cluster) -> set[tuple[str, str]]:
 def described(outcome: Outcome) -> dict[str, Any]:
     """Return an answer in values that can be compared."""
     match outcome:
-        case Placed(node=where, grant=grant):
-            results = () if grant.answer is None else grant.answer.results(lambda: "share")
+        case Placed(node=where, allocation=allocation):
+            new = allocation.allocated
+            results = () if new is None else new.results(lambda: "share")
             return {
                 "node": where,
                 "devices": results,
-                "special": grant.special and grant.special.spec,
-                "resources": grant.node_resources,
+                "special": allocation.special and allocation.special.spec,
+                "resources": allocation.node_resources,
             }
-        case Pending(preemption=found, given_up=given_up):
+        case Pending(preemption=found, deallocation=gone):
             return {
                 "reason": outcome.reason,
                 "message": outcome.message,
-                "refusals": outcome.survey.refusals,
+                "refusals": outcome.diagnosis.node_to_status,
                 "preemption": found and (found.node, [each.name for each in found.victims]),
-                "given up": given_up and (given_up.claim, given_up.is_deleted),
+                "deallocation": gone and (gone.claim, gone.is_deleted),
             }

@@ -8,7 +8,17 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.scheduler import Fleet, Occupant, PodShape, Refusal, Settings, Shapes, prepare, survey
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.pod_signature import (
+    PodInfo,
+    PodSignature,
+    SchedulerProfile,
+    SignatureCache,
+    sign,
+)
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -67,38 +77,47 @@ def fleet(
     nodes: Sequence[Node],
     placed: Sequence[tuple[Pod, str]] = (),
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
-) -> Fleet:
-    made = Fleet()
-    shapes = Shapes()
+) -> NodeSnapshot:
+    made = NodeSnapshot()
+    signatures = SignatureCache()
     for each in nodes:
         made.put_node(each)
     for name, labels in (namespaces or {}).items():
         made.put_namespace(name, labels)
     for one, where in placed:
-        made.place(shapes.occupant(one), where)
+        made.add_pod(signatures.pod_info(one), where)
     return made
 
 
-def occupant(one: Pod, shape: PodShape | None = None) -> Occupant:
-    return Occupant(one.metadata.uid, shape or prepare(one))
+def pod_info(one: Pod, signature: PodSignature | None = None) -> PodInfo:
+    return PodInfo(one.metadata.uid, signature or sign(one))
+
+
+def diagnose(made: NodeSnapshot, signature: PodSignature) -> FitDiagnosis:
+    """Return the status of every node, as the scheduling cycle finds it."""
+    if signature.pre_filter_status is not None:
+        return FitDiagnosis(len(made.nodes), pre_filter_status=signature.pre_filter_status)
+    return NodeRanking(made, signature, RankingWork()).diagnose()
 
 
 def verdicts(
-    made: Fleet, one: Pod, settings: Settings | None = None
+    made: NodeSnapshot, one: Pod, settings: SchedulerProfile | None = None
 ) -> dict[str, tuple[str, ...] | None]:
     """Return what each node that is asked says: None where it will do."""
     found = answers(made, one, settings)
-    return {name: refusal.texts if refusal else None for name, refusal in found.items()}
+    return {name: refusal.reasons if refusal else None for name, refusal in found.items()}
 
 
-def answers(made: Fleet, one: Pod, settings: Settings | None = None) -> dict[str, Refusal | None]:
-    found = survey(made, prepare(one, settings or Settings()))
-    assert found.obstacle is None, found.obstacle
-    fitting: dict[str, Refusal | None] = {state.facts.name: None for state in found.fitting}
-    return {**fitting, **found.refusals}
+def answers(
+    made: NodeSnapshot, one: Pod, settings: SchedulerProfile | None = None
+) -> dict[str, Unschedulable | None]:
+    found = diagnose(made, sign(one, settings or SchedulerProfile()))
+    assert found.pre_filter_status is None, found.pre_filter_status
+    fitting: dict[str, Unschedulable | None] = {each.facts.name: None for each in found.feasible}
+    return {**fitting, **found.node_to_status}
 
 
-def verdict(one: Pod, there: Node, *placed: Pod) -> Refusal | None:
+def verdict(one: Pod, there: Node, *placed: Pod) -> Unschedulable | None:
     """Return what one node with some pods on it says."""
     made = fleet([there], [(each, there.metadata.name) for each in placed])
     return answers(made, one)[there.metadata.name]

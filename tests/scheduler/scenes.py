@@ -18,9 +18,9 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Pending, Placed, schedule
 from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.reserving import Fresh, Reservation, reserve
+from mooring.scheduler.reservation import IdSource, Reservation, reserve
+from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
 from tests.scheduler.makers import pod
 
 GPU = "gpu.example.com"
@@ -158,12 +158,12 @@ def put(made: Cluster, objects: Iterable[Object]) -> None:
                 made.put_pod(each)
 
 
-def new_names() -> Fresh:
+def new_names() -> IdSource:
     numbers = count(1)
-    return Fresh(lambda: f"share-{next(numbers)}", lambda prefix: f"{prefix}{next(numbers)}")
+    return IdSource(lambda: f"share-{next(numbers)}", lambda prefix: f"{prefix}{next(numbers)}")
 
 
-def placed(made: Cluster, one: Pod, names: Fresh | None = None) -> Reservation:
+def placed(made: Cluster, one: Pod, names: IdSource | None = None) -> Reservation:
     """Schedule a pod that fits and write what was decided."""
     outcome = schedule(made, one)
     assert isinstance(outcome, Placed), outcome
@@ -178,7 +178,9 @@ def refused(made: Cluster, one: Pod) -> Pending:
 
 def reasons(made: Cluster, one: Pod) -> dict[str, tuple[str, ...]]:
     """Return what nodes say to a pod that none of them takes."""
-    return {name: said.texts for name, said in refused(made, one).survey.refusals.items()}
+    return {
+        name: said.reasons for name, said in refused(made, one).diagnosis.node_to_status.items()
+    }
 
 
 def devices_of(reservation: Reservation) -> list[str]:

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from mooring.scheduler import Refusal, Settings, Shapes, prepare, survey
-from tests.scheduler.makers import answers, fleet, node, pod, verdict, verdicts
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.pod_signature import SchedulerProfile, SignatureCache, sign
+from tests.scheduler.makers import answers, diagnose, fleet, node, pod, verdict, verdicts
 
 UNTOLERATED = ("node(s) had untolerated taint(s)",)
 NOT_MEANT = ("node(s) didn't match Pod's node affinity/selector",)
 NO_PORT = ("node(s) didn't have free ports for the requested pod ports",)
 
 
-def texts(refusal: Refusal | None) -> tuple[str, ...]:
-    return refusal.texts if refusal else ()
+def texts(refusal: Unschedulable | None) -> tuple[str, ...]:
+    return refusal.reasons if refusal else ()
 
 
 # --- names --------------------------------------------------------------------------------------
@@ -23,9 +24,9 @@ def texts(refusal: Refusal | None) -> tuple[str, ...]:
 
 def test_a_pod_that_names_its_node_is_asked_about_there_only() -> None:
     made = fleet([node("node-1"), node("node-2")])
-    found = survey(made, prepare(pod(nodeName="node-2")))
-    assert [state.facts.name for state in found.fitting] == ["node-2"]
-    assert found.elsewhere == Refusal(
+    found = diagnose(made, sign(pod(nodeName="node-2")))
+    assert [state.facts.name for state in found.feasible] == ["node-2"]
+    assert found.excluded == Unschedulable(
         "", ("node(s) didn't satisfy plugin(s) [NodeName]",), is_unresolvable=True
     )
 
@@ -48,17 +49,19 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 
 def test_affinity_that_names_nodes_narrows_as_well() -> None:
-    found = survey(fleet([node("node-1"), node("node-2")]), prepare(pod(affinity=named("node-1"))))
-    assert [state.facts.name for state in found.fitting] == ["node-1"]
-    assert texts(found.elsewhere) == ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)
+    found = diagnose(fleet([node("node-1"), node("node-2")]), sign(pod(affinity=named("node-1"))))
+    assert [state.facts.name for state in found.feasible] == ["node-1"]
+    assert texts(found.excluded) == ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)
 
 
 def test_names_that_exclude_each_other_stop_the_pod() -> None:
-    found = survey(fleet([node()]), prepare(pod(affinity=named("a", "b"))))
-    assert found.obstacle == Refusal("NodeAffinity", ("pod affinity terms conflict",), True)
-    found = survey(fleet([node()]), prepare(pod(affinity=named("a"), nodeName="b")))
-    assert isinstance(found.obstacle, Refusal)
-    assert found.obstacle.texts == (
+    found = diagnose(fleet([node()]), sign(pod(affinity=named("a", "b"))))
+    assert found.pre_filter_status == Unschedulable(
+        "NodeAffinity", ("pod affinity terms conflict",), True
+    )
+    found = diagnose(fleet([node()]), sign(pod(affinity=named("a"), nodeName="b")))
+    assert isinstance(found.pre_filter_status, Unschedulable)
+    assert found.pre_filter_status.reasons == (
         "node(s) didn't satisfy plugin(s) [NodeAffinity NodeName] simultaneously",
     )
 
@@ -103,7 +106,7 @@ def test_taints(taint: dict[str, str], tolerations: list[dict[str, str]], fits: 
 def test_tolerations_that_compare(operator: str, limit: str, value: str, fits: bool) -> None:
     tainted = fleet([node(taints=[{"key": "level", "value": value, "effect": "NoSchedule"}])])
     one = pod(tolerations=[{"key": "level", "operator": operator, "value": limit}])
-    compared = verdicts(tainted, one, Settings(compares_tolerations=True))["node-1"]
+    compared = verdicts(tainted, one, SchedulerProfile(compares_tolerations=True))["node-1"]
     assert compared == (None if fits else UNTOLERATED)
     assert verdicts(tainted, one)["node-1"] == UNTOLERATED
 
@@ -231,12 +234,12 @@ def test_a_node_has_room_for_a_number_of_pods() -> None:
     found = verdict(pod(requests={"cpu": "11"}), node(allocatable=SMALL), *placed)
     assert texts(found) == ("Too many pods", "Insufficient cpu")
     found = verdict(pod(), node(allocatable={"cpu": "1"}))
-    assert found == Refusal("NodeResourcesFit", ("Too many pods",))
+    assert found == Unschedulable("NodeResourcesFit", ("Too many pods",))
 
 
 def test_what_device_classes_provide_is_left_to_claims_where_the_node_has_none() -> None:
     made = fleet([node("has", allocatable=SMALL), node("has-not")])
-    made.delegate(["example.com/a"])
+    made.set_class_resources(["example.com/a"])
     found = verdicts(made, pod(requests={"example.com/a": "6"}))
     assert found == {"has": ("Insufficient example.com/a",), "has-not": None}
 
@@ -272,12 +275,12 @@ def test_fields_that_are_passed_on_may_be_anything() -> None:
         containers=[{"name": "c", "volumeMounts": odd, "restartPolicyRules": odd}],
     )
     assert verdict(one, node()) is None
-    assert Shapes().of(one).features == frozenset()
+    assert SignatureCache().of(one).required_features == frozenset()
 
 
 def test_a_pod_waits_for_its_gates() -> None:
-    gated = prepare(pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
-    assert gated.obstacle == Refusal(
+    gated = sign(pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
+    assert gated.pre_filter_status == Unschedulable(
         "SchedulingGates", ("waiting for scheduling gates: [a b]",), is_unresolvable=True
     )
 
@@ -307,17 +310,20 @@ UNMODELLED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("spec", "text"), UNMODELLED)
 def test_what_is_not_modelled_is_refused(spec: dict[str, Any], text: str) -> None:
-    obstacle = prepare(pod(**spec)).obstacle
-    assert obstacle == Refusal("Unmodelled", (text,), is_unresolvable=True)
+    obstacle = sign(pod(**spec)).pre_filter_status
+    assert obstacle == Unschedulable("Unmodelled", (text,), is_unresolvable=True)
 
 
 def test_an_admitted_pod_has_its_runtime_class_in_itself() -> None:
-    assert prepare(pod(runtimeClassName="kata"), Settings(is_admitted=True)).obstacle is None
+    assert (
+        sign(pod(runtimeClassName="kata"), SchedulerProfile(is_admitted=True)).pre_filter_status
+        is None
+    )
 
 
 def test_volumes_that_decide_nothing_are_no_obstacle() -> None:
     volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "configMap": {"name": "x"}}]
-    assert prepare(pod(volumes=volumes)).obstacle is None
+    assert sign(pod(volumes=volumes)).pre_filter_status is None
 
 
 def test_the_first_rule_that_refuses_is_heard() -> None:

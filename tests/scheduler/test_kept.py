@@ -8,10 +8,11 @@ import pytest
 
 from benchmarks._workloads import Setting, Variation, find
 from mooring.insight.planning.plan import new_names
-from mooring.scheduler import ranking
-from mooring.scheduler.cluster import ClaimKey, Cluster
-from mooring.scheduler.cycle import Outcome, Placed, schedule
-from mooring.scheduler.reserving import Reservation, reserve
+from mooring.scheduler import node_ranking
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.plugins.claim_needs import ClaimKey
+from mooring.scheduler.reservation import Reservation, reserve
+from mooring.scheduler.scheduling_cycle import Outcome, Placed, schedule
 
 NODES = 3
 NAMES = (
@@ -81,7 +82,7 @@ def said(outcome: Outcome) -> tuple[str, str]:
 def test_a_kept_cluster_decides_as_a_new_one(
     name: str, all_asked_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranking, "NODES_ALL_ASKED_MAX", all_asked_max)
+    monkeypatch.setattr(node_ranking, "NODES_ALL_ASKED_MAX", all_asked_max)
     (workload,) = find([name])
     # Pods for a larger fleet than there is, so that it is full most of the time.
     setting = workload.make(3 * NODES, Variation(shapes=4, seed=7))

@@ -10,22 +10,16 @@ from hypothesis import strategies as st
 
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.scheduler import (
-    Fleet,
-    NodeState,
-    Outlook,
-    PodShape,
-    Shapes,
-    best,
-    messages,
-    prepare,
-    read_facts,
-    survey,
-    totals,
-)
-from mooring.scheduler.filters import interpodaffinity, podtopologyspread
-from tests.scheduler import plain
-from tests.scheduler.makers import HOST, fleet, node, pod
+from mooring.scheduler.diagnosis import fit_message, preemption_message
+from mooring.scheduler.node_info import NodeInfo, read_facts
+from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.plugins import inter_pod_affinity, pod_topology_spread
+from mooring.scheduler.plugins.registry import score_nodes
+from mooring.scheduler.pod_signature import PodSignature, SignatureCache, sign
+from mooring.scheduler.topology_state import TopologyState
+from tests.scheduler import brute_force, plain
+from tests.scheduler.makers import HOST, diagnose, fleet, node, pod
 from tests.strategies import instances
 
 SEEDS = range(150)
@@ -146,39 +140,40 @@ def random_world(seed: int) -> tuple[Random, plain.World]:
     return random, plain.World(nodes, placed, KNOWN)
 
 
-def fleet_of(world: plain.World) -> Fleet:
+def fleet_of(world: plain.World) -> NodeSnapshot:
     return fleet(list(world.nodes.values()), world.placed, world.namespaces)
 
 
-def said(made: Fleet, one: Pod) -> dict[str, str | None]:
+def said(made: NodeSnapshot, one: Pod) -> dict[str, str | None]:
     """Return what the rules of company and spreading say, whatever others do."""
-    shape = prepare(one)
-    outlook = made.outlook(shape)
+    signature = sign(one)
+    state = made.topology_state(signature)
     found = {}
-    for name, state in made.nodes.items():
-        refusal = podtopologyspread.check(shape, state, outlook)
-        refusal = refusal or interpodaffinity.check(shape, state, outlook)
-        found[name] = SAID[refusal.texts[0]] if refusal else None
+    for name, info in made.nodes.items():
+        refusal = pod_topology_spread.filter_node(signature, info, state)
+        refusal = refusal or inter_pod_affinity.filter_node(signature, info, state)
+        found[name] = SAID[refusal.reasons[0]] if refusal else None
     return found
 
 
-def essence(outlook: Outlook) -> Any:
+def essence(state: TopologyState) -> Any:
     return (
-        outlook.repelled,
-        outlook.near,
-        outlook.apart,
-        outlook.pulls,
-        [(t.pods_in, t.pods_on, t.minimum) for t in (*outlook.hard, *outlook.soft)],
+        state.existing_anti_affinity,
+        state.affinity,
+        state.anti_affinity,
+        state.scores,
+        [(t.pods_in, t.pods_on, t.minimum) for t in (*state.hard_spread, *state.soft_spread)],
     )
 
 
-def judged(made: Fleet, shape: PodShape) -> Any:
+def judged(made: NodeSnapshot, signature: PodSignature) -> Any:
     """Return everything that is decided about a pod."""
-    found = survey(made, shape)
-    scores = totals(shape, found.fitting, made.outlook(shape))
-    chosen = best(found.fitting, scores).facts.name if scores else None
-    names = [state.facts.name for state in found.fitting]
-    return chosen, list(zip(names, scores, strict=True)), messages.unavailable(found)
+    found = diagnose(made, signature)
+    scores = score_nodes(signature, found.feasible, made.topology_state(signature))
+    chosen = NodeRanking(made, signature, RankingWork()).choose()
+    names = [each.facts.name for each in found.feasible]
+    where = None if chosen is None else chosen[0].facts.name
+    return where, list(zip(names, scores, strict=True)), fit_message(found)
 
 
 # --- laws ---------------------------------------------------------------------------------------
@@ -198,34 +193,36 @@ def test_company_and_spreading_are_what_a_walk_over_all_pods_finds() -> None:
 def test_an_outlook_that_follows_changes_is_one_that_is_made_anew() -> None:
     for seed in SEEDS:
         random, world = random_world(seed)
-        made, shapes = fleet_of(world), Shapes()
-        shape = shapes.of(random_pod(random, "new"))
-        made.outlook(shape)
+        made, signatures = fleet_of(world), SignatureCache()
+        signature = signatures.of(random_pod(random, "new"))
+        made.topology_state(signature)
         keys = [one.metadata.uid for one, _ in world.placed]
         for step in range(12):
             if keys and random.random() < 0.5:
-                made.displace(keys.pop(random.randrange(len(keys))))
+                made.remove_pod(keys.pop(random.randrange(len(keys))))
             else:
                 one = random_pod(random, f"q{step}")
-                made.place(shapes.occupant(one), random.choice(sorted(world.nodes)))
+                made.add_pod(signatures.pod_info(one), random.choice(sorted(world.nodes)))
                 keys.append(one.metadata.uid)
             if random.random() < 0.5:
-                assert essence(made.outlook(shape)) == essence(Outlook(shape, made.world)), seed
-        assert made.outlooks_made == 1
+                assert essence(made.topology_state(signature)) == essence(
+                    TopologyState(signature, made.inputs)
+                ), seed
+        assert made.states_built == 1
 
 
 def test_taking_a_pod_away_undoes_placing_it() -> None:
     for seed in SEEDS:
         random, world = random_world(seed)
-        made, shapes = fleet_of(world), Shapes()
+        made, signatures = fleet_of(world), SignatureCache()
         nodes = dict(made.nodes)
-        census = made.world.census
+        census = made.inputs.pod_index
         before = ({n: dict(k) for n, k in census.kinds.items()}, dict(census.terms))
         counted = repr(before)
-        one = shapes.occupant(random_pod(random, "new"))
-        made.place(one, "n0")
+        one = signatures.pod_info(random_pod(random, "new"))
+        made.add_pod(one, "n0")
         assert made.nodes["n0"] != nodes["n0"]
-        made.displace(one.key)
+        made.remove_pod(one.key)
         assert made.nodes == nodes
         assert sorted(repr((census.kinds, census.terms))) == sorted(counted)
         assert made.node_of(one.key) is None
@@ -235,8 +232,8 @@ def test_taking_a_pod_away_undoes_placing_it() -> None:
 @settings(max_examples=60, deadline=None)
 def test_a_node_is_the_sum_of_its_pods_whatever_their_order(data: st.DataObject) -> None:
     _, world = random_world(data.draw(st.integers(0, 10_000)))
-    occupants = [Shapes().occupant(one) for one, _ in world.placed]
-    empty = NodeState(read_facts(world.nodes["n0"]))
+    occupants = [SignatureCache().pod_info(one) for one, _ in world.placed]
+    empty = NodeInfo(read_facts(world.nodes["n0"]))
     state = empty
     for each in occupants:
         state = state.with_pod(each)
@@ -244,10 +241,38 @@ def test_a_node_is_the_sum_of_its_pods_whatever_their_order(data: st.DataObject)
     for each in data.draw(st.permutations(occupants)):
         other = other.with_pod(each)
     assert other == state
-    assert state.held.milli_cpu == sum(each.shape.held.milli_cpu for each in occupants)
+    assert state.requested.milli_cpu == sum(
+        each.signature.requests_on_node.milli_cpu for each in occupants
+    )
     for each in data.draw(st.permutations(occupants)):
         state = state.without_pod(each.key)
     assert state == empty
+
+
+def test_a_ranking_that_follows_changes_finds_what_brute_force_finds() -> None:
+    """Whatever a ranking remembers or skips, every node gets the status of all filters."""
+    for seed in SEEDS:
+        random, world = random_world(seed)
+        made, signatures = fleet_of(world), SignatureCache()
+        kinds = [signatures.of(pod("small", requests={"cpu": "100m"}))]
+        kinds += [signatures.of(random_pod(random, f"new-{number}")) for number in range(2)]
+        rankings = [NodeRanking(made, each, RankingWork()) for each in kinds]
+        keys = [one.metadata.uid for one, _ in world.placed]
+        for step in range(8):
+            if keys and random.random() < 0.4:
+                made.remove_pod(keys.pop(random.randrange(len(keys))))
+            elif random.random() < 0.3:
+                made.put_node(random_node(random, random.choice(sorted(world.nodes))))
+            else:
+                one = random_pod(random, f"q{step}")
+                made.add_pod(signatures.pod_info(one), random.choice(sorted(world.nodes)))
+                keys.append(one.metadata.uid)
+            for signature, ranking in zip(kinds, rankings, strict=True):
+                if signature.pre_filter_status is None:
+                    assert ranking.diagnose() == brute_force.diagnose(made, signature), seed
+                    chosen = ranking.choose()
+                    where = None if chosen is None else chosen[0].facts.name
+                    assert where == brute_force.best(made, signature), seed
 
 
 def test_the_order_of_nodes_and_pods_is_irrelevant() -> None:
@@ -258,30 +283,30 @@ def test_the_order_of_nodes_and_pods_is_irrelevant() -> None:
         random.shuffle(nodes)
         random.shuffle(placed)
         other = fleet(nodes, placed, dict(reversed(KNOWN.items())))
-        assert judged(other, prepare(one)) == judged(fleet_of(world), prepare(one)), seed
+        assert judged(other, sign(one)) == judged(fleet_of(world), sign(one)), seed
 
 
 def test_nodes_may_come_before_pods_or_after_changes_of_their_labels() -> None:
     for seed in SEEDS:
         random, world = random_world(seed)
-        shape = prepare(random_pod(random, "new"))
+        signature = sign(random_pod(random, "new"))
         made = fleet([node(name, labels={}) for name in world.nodes], world.placed, KNOWN)
-        made.outlook(shape)
+        made.topology_state(signature)
         for each in world.nodes.values():
             made.put_node(each)
-        assert judged(made, shape) == judged(fleet_of(world), shape), seed
+        assert judged(made, signature) == judged(fleet_of(world), signature), seed
 
 
 @given(one=instances(Pod), there=instances(Node), other=instances(Pod))
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_nothing_raises_whatever_pods_and_nodes_are(one: Pod, there: Node, other: Pod) -> None:
-    made, shapes = Fleet(), Shapes()
+    made, signatures = NodeSnapshot(), SignatureCache()
     made.put_node(there)
-    occupant = shapes.occupant(other)
-    made.place(occupant, there.metadata.name)
-    shape = shapes.of(one)
-    found = survey(made, shape)
-    assert totals(shape, found.fitting, made.outlook(shape)) is not None
-    assert messages.unavailable(found, messages.preemption(found))
-    made.displace(occupant.key)
-    assert made.nodes[there.metadata.name] == NodeState(read_facts(there))
+    occupant = signatures.pod_info(other)
+    made.add_pod(occupant, there.metadata.name)
+    signature = signatures.of(one)
+    found = diagnose(made, signature)
+    assert score_nodes(signature, found.feasible, made.topology_state(signature)) is not None
+    assert fit_message(found, preemption_message(found))
+    made.remove_pod(occupant.key)
+    assert made.nodes[there.metadata.name] == NodeInfo(read_facts(there))

@@ -9,8 +9,10 @@ import pytest
 
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.scheduler import best, prepare, totals
-from mooring.scheduler.scores import SCORES
+from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.plugins.registry import SCORES, plugin_scores, score_nodes
+from mooring.scheduler.pod_signature import PodSignature, sign
 from tests.scheduler.makers import fleet, node, pod
 
 PLUGINS = {score.plugin: score for score in SCORES}
@@ -26,9 +28,9 @@ def scores(
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[int] | None:
     made = fleet(nodes, placed, namespaces)
-    shape = prepare(one)
+    signature = sign(one)
     states = [made.nodes[each.metadata.name] for each in nodes]
-    return PLUGINS[plugin].scores(shape, states, made.outlook(shape))
+    return plugin_scores(PLUGINS[plugin], signature, states, made.topology_state(signature))
 
 
 def test_weights_are_those_of_the_default_profile() -> None:
@@ -357,11 +359,17 @@ def test_the_weighed_sum_decides_and_equals_go_by_name() -> None:
         node("d", labels={"good": "yes"}),
     ]
     made = fleet(nodes)
-    shape = prepare(pod(requests={"cpu": "1", "memory": "2Gi"}))
+    signature = sign(pod(requests={"cpu": "1", "memory": "2Gi"}))
     states = [made.nodes[each.metadata.name] for each in nodes]
-    found = totals(shape, states, made.outlook(shape))
+    found = score_nodes(signature, states, made.topology_state(signature))
     # 75 is left of both, and they stay even; the taint costs its whole score.
     assert found == [75 + 75, 300 + 150, 300 + 150, 300 + 150]
-    assert best(states, found).facts.name == "a"
-    shape = prepare(pod(affinity={"nodeAffinity": {PREFERRED: [taste(1, good="yes")]}}))
-    assert best(states, totals(shape, states, made.outlook(shape))).facts.name == "d"
+    assert _best(made, signature) == "a"
+    signature = sign(pod(affinity={"nodeAffinity": {PREFERRED: [taste(1, good="yes")]}}))
+    assert _best(made, signature) == "d"
+
+
+def _best(made: NodeSnapshot, signature: PodSignature) -> str:
+    found = NodeRanking(made, signature, RankingWork()).choose()
+    assert found is not None
+    return found[0].facts.name

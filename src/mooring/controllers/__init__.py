@@ -1,26 +1,28 @@
-"""What keeps a cluster as it should be: each controller plans writes from what is there.
+"""The controllers of a cluster: each plans writes from what exists, for one key at a time.
 
-A controller is a pure function `plan(objects, key, now) -> steps` in a module of its own; what
-reads, queues and writes for all of them is thin and stands beside them.
+A controller is a pure function `plan(objects, key, now) -> steps`; a reconciler reads, queues and
+writes for all of them.
 
-controller      what a controller is: kinds, keys, plan, steps
-steps           what is done with the steps of a plan
-running, loops  a controller at work with a server; many, with informers and queues
-resourceclaims  claims from templates, reservations, releases
-devicetaints    evictions from tainted devices, and the status of rules
-poolstatus      answers to ResourcePoolStatusRequests
-deployments     replica sets one after the other: rollouts, revisions, deploymentstatus
-replicasets     as many pods as are wanted
-daemonsets      one pod on every fitting node (daemons)
-jobs            pods until enough succeeded: jobtracking, jobfailures, jobindexes, jobgroups
-finishedjobs    jobs that are over go after their time
-podgroups       groups stay until their pods have ended
-podgarbage      pods that nobody will ever end
-garbage         what nobody owns any more
-accounts        what every namespace has
-owning, podmaking, podstates, conditions, naming    what several of these share
-dra, roster     all controllers: of claims, as the gates have them, and of workloads
-metrics, queuemetrics
-                what is counted
-model, settling the same in memory: a server's rules for writes, and controllers run to rest
+controller              what a controller is: kinds, keys, plan, steps
+reconciler              one controller at work with a server and a workqueue
+controller_manager      all controllers, with informers, workqueues and event recorders
+metrics                 what controllers and workqueues count
+controller_ref_manager  owner references: adopting and releasing
+pod_control             the state of pods, conditions, and pods made from templates
+deployments, deployment_rollout, deployment_status
+                        replica sets of one template after the other
+replicasets             a number of pods
+daemonsets              a pod on every fitting node
+jobs, job_tracking      pods until enough have succeeded; counting them once each
+pod_groups              groups for jobs, and protection of groups in use
+pod_gc                  pods that nobody will end, and finished jobs
+garbage_collector       objects whose owners are gone
+namespaces              what every namespace has, and deleting it
+node_lifecycle          nodes whose kubelet is silent, and evictions by NoExecute taints
+resource_claims, resource_claim_entries
+                        claims from templates, reservations, releases
+device_taint_eviction, tainted_devices
+                        evictions from tainted devices, and the status of DeviceTaintRules
+pool_status, pool_capacity
+                        answers to ResourcePoolStatusRequests
 """

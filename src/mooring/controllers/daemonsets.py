@@ -2,8 +2,8 @@
 
 The pod is tied to its node by affinity, and the scheduler binds it. A pod of an older template is
 replaced: with RollingUpdate as many at a time as may be unavailable, with OnDelete when somebody
-deletes it. Which template a pod is of is told by its label `controller-revision-hash`, a hash of
-the template; there are no ControllerRevisions.
+deletes it. The label `controller-revision-hash`, a hash of the template, says which template a pod
+is of; there are no ControllerRevisions.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet, DaemonSetStatus
 from mooring.api.core import Node, Pod
+from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.core.podstatus import FAILED
+from mooring.api.labels import IN
+from mooring.api.nodeneeds import read_need
+from mooring.api.nodequery import NAME_FIELD
 from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.api.tolerations import HARD_EFFECTS, Tolerations
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, LookAgain, Tell, Update, Write
-from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
-from mooring.controllers.daemons import node_of_daemon, nodes_for
-from mooring.controllers.naming import template_hash
-from mooring.controllers.owning import (
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
+from mooring.controllers.controller_ref_manager import (
     adopter_keys,
     claim,
     controller_keys,
@@ -31,35 +34,40 @@ from mooring.controllers.owning import (
     index_by_namespace,
     selector_of,
 )
-from mooring.controllers.podmaking import (
+from mooring.controllers.deployment_rollout import part_of
+from mooring.controllers.pod_control import (
     BURST_MAX,
-    Want,
+    PodToCreate,
+    available_in_s,
     creation_refused,
     creations,
+    daemon_tolerations,
     deletions,
-    names_for,
+    is_available,
+    is_over,
+    is_ready,
+    template_hash,
+    unused_names,
     with_status,
 )
-from mooring.controllers.podstates import available_in_s, is_available, is_over, is_ready
-from mooring.controllers.rollouts import part_of
 
 REVISION_HASH: Final = "controller-revision-hash"
 FAILED_KEPT_S: Final = 1.0  # how long a pod that ended stays, so that a broken one does not spin
 
 
-class DaemonSets(Controller):
+class DaemonSetController(Controller):
     """Keeps the pods of daemon sets."""
 
     name: ClassVar[str] = "daemonset-controller"
     kinds = (DaemonSet, Pod, Node)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod)
         index_by_namespace(objects, DaemonSet)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
-        """Give the sets that a change concerns; a node, only if it differs in what sets look at."""
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the sets of a change; of a node only if its labels or taints differ."""
         match change.value:
             case DaemonSet():
                 yield key_of(change.value)
@@ -70,17 +78,19 @@ class DaemonSets(Controller):
                 yield from sorted(key_of(each) for each in objects.all(DaemonSet))
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a set to one pod on every node."""
+        """Yield the steps that bring a set to one pod on every node."""
         return plan(objects, key, now, answers)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
-        """Tell why a pod could not be made."""
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Record an event when a pod could not be created."""
         owner = objects.find(DaemonSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             yield creation_refused(owner, refused.message)
 
 
-def _differs(change: Change) -> bool:
+def _differs(change: ObjectChange) -> bool:
     old, new = change.old, change.new
     assert old is not None
     assert new is not None
@@ -95,12 +105,12 @@ class Daemons(NamedTuple):
     mark: str  # of the current template
 
     def is_current(self, pod: Pod) -> bool:
-        """Tell whether a pod is of the current template."""
+        """Return whether a pod is of the current template."""
         return pod.metadata.labels.get(REVISION_HASH) == self.mark
 
 
 def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Give the status first, then what is too much, then what is missing, then what is old."""
+    """Yield the status, then deletions of surplus pods, then creations, then outdated pods."""
     owner = objects.find(DaemonSet, *key)
     selector = None if owner is None else selector_of(owner)
     if owner is None or selector is None:
@@ -185,12 +195,12 @@ def _replace_failed(
 
 def _wants(
     objects: Objects, owner: DaemonSet, daemons: Daemons, nodes: list[str]
-) -> Iterator[Want]:
+) -> Iterator[PodToCreate]:
     prefix = f"{owner.metadata.name}-"
     pods = [pod for each in daemons.by_node.values() for pod in each]
-    names = names_for(objects, owner, prefix, pods)
+    names = unused_names(objects, owner, prefix, pods)
     for node, name in zip(nodes, names, strict=False):
-        yield Want(name, {REVISION_HASH: daemons.mark}, node=node, generate_name=prefix)
+        yield PodToCreate(name, {REVISION_HASH: daemons.mark}, node=node, generate_name=prefix)
 
 
 def _outdated(owner: DaemonSet, daemons: Daemons, now: Timestamp) -> list[Pod]:
@@ -240,3 +250,35 @@ def status_of(owner: DaemonSet, daemons: Daemons, now: Timestamp) -> DaemonSetSt
         number_available=available,
         number_unavailable=len(wanted) - available,
     )
+
+
+# --- nodes ------------------------------------------------------------------------------------
+
+
+def nodes_for(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[str]:
+    """Yield the names of the nodes that a pod of the template may go to."""
+    pod = Pod(metadata=template.metadata, spec=template.spec)
+    need = read_need(pod)
+    tolerations = Tolerations(daemon_tolerations(template.spec))
+    for node in nodes:
+        name, labels = node.metadata.name, node.metadata.labels
+        if template.spec.node_name not in ("", name):
+            continue
+        if need is not None and not need.is_met(name, labels):
+            continue
+        hard = (taint for taint in node.spec.taints if taint.effect in HARD_EFFECTS)
+        if tolerations.tolerate_all(hard):
+            yield name
+
+
+def node_of_daemon(pod: Pod) -> str:
+    """Return the node that a daemon has, or waits for."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    for term in (required and required.node_selector_terms) or ():
+        for field in term.match_fields:
+            if field.key == NAME_FIELD and field.operator == IN and len(field.values) == 1:
+                return field.values[0]
+    return ""

@@ -1,9 +1,9 @@
 """Deployments: replica sets of one template after the other, step by step.
 
 1. Find the replica sets, and which of them has the template.
-2. Decide on sizes: after a change of the wish every set keeps its share; else the next step of the
+2. Decide on sizes: after `replicas` changed every set keeps its share; else the next step of the
    rollout; nothing moves while the deployment is paused.
-3. Write the sets whose size or revision is another, forget the oldest, and tell the status.
+3. Write the sets whose size or revision changes, delete the oldest, and write the status.
 """
 
 from __future__ import annotations
@@ -18,9 +18,34 @@ from mooring.api.core import Pod
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
-from mooring.controllers.conditions import condition_of, with_condition
-from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
-from mooring.controllers.deploymentstatus import (
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
+from mooring.controllers.controller_ref_manager import (
+    adopter_keys,
+    claim,
+    controlled,
+    controller_keys,
+    index_by_controller,
+    index_by_namespace,
+    selector_of,
+)
+from mooring.controllers.deployment_rollout import (
+    REVISION,
+    RolloutBounds,
+    born,
+    bounds_of,
+    first_size,
+    is_of_template,
+    is_sized_for,
+    new_set,
+    revision_of,
+    rolled,
+    scaled,
+    sized,
+    too_old,
+    with_revision,
+    with_size,
+)
+from mooring.controllers.deployment_status import (
     CREATED,
     FOUND,
     PROGRESSING,
@@ -35,47 +60,25 @@ from mooring.controllers.deploymentstatus import (
     with_pause,
     with_progress,
 )
-from mooring.controllers.owning import (
-    adopter_keys,
-    claim,
-    controlled,
-    controller_keys,
-    index_by_controller,
-    index_by_namespace,
-    selector_of,
-)
-from mooring.controllers.podstates import is_over
-from mooring.controllers.revisions import (
-    REVISION,
-    born,
-    is_of_template,
-    is_sized_for,
-    new_set,
-    revision_of,
-    sized,
-    too_old,
-    with_revision,
-    with_size,
-)
-from mooring.controllers.rollouts import Bounds, bounds_of, first_size, rolled, scaled
+from mooring.controllers.pod_control import condition_of, is_over, with_condition
 
 HISTORY_KEPT = 10  # old sets, where a deployment says nothing
 KEEP_ALL = 2**31 - 1
 
 
-class Deployments(Controller):
+class DeploymentController(Controller):
     """Rolls deployments out."""
 
     name: ClassVar[str] = "deployment-controller"
     kinds = (Deployment, ReplicaSet, Pod)
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, Deployment)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
-        """Give the deployments of a change: of a pod only when it goes, for the last old one."""
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the deployments of a change: of a pod only when it goes, for the last old one."""
         match change.value:
             case Deployment():
                 yield key_of(change.value)
@@ -86,14 +89,16 @@ class Deployments(Controller):
                 for namespace, name in controller_keys(change, "ReplicaSet"):
                     owner = objects.find(ReplicaSet, namespace, name)
                     if owner is not None:
-                        yield from controller_keys(Change(None, owner), "Deployment")
+                        yield from controller_keys(ObjectChange(None, owner), "Deployment")
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give the next step of a deployment."""
+        """Yield the next step of a deployment."""
         return plan(objects, key, now, answers)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
-        """Tell why a replica set could not be made."""
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Tell why a replica set could not be created."""
         owner = objects.find(Deployment, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             name = write.value.metadata.name
@@ -105,7 +110,7 @@ class Rollout(NamedTuple):
     """A deployment with its replica sets."""
 
     deployment: Deployment
-    bounds: Bounds
+    bounds: RolloutBounds
     new: ReplicaSet | None
     old: list[ReplicaSet]
 
@@ -116,7 +121,7 @@ class Rollout(NamedTuple):
 
 
 def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Give the next step of a deployment."""
+    """Yield the next step of a deployment."""
     deployment = objects.find(Deployment, *key)
     if deployment is None:
         return
@@ -127,15 +132,15 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
     yield from steps
     rollout = _rollout(deployment, sets)
     if deployment.metadata.deletion_timestamp is not None:
-        yield from _tell(rollout, rollout, deployment.status.conditions, now)
+        yield from _status_steps(rollout, rollout, deployment.status.conditions, now)
         return
     after = _moved(objects, rollout)
     if isinstance(after, DeploymentStatus):
         yield Update(replace(deployment, status=after), "status")
         return
     yield from _writes(rollout, after)
-    yield from _tell(rollout, after, _found(rollout, after, now), now)
-    yield from _forget(rollout, after)
+    yield from _status_steps(rollout, after, _found(rollout, after, now), now)
+    yield from _delete_old(rollout, after)
 
 
 def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:
@@ -148,7 +153,7 @@ def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:
 
 
 def _moved(objects: Objects, rollout: Rollout) -> Rollout | DeploymentStatus:
-    """Return the rollout one step on; or a status, if its hash is that of another template."""
+    """Return the rollout one step on; or a status, if another template has its hash."""
     deployment, bounds = rollout.deployment, rollout.bounds
     rollout = _revised(rollout)
     active = [each for each in rollout.sets if sized(each).replicas > 0]
@@ -197,19 +202,19 @@ def _resized(rollout: Rollout, sizes: dict[str, int]) -> Rollout:
 
     new = None if rollout.new is None else changed(rollout.new)
     moved = rollout._replace(new=new, old=[changed(each) for each in rollout.old])
-    return _told_wish(moved)
+    return _annotated(moved)
 
 
-def _told_wish(rollout: Rollout) -> Rollout:
-    """Return the rollout with sets that say for which wish they have their size."""
+def _annotated(rollout: Rollout) -> Rollout:
+    """Return the rollout with the desired replicas in the annotations of its sets."""
 
-    def told(value: ReplicaSet) -> ReplicaSet:
+    def annotated(value: ReplicaSet) -> ReplicaSet:
         if sized(value).replicas == 0 or is_sized_for(value, rollout.bounds.wanted):
             return value
         return with_size(value, rollout.bounds, sized(value).replicas)
 
-    new = None if rollout.new is None else told(rollout.new)
-    return rollout._replace(new=new, old=[told(each) for each in rollout.old])
+    new = None if rollout.new is None else annotated(rollout.new)
+    return rollout._replace(new=new, old=[annotated(each) for each in rollout.old])
 
 
 def _runs_old_pods(objects: Objects, rollout: Rollout) -> bool:
@@ -223,7 +228,7 @@ def _runs_old_pods(objects: Objects, rollout: Rollout) -> bool:
 
 
 def _writes(before: Rollout, after: Rollout) -> Iterator[Step]:
-    """Give the writes of sets that changed, each with its event."""
+    """Yield the writes of sets that changed, each with its event."""
     was = {each.metadata.name: each for each in before.sets}
     for value in after.sets:
         old = was.get(value.metadata.name)
@@ -237,8 +242,8 @@ def _writes(before: Rollout, after: Rollout) -> Iterator[Step]:
             yield Tell(before.deployment, "ScalingReplicaSet", message, "Scale")
 
 
-def _forget(before: Rollout, after: Rollout) -> Iterator[Step]:
-    """Delete old sets that are not kept once all is done, or while all stands still."""
+def _delete_old(before: Rollout, after: Rollout) -> Iterator[Step]:
+    """Delete old sets beyond the history limit once the rollout is complete or paused."""
     deployment, bounds = before.deployment, before.bounds
     limit = deployment.spec.revision_history_limit
     kept = HISTORY_KEPT if limit is None else limit
@@ -250,7 +255,7 @@ def _forget(before: Rollout, after: Rollout) -> Iterator[Step]:
 
 
 def _found(before: Rollout, after: Rollout, now: Timestamp) -> Conditions:
-    """Return the conditions with a pause or a new set noted in them."""
+    """Return the conditions with a pause or a new set."""
     deployment = before.deployment
     conditions = with_pause(deployment, now)
     new = after.new
@@ -265,10 +270,10 @@ def _found(before: Rollout, after: Rollout, now: Timestamp) -> Conditions:
     return conditions
 
 
-def _tell(
+def _status_steps(
     before: Rollout, after: Rollout, conditions: Conditions, now: Timestamp
 ) -> Iterator[Step]:
-    """Give the status, and the revision on the deployment itself."""
+    """Yield the status, and the revision on the deployment itself."""
     deployment, bounds = before.deployment, before.bounds
     status = replace(counted(deployment, after.new, after.sets), conditions=conditions)
     enough = bounds.wanted - bounds.unavailable
@@ -277,8 +282,8 @@ def _tell(
         conditions=with_availability(status.conditions, status.available_replicas >= enough, now),
     )
     if not deployment.spec.paused and deployment.metadata.deletion_timestamp is None:
-        told = with_progress(deployment, status, after.new, bounds.wanted, now)
-        status = replace(status, conditions=with_failure(told, after.new, after.sets))
+        conditions = with_progress(deployment, status, after.new, bounds.wanted, now)
+        status = replace(status, conditions=with_failure(conditions, after.new, after.sets))
     if status != deployment.status:
         yield Update(replace(deployment, status=status), "status")
     if after.new is not None and revision_of(deployment) != revision_of(after.new):

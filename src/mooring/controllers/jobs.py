@@ -12,7 +12,6 @@ that it has ended (`Failed`, `Complete`) after that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
 from msgspec.structs import replace
@@ -24,39 +23,55 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
-from mooring.controllers.conditions import condition_of, is_true, with_condition
-from mooring.controllers.controller import Answers, Ask, Change, Controller, Refused, Step
-from mooring.controllers.finishedjobs import is_finished
-from mooring.controllers.jobfailures import LIMIT, judge, restarts, waits_s
-from mooring.controllers.jobgroups import Grouping, grouping, in_group
-from mooring.controllers.jobindexes import index_of
-from mooring.controllers.jobtracking import (
-    FAILURE_COUNT,
-    Tally,
-    completions_of,
-    failures_of_index,
-    has_failed,
-    is_indexed,
-    replaces_only_failed,
-    tally,
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    Lookup,
+    ObjectChange,
+    Step,
+    WriteRefused,
 )
-from mooring.controllers.owning import (
+from mooring.controllers.controller_ref_manager import (
     controlled,
     controller_keys,
     index_by_controller,
     without_finalizer,
 )
-from mooring.controllers.podmaking import (
+from mooring.controllers.job_tracking import (
+    FAILURE_COUNT,
+    JobCounts,
+    JobOutcome,
+    completions_of,
+    count_pods,
+    deadline_s,
+    failures_of_index,
+    has_failed,
+    index_of,
+    is_finished,
+    is_indexed,
+    outcome_of,
+    replaces_only_failed,
+    waits_s,
+)
+from mooring.controllers.pod_control import (
     BURST_MAX,
     COMPLETION_INDEX,
     JOB_NAME,
     JOB_TRACKING,
-    Want,
+    PodToCreate,
+    condition_of,
     creation_refused,
-    names_for,
+    first_to_go,
+    is_active,
+    is_over,
+    is_ready,
+    is_terminating,
+    is_true,
     pod_of,
+    unused_names,
+    with_condition,
 )
-from mooring.controllers.podstates import first_to_go, is_active, is_over, is_ready, is_terminating
+from mooring.controllers.pod_groups import JobPodGroup, in_group, job_pod_group
 
 MANAGER = "kubernetes.io/job-controller"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -65,7 +80,7 @@ TRACKED = "tracked-by-job"  # the index of pods with our finalizer by the name o
 _FINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 
 
-class Jobs(Controller):
+class JobController(Controller):
     """Runs jobs."""
 
     name: ClassVar[str] = "job-controller"
@@ -76,12 +91,12 @@ class Jobs(Controller):
         self._makes_groups = makes_groups
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, Workload, PodGroup)
         objects.index(Pod, TRACKED, _tracked_keys)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
-        """Give the job of a change."""
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+        """Yield the job of a change."""
         if isinstance(change.value, Job):
             yield key_of(change.value)
             return
@@ -90,11 +105,13 @@ class Jobs(Controller):
             yield from (_key(name) for name in _tracked_keys(change.new))
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a job nearer to its end."""
+        """Yield the steps that bring a job nearer to its end."""
         return plan(objects, key, now, answers, makes_groups=self._makes_groups)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
-        """Tell why a pod could not be made."""
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Record an event when a pod could not be created."""
         owner = objects.find(Job, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             yield creation_refused(owner, refused.message)
@@ -112,7 +129,7 @@ def _tracked_keys(pod: Pod) -> Iterator[str]:
 
 
 def _job_name(pod: Pod) -> str | None:
-    """Return the job of a pod, also of one that was taken from it: its label still tells."""
+    """Return the job of a pod, also of one that was taken from it: its label still names it."""
     owner = controller_of(pod.metadata)
     if owner is not None:
         return owner.name if owner.kind == "Job" else None
@@ -122,9 +139,9 @@ def _job_name(pod: Pod) -> str | None:
 def plan(
     objects: Objects, key: Key, now: Timestamp, answers: Answers, *, makes_groups: bool = True
 ) -> Iterator[Step]:
-    """Give what brings a job nearer to its end."""
+    """Yield the steps that bring a job nearer to its end."""
     job = objects.find(Job, *key)
-    yield from _let_go_of_lost(objects, key, job, answers)
+    yield from _release_orphans(objects, key, job, answers)
     if job is None or job.spec.managed_by not in (None, MANAGER):
         return
     pods = controlled(objects, Pod, job)
@@ -133,17 +150,17 @@ def plan(
             if JOB_TRACKING in pod.metadata.finalizers:
                 yield without_finalizer(pod, JOB_TRACKING)
         return
-    group = grouping(objects, job, pods) if makes_groups else Grouping()
+    group = job_pod_group(objects, job, pods) if makes_groups else JobPodGroup()
     yield from group.steps
     if not group.is_ready:
         return
-    counts = tally(job, pods)
-    ending = _ending(job, pods, counts, now)
+    counts = count_pods(job, pods)
+    ending = outcome_of(job, pods, counts, now)
     moves = _moves(objects, job, pods, counts, ending, now)
     status = _status(job, pods, counts, ending, moves, now)
     if status != job.status:
         yield Update(replace(job, status=status), "status")
-        yield from _told(job, status)
+        yield from _condition_events(job, status)
     for pod in counts.done:
         yield without_finalizer(pod, JOB_TRACKING)
     yield from _writes(job, moves, group.group)
@@ -151,7 +168,7 @@ def plan(
         yield LookAgain(key, moves.again_s)
 
 
-def _let_go_of_lost(
+def _release_orphans(
     objects: Objects, key: Key, job: Job | None, answers: Answers
 ) -> Iterator[Step]:
     """Take our finalizer off pods that have no job any more, after a fresh look."""
@@ -162,7 +179,7 @@ def _let_go_of_lost(
             continue
         if job is not None and owner.uid == job.metadata.uid:
             continue
-        ask = Ask(Job, *key)
+        ask = Lookup(Job, *key)
         if ask not in answers:
             yield ask
             return
@@ -170,79 +187,13 @@ def _let_go_of_lost(
             yield without_finalizer(pod, JOB_TRACKING)
 
 
-# --- how it ends ------------------------------------------------------------------------------
-
-
-class Ending(NamedTuple):
-    """Why a job is to end."""
-
-    kind: str  # FailureTarget or SuccessCriteriaMet
-    reason: str
-    message: str
-
-
-def _ending(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending | None:
-    for kind in ("SuccessCriteriaMet", "FailureTarget"):
-        found = condition_of(job.status.conditions, kind)
-        if found is not None and found.status == "True":
-            return Ending(kind, found.reason, found.message)
-    return _failure(job, pods, counts, now) or _success(job, pods, counts)
-
-
-def _failure(job: Job, pods: list[Pod], counts: Tally, now: Timestamp) -> Ending | None:
-    for pod in pods:
-        if JOB_TRACKING in pod.metadata.finalizers and has_failed(job, pod):
-            verdict = judge(job, pod)
-            if verdict.action == "FailJob":
-                return Ending("FailureTarget", "PodFailurePolicy", verdict.message)
-    limit = job.spec.backoff_limit
-    per_index = job.spec.backoff_limit_per_index is not None
-    if limit is None:
-        limit = 2**31 - 1 if per_index else LIMIT
-    is_restarted = job.spec.template.spec.restart_policy == "OnFailure"
-    again = restarts(pods) if is_restarted else 0
-    if counts.failed > limit or (is_restarted and again and again >= limit):
-        message = "Job has reached the specified backoff limit"
-        return Ending("FailureTarget", "BackoffLimitExceeded", message)
-    left_s = _deadline_s(job, now)
-    if left_s is not None and left_s <= 0:
-        message = "Job was active longer than specified deadline"
-        return Ending("FailureTarget", "DeadlineExceeded", message)
-    return _failed_indexes(job, counts) if per_index else None
-
-
-def _failed_indexes(job: Job, counts: Tally) -> Ending | None:
-    lost, most = len(counts.lost), job.spec.max_failed_indexes
-    if most is not None and lost > most:
-        message = "Job has exceeded the specified maximal number of failed indexes"
-        return Ending("FailureTarget", "MaxFailedIndexesExceeded", message)
-    if lost and lost + len(counts.completed) >= (completions_of(job) or 0):
-        return Ending("FailureTarget", "FailedIndexes", "Job has failed indexes")
-    return None
-
-
-def _success(job: Job, pods: list[Pod], counts: Tally) -> Ending | None:
-    wanted = completions_of(job)
-    if counts.succeeded < (1 if wanted is None else wanted) or any(map(is_active, pods)):
-        return None
-    message = "Reached expected number of succeeded pods"
-    return Ending("SuccessCriteriaMet", "CompletionsReached", message)
-
-
-def _deadline_s(job: Job, now: Timestamp) -> float | None:
-    limit_s, start = job.spec.active_deadline_seconds, job.status.start_time
-    if limit_s is None or start is None or job.spec.suspend:
-        return None
-    return (start.instant + timedelta(seconds=limit_s) - now.instant).total_seconds()
-
-
 # --- which pods come and go -------------------------------------------------------------------
 
 
-class Moves(NamedTuple):
+class PodChanges(NamedTuple):
     """Pods to make and to delete."""
 
-    wants: list[Want] = []  # noqa: RUF012 - never changed
+    wants: list[PodToCreate] = []  # noqa: RUF012 - never changed
     deleted: list[Pod] = []  # noqa: RUF012
     are_counted: bool = True  # deleted pods count as failed
     again_s: float | None = None
@@ -252,21 +203,21 @@ def _moves(
     objects: Objects,
     job: Job,
     pods: list[Pod],
-    counts: Tally,
-    ending: Ending | None,
+    counts: JobCounts,
+    ending: JobOutcome | None,
     now: Timestamp,
-) -> Moves:
+) -> PodChanges:
     active = [pod for pod in pods if is_active(pod)]
     if ending is not None:
-        return Moves(deleted=active)
+        return PodChanges(deleted=active)
     if job.metadata.deletion_timestamp is not None:
-        return Moves()
+        return PodChanges()
     if job.spec.suspend:
-        return Moves(deleted=active, are_counted=False)
-    again_s = _deadline_s(job, now)
+        return PodChanges(deleted=active, are_counted=False)
+    again_s = deadline_s(job, now)
     missing = pods_wanted(job, counts.succeeded, len(active)) - len(active)
     if missing < 0:
-        return Moves(
+        return PodChanges(
             deleted=first_to_go(active, active, now)[: min(-missing, BURST_MAX)],
             are_counted=False,
             again_s=again_s,
@@ -275,9 +226,9 @@ def _moves(
         missing -= sum(map(is_terminating, pods))
     wait_s = waits_s(pods, now)
     if missing > 0 and wait_s > 0:
-        return Moves(again_s=wait_s if again_s is None else min(wait_s, again_s))
+        return PodChanges(again_s=wait_s if again_s is None else min(wait_s, again_s))
     wants = list(_wants(objects, job, pods, counts, min(missing, BURST_MAX)))
-    return Moves(wants=wants, again_s=again_s)
+    return PodChanges(wants=wants, again_s=again_s)
 
 
 def pods_wanted(job: Job, succeeded: int, active: int) -> int:
@@ -290,19 +241,19 @@ def pods_wanted(job: Job, succeeded: int, active: int) -> int:
 
 
 def free_indexes(job: Job, completed: set[int], taken: Iterable[int | None]) -> Iterator[int]:
-    """Give the indexes that nobody works on and that are not done, from the lowest."""
+    """Yield the indexes that nobody works on and that are not done, from the lowest."""
     busy = {*completed, *taken}
     return (index for index in range(completions_of(job) or 0) if index not in busy)
 
 
 def _wants(
-    objects: Objects, job: Job, pods: list[Pod], counts: Tally, count: int
-) -> Iterator[Want]:
+    objects: Objects, job: Job, pods: list[Pod], counts: JobCounts, count: int
+) -> Iterator[PodToCreate]:
     name = job.metadata.name
     if not is_indexed(job):
-        names = names_for(objects, job, f"{name}-", pods)
+        names = unused_names(objects, job, f"{name}-", pods)
         for drawn, _ in zip(names, range(count), strict=False):
-            yield Want(drawn, generate_name=f"{name}-", finalizers=(JOB_TRACKING,))
+            yield PodToCreate(drawn, generate_name=f"{name}-", finalizers=(JOB_TRACKING,))
         return
     busy = (index_of(pod) for pod in pods if not is_over(pod) and not has_failed(job, pod))
     free = free_indexes(job, counts.completed | counts.lost, busy)
@@ -310,9 +261,11 @@ def _wants(
         prefix = f"{name}-{index}-"
         marks = {COMPLETION_INDEX: str(index)}
         failures = _failures(pods, index)
-        told = marks if failures is None else {**marks, FAILURE_COUNT: str(failures)}
-        drawn = next(names_for(objects, job, prefix, pods))
-        yield Want(drawn, marks, told, generate_name=prefix, finalizers=(JOB_TRACKING,))
+        annotations = marks if failures is None else {**marks, FAILURE_COUNT: str(failures)}
+        drawn = next(unused_names(objects, job, prefix, pods))
+        yield PodToCreate(
+            drawn, marks, annotations, generate_name=prefix, finalizers=(JOB_TRACKING,)
+        )
 
 
 def _failures(pods: list[Pod], index: int) -> int | None:
@@ -321,7 +274,7 @@ def _failures(pods: list[Pod], index: int) -> int | None:
     return max(failed, default=None)
 
 
-def _writes(job: Job, moves: Moves, group: PodGroup | None) -> Iterator[Step]:
+def _writes(job: Job, moves: PodChanges, group: PodGroup | None) -> Iterator[Step]:
     for pod in moves.deleted:
         if not moves.are_counted and JOB_TRACKING in pod.metadata.finalizers:
             yield without_finalizer(pod, JOB_TRACKING)
@@ -332,7 +285,7 @@ def _writes(job: Job, moves: Moves, group: PodGroup | None) -> Iterator[Step]:
         yield Tell(job, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
 
 
-def _numbered(pod: Pod, want: Want) -> Pod:
+def _numbered(pod: Pod, want: PodToCreate) -> Pod:
     """Return a pod that knows its index by its name and by a variable."""
     index = want.labels.get(COMPLETION_INDEX)
     if index is None:
@@ -340,14 +293,14 @@ def _numbered(pod: Pod, want: Want) -> Pod:
     field = {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}
     variable = {"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}
 
-    def told(container: Container) -> Container:
+    def with_index(container: Container) -> Container:
         known = any(isinstance(v, dict) and v.get("name") == INDEX_VARIABLE for v in container.env)
         return container if known else replace(container, env=(*container.env, variable))
 
     spec = replace(
         pod.spec,
-        containers=tuple(map(told, pod.spec.containers)),
-        init_containers=tuple(map(told, pod.spec.init_containers)),
+        containers=tuple(map(with_index, pod.spec.containers)),
+        init_containers=tuple(map(with_index, pod.spec.init_containers)),
         hostname=pod.spec.hostname or want.generate_name.rstrip("-")[:63],
     )
     return replace(pod, spec=spec)
@@ -359,9 +312,9 @@ def _numbered(pod: Pod, want: Want) -> Pod:
 def _status(
     job: Job,
     pods: list[Pod],
-    counts: Tally,
-    ending: Ending | None,
-    moves: Moves,
+    counts: JobCounts,
+    ending: JobOutcome | None,
+    moves: PodChanges,
     now: Timestamp,
 ) -> JobStatus:
     gone = {pod.metadata.uid for pod in moves.deleted}
@@ -389,7 +342,7 @@ def _status(
 
 
 def _noted(
-    status: JobStatus, kind: str, ending: Ending, now: Timestamp
+    status: JobStatus, kind: str, ending: JobOutcome, now: Timestamp
 ) -> tuple[JobCondition, ...]:
     return with_condition(status.conditions, _condition(kind, ending.reason, ending.message, now))
 
@@ -422,8 +375,8 @@ def _rested(job: Job, status: JobStatus, now: Timestamp) -> JobStatus:
     return status
 
 
-def _told(job: Job, status: JobStatus) -> Iterator[Step]:
-    """Give the events of conditions that are new."""
+def _condition_events(job: Job, status: JobStatus) -> Iterator[Step]:
+    """Yield the events of conditions that are new."""
     for condition in status.conditions:
         if condition_of(job.status.conditions, condition.type) == condition:
             continue

@@ -1,45 +1,56 @@
-"""Namespaces that are deleted: emptied, then let go.
+"""Namespaces: what every namespace has, and how a deleted one is emptied.
+
+The account `default` and the certificate authority of the server are created in each namespace.
 
 deleted ─► (5 s) ─► content deleted ─► conditions ─┬─► nothing left: finalized, and gone
                          ▲                         └─► something left, or a fault
                          └────────── after a while ◄────────────┘
 
-As Kubernetes' namespace controller does it. Mooring's own server empties namespaces by itself, so
-that this is for others. The first look comes late on purpose: by then every server of a cluster
-knows that nothing new may be made in the namespace.
+Mooring's own server empties namespaces by itself, so this is for others. The first look comes late
+on purpose: by then every server of a cluster knows that nothing new may be created there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from mooring.api.core import Namespace, Pod
-from mooring.api.core.namespace import TERMINATING
+from mooring.api.core import ConfigMap, Namespace, Pod, ServiceAccount
+from mooring.api.core.namespace import ACTIVE, TERMINATING
+from mooring.api.meta import ObjectMeta
 from mooring.api.namespaceconditions import Remains, conditions_of
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import LookAgain, Update
+from mooring.client.writes import Create, LookAgain, Update
 from mooring.controllers.controller import (
     Answers,
-    Change,
     Controller,
     DeleteContent,
-    Failed,
+    ObjectChange,
+    ReconcileFailed,
     Step,
 )
-from mooring.controllers.podstates import is_over
+from mooring.controllers.pod_control import is_over
 
 FINALIZER = "kubernetes"
 GRACE_S = 5.0  # between the deletion and the first look
 FAILED_S_MAX = 60.0  # between two looks at a namespace that cannot be emptied
 FINALIZERS_S = 15  # how long finalizers are thought to take
 NAMESPACE = "namespace"  # the index of pods by their namespace
+DEFAULT_ACCOUNT = "default"
+ROOT_CA = "kube-root-ca.crt"
+ROOT_CA_FIELD = "ca.crt"
+DESCRIPTION = "kubernetes.io/description"
+DESCRIBED = (
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
+    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
+    "guaranteed across distributions of Kubernetes clusters."
+)
 
 
-class Namespaces(Controller):
+class NamespaceController(Controller):
     """Empties namespaces that are deleted, and lets them go."""
 
     name: ClassVar[str] = "namespace-controller"
@@ -47,10 +58,10 @@ class Namespaces(Controller):
     workers = 10
 
     def prepare(self, objects: Objects) -> None:
-        """Keep pods by their namespace."""
+        """Index pods by their namespace."""
         objects.index(Pod, NAMESPACE, lambda pod: (pod.metadata.namespace,))
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
         """Give namespaces that are to go, also when the last of their pods has gone."""
         value = change.value
         if isinstance(value, Namespace):
@@ -65,7 +76,7 @@ class Namespaces(Controller):
             yield "", name
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a namespace nearer to its end."""
+        """Yield the steps that bring a namespace nearer to its end."""
         namespace = objects.find(Namespace, *key)
         if namespace is None or not _is_ending(namespace):
             return
@@ -114,8 +125,75 @@ def _told(
         held = tuple(each for each in namespace.spec.finalizers if each != FINALIZER)
         yield Update(replace(namespace, spec=replace(namespace.spec, finalizers=held)), "finalize")
     elif remains.failures or remains.undiscovered:
-        yield Failed("; ".join((*remains.failures, *remains.undiscovered)))
+        yield ReconcileFailed("; ".join((*remains.failures, *remains.undiscovered)))
         yield LookAgain(key, FAILED_S_MAX)
     else:
         estimate_s = max(grace_s, FINALIZERS_S if remains.finalizers else 0)
         yield LookAgain(key, estimate_s // 2 + 1)
+
+
+def _namespace_keys(change: ObjectChange, name: str) -> Iterator[Key]:
+    """Yield the namespace of a change: it came or changed, or the object of a name in it did."""
+    metadata = change.value.metadata
+    if isinstance(change.value, Namespace):
+        if change.new is not None:
+            yield "", metadata.name
+    elif metadata.name == name:
+        yield "", metadata.namespace
+
+
+def _is_open(objects: Objects, key: Key) -> bool:
+    """Return whether objects may be made in a namespace."""
+    namespace = objects.find(Namespace, *key)
+    if namespace is None or namespace.metadata.deletion_timestamp is not None:
+        return False
+    return namespace.status.phase in ("", ACTIVE)
+
+
+class ServiceAccountController(Controller):
+    """Gives every namespace its account."""
+
+    name: ClassVar[str] = "service-account-controller"
+    kinds = (Namespace, ServiceAccount)
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+        """Yield the namespace whose account may be missing."""
+        return _namespace_keys(change, DEFAULT_ACCOUNT)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Make the account if it is not there."""
+        if _is_open(objects, key) and objects.find(ServiceAccount, key[1], DEFAULT_ACCOUNT) is None:
+            metadata = ObjectMeta(name=DEFAULT_ACCOUNT, namespace=key[1])
+            yield Create(ServiceAccount(metadata=metadata))
+
+
+class RootCAPublisher(Controller):
+    """Gives every namespace the authority by which pods know the server."""
+
+    name: ClassVar[str] = "root-ca-certificate-publisher-controller"
+    kinds = (Namespace, ConfigMap)
+
+    def __init__(self, authority: str) -> None:
+        self._authority = authority  # certificates in PEM
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+        """Yield the namespace whose authority may be missing or changed."""
+        return _namespace_keys(change, ROOT_CA)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Make the map, or put it right."""
+        if not _is_open(objects, key):
+            return
+        data = {ROOT_CA_FIELD: self._authority}
+        found: Any = objects.find(ConfigMap, key[1], ROOT_CA)
+        if found is None:
+            metadata = ObjectMeta(
+                name=ROOT_CA, namespace=key[1], annotations={DESCRIPTION: DESCRIBED}
+            )
+            yield Create(ConfigMap(metadata=metadata, data=data))
+        elif found.data != data:
+            yield Update(replace(found, data=data))
+
+
+# MOVED
+Namespaces = NamespaceController  # MOVED

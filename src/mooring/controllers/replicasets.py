@@ -15,9 +15,8 @@ from mooring.api.timestamp import Timestamp
 from mooring.claims.owners import controller_of
 from mooring.client.objects import Key, Objects, key_of
 from mooring.client.writes import Create, LookAgain, Update, Write
-from mooring.controllers.conditions import with_condition, without_condition
-from mooring.controllers.controller import Answers, Change, Controller, Refused, Step
-from mooring.controllers.owning import (
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
+from mooring.controllers.controller_ref_manager import (
     adopter_keys,
     claim,
     controlled,
@@ -26,43 +25,43 @@ from mooring.controllers.owning import (
     index_by_namespace,
     selector_of,
 )
-from mooring.controllers.podmaking import (
+from mooring.controllers.pod_control import (
     BURST_MAX,
-    Want,
+    PodToCreate,
+    available_in_s,
     creation_refused,
     creations,
     deletions,
-    names_for,
-    with_status,
-)
-from mooring.controllers.podstates import (
-    available_in_s,
     first_to_go,
     is_active,
     is_available,
     is_ready,
     is_terminating,
+    unused_names,
+    with_condition,
+    with_status,
+    without_condition,
 )
 
 REPLICA_FAILURE = "ReplicaFailure"
 
 
-class ReplicaSets(Controller):
+class ReplicaSetController(Controller):
     """Keeps the pods of replica sets."""
 
     name: ClassVar[str] = "replicaset-controller"
     kinds = (ReplicaSet, Pod)
 
     def __init__(self) -> None:
-        self._refusals: dict[Key, str] = {}  # why the last pod of a set could not be made
+        self._refusals: dict[Key, str] = {}  # why the last pod of a set could not be created
 
     def prepare(self, objects: Objects) -> None:
-        """Keep the indexes that the plan needs."""
+        """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, ReplicaSet)
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
-        """Give the sets that a change concerns: the set, or that of a pod."""
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the set of a change, or of a pod."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
                 self._refusals.pop(key_of(change.value), None)
@@ -72,7 +71,7 @@ class ReplicaSets(Controller):
         yield from adopter_keys(objects, change, ReplicaSet)
 
     def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
-        """Give what brings a set to the number of pods that it wants."""
+        """Yield the steps that bring a set to the number of pods that it wants."""
         return plan(objects, key, now, answers, refusal=self._refusals.get(key))
 
     def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
@@ -80,8 +79,10 @@ class ReplicaSets(Controller):
         if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
             yield LookAgain(key, 0.0)
 
-    def refused(self, objects: Objects, key: Key, write: Write, refused: Refused) -> Iterable[Step]:
-        """Remember, and tell, why a pod could not be made."""
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Remember why a pod could not be created, and record an event."""
         owner = objects.find(ReplicaSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
@@ -91,7 +92,7 @@ class ReplicaSets(Controller):
 def plan(
     objects: Objects, key: Key, now: Timestamp, answers: Answers, *, refusal: str | None = None
 ) -> Iterator[Step]:
-    """Give the status first, so that a pod that cannot be made does not keep it from being told."""
+    """Yield the status first: a pod that cannot be created must not keep it back."""
     owner = objects.find(ReplicaSet, *key)
     if owner is None:
         return
@@ -122,9 +123,9 @@ def _manage(
     missing = replicas_of(owner) - len(active)
     if missing > 0:
         prefix = f"{owner.metadata.name}-"
-        names = names_for(objects, owner, prefix, pods)
+        names = unused_names(objects, owner, prefix, pods)
         chosen = islice(names, min(missing, BURST_MAX))
-        yield from creations(owner, (Want(name, generate_name=prefix) for name in chosen))
+        yield from creations(owner, (PodToCreate(name, generate_name=prefix) for name in chosen))
     elif missing < 0:
         ranked = first_to_go(active, _related(objects, owner, active), now)
         yield from deletions(owner, ranked[: min(-missing, BURST_MAX)])
@@ -142,7 +143,7 @@ def _related(objects: Objects, owner: ReplicaSet, active: list[Pod]) -> list[Pod
 def status_of(
     owner: ReplicaSet, pods: list[Pod], now: Timestamp, refusal: str | None
 ) -> ReplicaSetStatus:
-    """Return what is to be said of a set that has these pods."""
+    """Return the status of a set that has these pods."""
     active = [pod for pod in pods if is_active(pod)]
     labels = exactly(owner.spec.template.metadata.labels)
     ready = [pod for pod in active if is_ready(pod)]

@@ -1,69 +1,61 @@
-"""Where a pod goes: which nodes will do, which is best, which devices its claims get there.
+"""The scheduler: which node a pod gets, and which devices its claims get there.
 
-A `Cluster` follows nodes, pods, devices, classes, claims and groups, one by one. `schedule` says
-where a pod goes (`Placed`) or why nowhere (`Pending`), and changes nothing; `reserve` writes that
-down and `release` takes it back. `schedule_group` does the same for the pods of a group.
+A `Cluster` follows nodes, pods, devices, classes, claims and groups. `schedule` returns where a pod
+goes (`Placed`) or why nowhere (`Pending`), and changes nothing; `reserve` applies that and
+`release` undoes it. `schedule_group` does the same for the pods of a group. `live` runs all this
+for a cluster as it changes.
 
-Below that: `Shapes` reads each kind of pods once, a `Fleet` holds nodes with the pods on them and
-gives the `Outlook` of a shape, `survey` asks every node, `totals` weighs those that will do, and
-`messages` has the words for when none does.
+features, errors, framework   gates; errors; extension points, statuses and times of plugins
+resources, affinity, topology_spread, pre_filter
+                              what is read of a pod
+pod_signature                 pods alike, read once
+node_info, topology_state, node_snapshot
+                              a node with its pods; pods by topology; all nodes
+plugins                       filters and scores, one module for each plugin of Kubernetes
+binding_conditions            devices that need preparation before a pod is bound
+diagnosis                     why no node is feasible, and the message
+node_ranking                  all nodes for one kind of pods, filtered and scored
+cluster                       all of it kept up to date
+scheduling_cycle, preemption, pod_groups, reservation
+                              one pod; pods that must leave; pods together; decisions applied
+live                          the scheduler at work with an API server
+
+Who owns the state of claims, from the server to the search:
+
+    API server ── watch, responses ──► live.ClaimAssumeCache   newest stored version of each claim
+                        │                     │ put_claim
+                        │                     ▼
+                        │                  Cluster             claims as the scheduler sees them,
+                        │                     │                and `assumed_claims`: how they were
+                        │                     │ put_claim      before decisions not yet written
+                        │                     ▼
+                        │              allocator.Inventory     which devices are allocated; its
+                        │                                      Ledger counts them
+                        └──────────► live.DoubleAllocations    which claim got a device first
+                                                               by the watch alone, for conflicts
+                                                               between schedulers
+
+Only `AssumeCache` writes to these; everything else reads.
 """
 
-from mooring.scheduler.claimcheck import GivenUp, Grant
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Outcome, Pending, Placed, attempt, schedule
 from mooring.scheduler.features import Features
-from mooring.scheduler.filtering import Survey, judge, survey
-from mooring.scheduler.fleet import Fleet
-from mooring.scheduler.groups import Gang, schedule_group
-from mooring.scheduler.nodestate import NodeFacts, NodeState, read_facts
-from mooring.scheduler.outlook import Outlook
-from mooring.scheduler.preemption import NoPreemption, Preemption, preempt
-from mooring.scheduler.refusals import Fault, Obstacle, Refusal
-from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
-from mooring.scheduler.scoring import best, totals
-from mooring.scheduler.shape import Occupant, PodShape, Settings, prepare
-from mooring.scheduler.shapes import Shapes
-from mooring.scheduler.spreading import DefaultSpreading, default_selector
+from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
+from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
 
 __all__ = [
     "Attempt",
     "Cluster",
-    "DefaultSpreading",
-    "Fault",
     "Features",
-    "Fleet",
-    "Fresh",
     "Gang",
-    "GivenUp",
-    "Grant",
-    "NoPreemption",
-    "NodeFacts",
-    "NodeState",
-    "Obstacle",
-    "Occupant",
-    "Outcome",
-    "Outlook",
+    "IdSource",
     "Pending",
     "Placed",
-    "PodShape",
-    "Preemption",
-    "Refusal",
     "Reservation",
-    "Settings",
-    "Shapes",
-    "Survey",
     "attempt",
-    "best",
-    "default_selector",
-    "judge",
-    "preempt",
-    "prepare",
-    "read_facts",
     "release",
     "reserve",
     "schedule",
     "schedule_group",
-    "survey",
-    "totals",
 ]

@@ -1,15 +1,15 @@
-"""Whether a pod would get a node if pods of lower priority left, and which these would be.
+"""DefaultPreemption: which pods of lower priority must leave so that a pod gets a node.
 
-On each node that refuses the pod, but not for good:
+On each node that rejects the pod, but not for good:
 
-1. All pods of lower priority are thought away. If the node still refuses, it is no use.
-2. They are let back one by one, the most important first, as long as the pod still fits. Those
-   that cannot come back are the victims.
+1. All pods of lower priority are removed. If the node still rejects the pod, it is no use.
+2. They are reprieved one by one, the most important first, as long as the pod still fits. Those
+   that cannot stay are the victims.
 
-The node with the least important victims is chosen. Nothing is changed: pods are taken from a
-copy of the node, and what is counted of them for the pod's shape is counted back.
+The node with the least important victims is chosen. Nothing is changed: pods are removed from a
+copy of the node, and what the topology state counts of them is counted back.
 
-    # candidate: a node with the victims that it would take there
+    # candidate: a node with its victims
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.errors import CycleFault
-from mooring.scheduler.filtering import Survey
-from mooring.scheduler.filters import FILTERS, LAST, Check
-from mooring.scheduler.nodestate import NodeState
-from mooring.scheduler.outlook import Outlook
-from mooring.scheduler.ranking import AskClaims
-from mooring.scheduler.refusals import Refusal
-from mooring.scheduler.shape import Occupant, PodShape
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.errors import CycleError
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.node_info import NodeInfo
+from mooring.scheduler.plugins.dynamic_resources import FilterClaims, NodeAllocation
+from mooring.scheduler.plugins.registry import active_filters, run_filters
+from mooring.scheduler.pod_signature import PodInfo, PodSignature
+from mooring.scheduler.topology_state import TopologyState
 
-# So many candidates are enough, as in Kubernetes: 100, or a tenth of the nodes.
+# As many candidates are enough, as in Kubernetes: 100, or a tenth of the nodes.
 CANDIDATES_MIN = 100
 CANDIDATES_PERCENT = 10
 NOT_STARTED = datetime.max.replace(tzinfo=UTC)
@@ -40,42 +39,48 @@ PRIORITY_OFFSET = 2**31  # makes all priorities count as positive
 
 
 class Preemption(Struct, frozen=True):
-    """The pod would get this node, once these pods have left it."""
+    """The pod would get this node once these pods have left it."""
 
     node: str
-    victims: tuple[Occupant, ...]  # the most important first
+    victims: tuple[PodInfo, ...]  # the most important first
 
 
 class NoPreemption(Struct, frozen=True):
-    """No pods' leaving would help, or that could not be found out."""
+    """No victims would help, or that could not be found out."""
 
-    outcomes: Mapping[str, Refusal] = {}  # what nodes say with all victims thought away
+    outcomes: Mapping[str, Unschedulable] = {}  # the statuses of nodes without all victims
     fault: str | None = None
 
 
 def preempt(
-    cluster: Cluster, shape: PodShape, priority: int, survey: Survey, ask: AskClaims
+    cluster: Cluster,
+    signature: PodSignature,
+    priority: int,
+    diagnosis: FitDiagnosis,
+    claims: FilterClaims,
 ) -> Preemption | NoPreemption:
-    """Return what Kubernetes would do for a pod of this priority that all nodes refuse."""
-    if survey.obstacle is not None or not _has_lower(cluster, priority):
+    """Return what Kubernetes would do for a pod of this priority that all nodes reject."""
+    if diagnosis.pre_filter_status is not None or not _has_lower(cluster, priority):
         return NoPreemption()
-    tried = [name for name, said in survey.refusals.items() if not said.is_unresolvable]
+    statuses = diagnosis.node_to_status
+    tried = [name for name, status in statuses.items() if not status.is_unresolvable]
     enough = max(CANDIDATES_MIN, len(tried) * CANDIDATES_PERCENT // 100)
-    room = _Room(cluster, shape, ask)
+    dry_run = _DryRun(cluster, signature, claims)
     candidates: list[Preemption] = []
-    outcomes: dict[str, Refusal] = {}
+    outcomes: dict[str, Unschedulable] = {}
     fault: str | None = None
     for name in tried:
-        state = cluster.fleet.nodes[name]
-        lower = [each for each in state.pods.values() if cluster.priority_of(each) < priority]
+        info = cluster.snapshot.nodes[name]
+        lower = [each for each in info.pods.values() if cluster.priority_of(each) < priority]
         if not lower:
             continue
+        lower.sort(key=lambda each: _importance(cluster, each))
         try:
-            found = room.victims(state, sorted(lower, key=lambda each: _importance(cluster, each)))
-        except CycleFault as error:
+            found = dry_run.victims(info, lower)
+        except CycleError as error:
             fault = fault or str(error)
             continue
-        if isinstance(found, Refusal):
+        if isinstance(found, Unschedulable):
             outcomes[name] = found
         elif found:
             candidates.append(Preemption(name, found))
@@ -86,44 +91,39 @@ def preempt(
     return NoPreemption(outcomes, fault)
 
 
-def _has_lower(cluster: Cluster, priority: int) -> bool:
-    """Return whether some placed pod may have to give way; most often none has to."""
-    return any(each < priority for each in cluster.fleet.world.census.priorities) or any(
-        (group.spec.priority or 0) < priority for group in cluster.groups.values()
-    )
-
-
-def lower_than(cluster: Cluster, priority: int) -> list[Occupant]:
-    """Return all placed pods that have to give way to this priority."""
+def lower_than(cluster: Cluster, priority: int) -> list[PodInfo]:
+    """Return all placed pods of lower priority."""
     if not _has_lower(cluster, priority):
         return []
-    placed = (each for state in cluster.fleet.nodes.values() for each in state.pods.values())
+    placed = (each for info in cluster.snapshot.nodes.values() for each in info.pods.values())
     return [each for each in placed if cluster.priority_of(each) < priority]
 
 
 @contextmanager
-def thought_away(cluster: Cluster, occupants: Sequence[Occupant]) -> Iterator[None]:
+def removed(cluster: Cluster, pods: Sequence[PodInfo]) -> Iterator[None]:
     """Have the cluster without some pods; their claims keep their devices, as in Kubernetes."""
-    fleet = cluster.fleet
-    homes = [(occupant, fleet.node_of(occupant.key)) for occupant in occupants]
-    for occupant in occupants:
-        fleet.displace(occupant.key)
+    snapshot = cluster.snapshot
+    nodes = [snapshot.node_of(pod.key) for pod in pods]
+    for pod in pods:
+        snapshot.remove_pod(pod.key)
     try:
         yield
     finally:
-        for occupant, node in homes:
+        for pod, node in zip(pods, nodes, strict=True):
             assert node is not None
-            fleet.place(occupant, node)
+            snapshot.add_pod(pod, node)
 
 
-def _importance(cluster: Cluster, occupant: Occupant) -> tuple[int, bool, datetime, str]:
+def _has_lower(cluster: Cluster, priority: int) -> bool:
+    """Return whether any placed pod may be preempted; most often none can."""
+    return any(each < priority for each in cluster.snapshot.inputs.pod_index.priorities) or any(
+        (group.spec.priority or 0) < priority for group in cluster.groups.values()
+    )
+
+
+def _importance(cluster: Cluster, pod: PodInfo) -> tuple[int, bool, datetime, str]:
     """Return what sorts the most important first: by priority, then groups, then age."""
-    priority = cluster.priority_of(occupant)
-    return -priority, occupant.group is None, _started(occupant), occupant.key
-
-
-def _started(occupant: Occupant) -> datetime:
-    return NOT_STARTED if occupant.started is None else occupant.started
+    return -cluster.priority_of(pod), pod.group is None, pod.started or NOT_STARTED, pod.key
 
 
 class _Cost(NamedTuple):
@@ -138,9 +138,9 @@ class _Cost(NamedTuple):
 
 def _cost(candidate: Preemption) -> _Cost:
     victims = candidate.victims
-    # Kubernetes asks for the priority of the first, which is the most important.
+    # Kubernetes takes the priority of the first, which is the most important.
     top = max(each.priority for each in victims)
-    started = min(_started(each) for each in victims if each.priority == top)
+    started = min((each.started or NOT_STARTED) for each in victims if each.priority == top)
     return _Cost(
         victims[0].priority,
         sum(each.priority + PRIORITY_OFFSET for each in victims),
@@ -150,57 +150,47 @@ def _cost(candidate: Preemption) -> _Cost:
     )
 
 
-class _Room:
-    """Asks a node with some pods thought away."""
+class _DryRun:
+    """Filters a node without some of its pods."""
 
-    def __init__(self, cluster: Cluster, shape: PodShape, ask: AskClaims) -> None:
-        self._shape = shape
-        self._ask = ask
-        self._outlook: Outlook = cluster.fleet.outlook(shape)
-        rules = [rule for rule in FILTERS if rule.applies(shape, self._outlook)]
-        self._first = tuple(rule.check for rule in rules if rule.plugin not in LAST)
-        self._last = tuple(rule.check for rule in rules if rule.plugin in LAST)
+    def __init__(self, cluster: Cluster, signature: PodSignature, claims: FilterClaims) -> None:
+        self._signature = signature
+        self._claims = claims
+        self._state: TopologyState = cluster.snapshot.topology_state(signature)
+        self._filters = active_filters(signature, self._state)
 
-    def victims(self, state: NodeState, lower: list[Occupant]) -> tuple[Occupant, ...] | Refusal:
+    def victims(self, info: NodeInfo, lower: list[PodInfo]) -> tuple[PodInfo, ...] | Unschedulable:
         """Return which of the pods must leave the node, or why that would be no use."""
-        away: list[Occupant] = []
-        name = state.facts.name
+        away: list[PodInfo] = []
+        name = info.facts.name
         try:
-            for occupant in lower:
-                state = state.without_pod(occupant.key)
-                self._outlook.count(occupant, name, -1)
-                away.append(occupant)
-            refusal = self._refusal(state)
-            if refusal is not None:
-                return refusal
-            for occupant in lower:
-                back = state.with_pod(occupant)
-                self._outlook.count(occupant, name, 1)
-                away.remove(occupant)
-                if self._refusal(back) is None:
-                    state = back
+            for pod in lower:
+                info = info.without_pod(pod.key)
+                self._state.count(pod, name, -1)
+                away.append(pod)
+            status = self._status(info)
+            if status is not None:
+                return status
+            for pod in lower:
+                back = info.with_pod(pod)
+                self._state.count(pod, name, 1)
+                away.remove(pod)
+                if self._status(back) is None:
+                    info = back
                 else:
-                    self._outlook.count(occupant, name, -1)
-                    away.append(occupant)
+                    self._state.count(pod, name, -1)
+                    away.append(pod)
             return tuple(away)
         finally:
-            for occupant in away:
-                self._outlook.count(occupant, name, 1)
+            for pod in away:
+                self._state.count(pod, name, 1)
 
-    def _refusal(self, state: NodeState) -> Refusal | None:
-        for refusal in self._refusals(state):
-            return refusal
-        return None
-
-    def _refusals(self, state: NodeState) -> Iterator[Refusal]:
-        yield from self._checked(self._first, state)
-        grant = self._ask(state)
-        if not isinstance(grant, Grant):
-            yield grant
-        yield from self._checked(self._last, state)
-
-    def _checked(self, checks: tuple[Check, ...], state: NodeState) -> Iterator[Refusal]:
-        for check in checks:
-            refusal = check(self._shape, state, self._outlook)
-            if refusal is not None:
-                yield refusal
+    def _status(self, info: NodeInfo) -> Unschedulable | None:
+        filters, signature = self._filters, self._signature
+        status = run_filters(filters.before_claims, signature, info, self._state)
+        if status is not None:
+            return status
+        allocation = self._claims(info)
+        if not isinstance(allocation, NodeAllocation):
+            return allocation
+        return run_filters(filters.after_claims, signature, info, self._state)

@@ -11,10 +11,17 @@ from typing import Any
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.writes import Tell, Write
-from mooring.scheduler.live import Config, Done, LiveScheduler, Lost, Moment, Read, Refused
-from mooring.scheduler.live.asks import Answer
-from mooring.scheduler.live.jobs import Request
-from mooring.scheduler.reserving import Fresh
+from mooring.scheduler.live import (
+    EffectDone,
+    EffectLost,
+    EffectRefused,
+    LiveScheduler,
+    Moment,
+    ReadObject,
+    SchedulerConfig,
+)
+from mooring.scheduler.live.effects import EffectRequest, EffectResult
+from mooring.scheduler.reservation import IdSource
 from tests.scheduler.live.fakeserver import Change, FakeServer, ServerError
 from tests.scheduler.scenes import NOW
 
@@ -24,23 +31,25 @@ Trouble = Callable[[Write], tuple[ServerError, bool] | None]
 _names = count(1)
 
 
-def fresh_names() -> Fresh:
-    return Fresh(lambda: f"share-{next(_names)}", lambda prefix: f"{prefix}{next(_names)}")
+def fresh_names() -> IdSource:
+    return IdSource(lambda: f"share-{next(_names)}", lambda prefix: f"{prefix}{next(_names)}")
 
 
 class Rig:
     """One scheduler at a server; what happens is told to it when `run` comes to it."""
 
-    def __init__(self, server: FakeServer, config: Config | None = None, **more: Any) -> None:
+    def __init__(
+        self, server: FakeServer, config: SchedulerConfig | None = None, **more: Any
+    ) -> None:
         """Begin with a list of all that there is."""
         self.server = server
         self.elapsed_s = 0.0
         self.trouble: Trouble = lambda _: None
         self.scheduler = LiveScheduler(
-            config or Config(), fresh_names(), elapsed=lambda: self.elapsed_s, **more
+            config or SchedulerConfig(), fresh_names(), elapsed=lambda: self.elapsed_s, **more
         )
         self._told: deque[Change] = deque()
-        self._requests: deque[Request] = deque()
+        self._requests: deque[EffectRequest] = deque()
         server.watch(self._told.append)
         self._listed = len(self._told)
 
@@ -75,27 +84,27 @@ class Rig:
         if not self._requests:
             return False
         request = self._requests.popleft()
-        self.scheduler.answer(request, self._carry_out(request.ask), self.now)
+        self.scheduler.answer(request, self._carry_out(request.effect), self.now)
         return True
 
-    def _carry_out(self, ask: Read | Write) -> Answer:
+    def _carry_out(self, ask: ReadObject | Write) -> EffectResult:
         if isinstance(ask, Tell):
             self.server.write(ask)
-            return Done()
+            return EffectDone()
         try:
-            if isinstance(ask, Read):
-                return Done(self.server.read(ask.target))
+            if isinstance(ask, ReadObject):
+                return EffectDone(self.server.read(ask.target))
             trouble = self.trouble(ask)
             if trouble is not None:
                 error, is_done = trouble
                 if is_done:
                     self.server.write(ask)
                 raise error
-            return Done(self.server.write(ask))
+            return EffectDone(self.server.write(ask))
         except ServerError as error:
             if 400 <= error.code < 500:
-                return Refused(error.reason, str(error))
-            return Lost(str(error))
+                return EffectRefused(error.reason, str(error))
+            return EffectLost(str(error))
 
     # --- many steps -------------------------------------------------------------------------------
 
@@ -143,7 +152,7 @@ class Rig:
         }
         assert dict(known) == stored, "the scheduler sees the claims as they are"
         assert not self.scheduler.live.in_flight
-        assert not self.scheduler.jobs.running
+        assert not self.scheduler.effects.running
 
 
 def check_devices(server: FakeServer) -> None:

@@ -22,8 +22,8 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Write
-from mooring.scheduler.cycle import Placed, schedule
-from mooring.scheduler.live import Backoff, Config
+from mooring.scheduler.live import Backoff, SchedulerConfig
+from mooring.scheduler.scheduling_cycle import Placed, schedule
 from tests.scheduler.histories import (
     CLAIMS,
     RESOURCE,
@@ -60,7 +60,7 @@ class LiveHistory:
 
     def _new_rig(self) -> Rig:
         # Nothing is tried only because it waited long: what can help it must wake it.
-        rig = Rig(self.server, Config(backoff=Backoff(parked_most_s=NEVER_S)))
+        rig = Rig(self.server, SchedulerConfig(backoff=Backoff(parked_most_s=NEVER_S)))
         rig.trouble = self._trouble
         return rig
 
@@ -96,7 +96,7 @@ class LiveHistory:
     def _check_waiting(self, rig: Rig) -> None:
         live = rig.scheduler.live
         for key, each in live.pods.items():
-            if live.is_waiting(key) and each.spec.scheduling_group is None:
+            if live.is_unscheduled(key) and each.spec.scheduling_group is None:
                 outcome = schedule(live.cluster, each)
                 place = rig.scheduler.queue.find(("pod", key))
                 assert not isinstance(outcome, Placed), (each.metadata.name, outcome.node, place)
@@ -222,5 +222,5 @@ def run_live_history(
         assert each.status == ResourceClaimStatus(), each
     for rig in history.rigs:
         assert rig.scheduler.live.cluster.inventory.ledger.is_clean
-        assert not rig.scheduler.live.cluster.fleet.world.census.priorities
+        assert not rig.scheduler.live.cluster.snapshot.inputs.pod_index.priorities
     return history.counts

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.writes import Create, Update
-from mooring.scheduler.live import Config, ExplainIn
+from mooring.scheduler.live import ExplainIn, SchedulerConfig
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -91,7 +91,7 @@ def test_what_is_ours_to_say_is_written_where_it_is_wanted(
     explain_in: ExplainIn, message: str, events: list[str]
 ) -> None:
     made = server(claim("c", wanting(2)), user("p", "c"))
-    config = Config(explain_in=explain_in)
+    config = SchedulerConfig(explain_in=explain_in)
     rig = Rig(made, config, explain=lambda *_: "One device is missing.")
     rig.run()
     assert rig.condition("p") == f"False Unschedulable {message}"
@@ -104,7 +104,7 @@ def test_nothing_is_explained_where_nobody_wants_it() -> None:
         raise AssertionError
 
     made = server(claim("c", wanting(2)), user("p", "c"))
-    rig = Rig(made, Config(explain_in=ExplainIn.NONE), explain=explain)
+    rig = Rig(made, SchedulerConfig(explain_in=ExplainIn.NONE), explain=explain)
     rig.run()
     assert rig.told("FailedScheduling") == [UPSTREAM]
 

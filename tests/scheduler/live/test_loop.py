@@ -19,8 +19,15 @@ from mooring.api.schedulerconfig import (
 )
 from mooring.client.contract import Event, Page
 from mooring.client.writes import Tell, Write
-from mooring.scheduler.live import Config, LiveScheduler, Loop, Lost, Refused, read_config
-from mooring.scheduler.live.loop import answer_of
+from mooring.scheduler.live import (
+    EffectLost,
+    EffectRefused,
+    LiveScheduler,
+    SchedulerConfig,
+    SchedulerLoop,
+    read_config,
+)
+from mooring.scheduler.live.loop import result_of
 from tests.scheduler.live.fakeserver import Change, FakeServer, ServerError
 from tests.scheduler.live.harness import fresh_names
 from tests.scheduler.makers import node, pod
@@ -88,9 +95,11 @@ class Client:
 
 async def run(server: FakeServer, errors: list[Exception]) -> list[Tell]:
     clock = Clock()
-    scheduler = LiveScheduler(Config(), fresh_names(), elapsed=clock.monotonic)
+    scheduler = LiveScheduler(SchedulerConfig(), fresh_names(), elapsed=clock.monotonic)
     events: list[Tell] = []
-    loop = Loop(scheduler, Client(server, errors), clock=clock, tell=events.append, workers=3)
+    loop = SchedulerLoop(
+        scheduler, Client(server, errors), clock=clock, tell=events.append, workers=3
+    )
     changed: Callable[[Change], None] = lambda change: loop.changed(*change)  # noqa: E731
     server.watch(changed)
     task = asyncio.create_task(loop.run())
@@ -126,11 +135,11 @@ def test_pods_are_bound_whatever_errors_there_are(errors: list[Exception]) -> No
 
 
 def test_errors_become_answers() -> None:
-    assert answer_of(ServerError(404, "", "none")) == Refused("NotFound", "none")
-    assert answer_of(ServerError(422, "Invalid", "wrong")) == Refused("Invalid", "wrong")
-    assert answer_of(ServerError(0, "", "cut off")) == Lost("cut off")
-    assert answer_of(ServerError(429, "TooManyRequests", "later")) == Lost("later")
-    assert answer_of(ValueError("a bug")) is None
+    assert result_of(ServerError(404, "", "none")) == EffectRefused("NotFound", "none")
+    assert result_of(ServerError(422, "Invalid", "wrong")) == EffectRefused("Invalid", "wrong")
+    assert result_of(ServerError(0, "", "cut off")) == EffectLost("cut off")
+    assert result_of(ServerError(429, "TooManyRequests", "later")) == EffectLost("later")
+    assert result_of(ValueError("a bug")) is None
 
 
 def test_the_configuration_file_sets_names_and_times() -> None:

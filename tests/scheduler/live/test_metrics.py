@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from mooring.api.core.pod import Pod
-from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending, Placed, attempt, schedule
-from mooring.scheduler.live import Config
-from mooring.scheduler.nodestate import NodeState
-from mooring.scheduler.plugin_times import NODES_MEASURED_MAX, PluginTimes
-from mooring.scheduler.refusals import Refusal
-from mooring.scheduler.reserving import reserve
+from mooring.scheduler.framework import NODES_MEASURED_MAX, PluginTimes, Unschedulable
+from mooring.scheduler.live import SchedulerConfig
+from mooring.scheduler.node_info import NodeInfo
+from mooring.scheduler.plugins.dynamic_resources import NodeAllocation
+from mooring.scheduler.reservation import reserve
+from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -114,9 +113,9 @@ def test_time_is_booked_to_the_plugin_that_takes_it() -> None:
     ready = attempt(made, user("p", "c"))
     assert isinstance(ready, Attempt)
 
-    def slow(state: NodeState) -> Grant | Refusal:
+    def slow(state: NodeInfo) -> NodeAllocation | Unschedulable:
         watch.seconds += 5
-        return ready.ask(state)
+        return ready.filter_claims(state)
 
     assert ready.ranking.choose(slow) is not None
     assert watch.noted["NodeResourcesFit", "Filter", "Success"] == 1
@@ -189,7 +188,7 @@ def rejected(rig: Rig) -> dict[str, float]:
 def test_pods_without_a_node_are_counted_by_plugin_and_profile() -> None:
     first = pod("a", requests={"cpu": "99"}, schedulerName="one")
     second = pod("b", requests={"cpu": "99"}, schedulerName="two")
-    rig = Rig(server(first, second), Config(names=("one", "two")))
+    rig = Rig(server(first, second), SchedulerConfig(names=("one", "two")))
     rig.run()
     assert rejected(rig) == {
         'plugin="NodeResourcesFit",profile="one"': 1,

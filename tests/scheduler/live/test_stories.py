@@ -11,10 +11,11 @@ from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Delete, Patch, Update
-from mooring.scheduler import cycle
+from mooring.scheduler import scheduling_cycle
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending
-from mooring.scheduler.live import Config, core
+from mooring.scheduler.live import SchedulerConfig
+from mooring.scheduler.live import scheduler as live_scheduler
+from mooring.scheduler.scheduling_cycle import Attempt, Pending
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import node, pod
@@ -116,7 +117,7 @@ def test_devices_that_failed_are_never_left_to_nobody() -> None:
 def test_devices_that_get_ready_while_they_are_given_back_are_not_taken_from_the_next_try() -> None:
     for number in range(60):
         made = server(claim("c"), user("p", "c"), **FABRIC)
-        rig = Rig(made, Config(binding_timeout_s=20))
+        rig = Rig(made, SchedulerConfig(binding_timeout_s=20))
         rig.run(for_s=21)
         for step in range(number + 30):
             if step == number and rig.claim("c").status.allocation is not None:
@@ -156,7 +157,7 @@ def test_a_claim_that_could_not_be_given_back_is_given_back_later() -> None:
 
 def test_devices_that_take_too_long_are_given_back() -> None:
     made = server(claim("c"), user("p", "c"), **FABRIC)
-    rig = Rig(made, Config(binding_timeout_s=60))
+    rig = Rig(made, SchedulerConfig(binding_timeout_s=60))
     rig.run(for_s=100)
     said = rig.told("FailedScheduling")
     assert said[0] == ('running PreBind plugin "DynamicResources": device binding timeout: claim=c')
@@ -175,7 +176,7 @@ def test_a_pod_that_is_deleted_while_it_waits_gives_its_claim_back() -> None:
 
 def test_pods_that_wait_for_devices_keep_nobody_from_being_bound() -> None:
     made = server(claim("c"), claim("d"), user("p", "c"), user("q", "d"), devices=2, **FABRIC)
-    rig = Rig(made, Config(jobs_max=1))
+    rig = Rig(made, SchedulerConfig(jobs_max=1))
     rig.run()
     assert len(rig.told("BindingConditionsPending")) == 2
     made.put(pod("plain"))
@@ -492,14 +493,14 @@ def test_claims_for_extended_resources_are_counted() -> None:
 def test_a_bug_costs_one_pod_a_while_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     made = server(pod("bad"), pod("good"))
     rig = Rig(made)
-    attempt = cycle.attempt
+    attempt = scheduling_cycle.attempt
 
     def stumble(cluster: Cluster, one: Pod) -> Attempt | Pending:
         if one.metadata.name == "bad" and rig.elapsed_s < 5:
             raise ZeroDivisionError("oops")
         return attempt(cluster, one)
 
-    monkeypatch.setattr(core, "attempt", stumble)
+    monkeypatch.setattr(live_scheduler, "attempt", stumble)
     rig.run()
     assert (rig.node_of("good"), rig.node_of("bad")) == ("node-1", "")
     assert rig.told("FailedScheduling") == ["internal error: ZeroDivisionError: oops"]

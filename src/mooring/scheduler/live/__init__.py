@@ -1,46 +1,57 @@
-"""The live scheduler: places pods as a cluster changes, and writes what it decides.
+"""The live scheduler: schedules pods as a cluster changes, and writes what it decides.
 
-core         the whole without clock and wires: what happens goes in, what to do comes out
-livecluster, claimcache
-             the cluster as it is told, with what was decided and is not told yet
-hints, queue what each pod waits for, and which is tried next
-jobs, asks   steps that read and write, as generators; who runs them
-claimwrites, binding
-             claims given and taken back; a pod bound
-refusing, reporting
-             what is said of a pod without a node, and done to make room
-config, metrics, moment
-             how it is set, what it counts, which clocks it needs
-loop         the thin part that does the reading, writing and waiting (asyncio)
+scheduler            the whole without clock and network: changes go in, effects come out
+assume_cache, claim_assume_cache
+                     the cluster by the watch, with decisions that the watch does not report yet
+double_allocation    devices that two schedulers gave away, and who was first
+queueing_hints, scheduling_queue
+                     which events can help a pod; activeQ, backoffQ and unschedulable pods
+effects              reads, writes and waits as values, and who runs them
+claim_writes, pre_bind, binding_cycle
+                     claims allocated and deallocated; PreBind; a pod bound or all undone
+failure_handler, status_updates
+                     pods without a node: conditions, events, preemption
+config, metrics      configuration and clocks; metrics
+loop                 the thin part that reads, writes and waits (asyncio)
 
 All but `loop` is pure: time is an argument.
 """
 
-from mooring.scheduler.live.asks import Answer, Done, Lost, Read, Refused
-from mooring.scheduler.live.config import Config, ExplainIn, read_config
-from mooring.scheduler.live.core import LiveScheduler
-from mooring.scheduler.live.jobs import Request
-from mooring.scheduler.live.livecluster import KINDS, kinds_of
-from mooring.scheduler.live.loop import Loop
-from mooring.scheduler.live.moment import Moment
-from mooring.scheduler.live.queue import Backoff
-from mooring.scheduler.live.refusing import Explain
+from mooring.scheduler.live.assume_cache import KINDS, kinds_of
+from mooring.scheduler.live.config import ExplainIn, Moment, SchedulerConfig, read_config
+from mooring.scheduler.live.effects import (
+    EffectDone,
+    EffectLost,
+    EffectRefused,
+    EffectRequest,
+    EffectResult,
+    ReadObject,
+)
+from mooring.scheduler.live.failure_handler import Explain
+from mooring.scheduler.live.loop import SchedulerLoop
+from mooring.scheduler.live.scheduler import LiveScheduler
+from mooring.scheduler.live.scheduling_queue import Backoff
 
 __all__ = [
     "KINDS",
-    "Answer",
     "Backoff",
-    "Config",
-    "Done",
+    "EffectDone",
+    "EffectLost",
+    "EffectRefused",
+    "EffectRequest",
+    "EffectResult",
     "Explain",
     "ExplainIn",
     "LiveScheduler",
-    "Loop",
-    "Lost",
     "Moment",
-    "Read",
-    "Refused",
-    "Request",
+    "ReadObject",
+    "SchedulerConfig",
+    "SchedulerLoop",
     "kinds_of",
     "read_config",
 ]
+
+
+# MOVED
+Config = SchedulerConfig  # MOVED
+Loop = SchedulerLoop  # MOVED

@@ -1,8 +1,10 @@
-"""How the live scheduler is set: from the configuration file, with its defaults."""
+"""The configuration of the live scheduler: from the configuration file, with its defaults."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -14,36 +16,36 @@ from mooring.api.schedulerconfig import (
     dynamic_resources_args,
 )
 from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.live.queue import Backoff
+from mooring.scheduler.live.scheduling_queue import Backoff
 from mooring.validation.schedulerconfig import default_scheduler_configuration
 
 
 class ExplainIn(StrEnum):
-    """Where Mooring's own explanation of a pod without a node is written."""
+    """Where Mooring's own explanation of an unscheduled pod is written."""
 
-    CONDITION = "condition"  # behind Kubernetes' message, in the condition and in its event
+    CONDITION = "condition"  # after Kubernetes' message, in the condition and in its event
     EVENT = "event"  # in an event of its own; Kubernetes' message stays as it is
     NONE = "none"  # nowhere
 
 
-class Config(Struct, frozen=True):
-    """What decides how pods are scheduled live."""
+class SchedulerConfig(Struct, frozen=True):
+    """How pods are scheduled live."""
 
-    names: tuple[str, ...] = (DEFAULT_SCHEDULER,)  # of the profiles; pods ask for one of them
+    names: tuple[str, ...] = (DEFAULT_SCHEDULER,)  # of the profiles; a pod names one of them
     features: Features = ALL_FEATURES
     extensions: bool = True
     backoff: Backoff = Backoff()
     filter_timeout_s: float = 10.0  # 0: none
     binding_timeout_s: float = 600.0
     explain_in: ExplainIn = ExplainIn.CONDITION
-    jobs_max: int = 512  # pods that are bound at once; no more are decided beyond that
+    jobs_max: int = 512  # binding cycles at once; beyond that no pod is scheduled
 
 
-def read_config(file: KubeSchedulerConfiguration, gates: Gates) -> Config:
-    """Return what a configuration says, once it is checked; its first profile's times count."""
+def read_config(file: KubeSchedulerConfiguration, gates: Gates) -> SchedulerConfig:
+    """Return the configuration of a checked file; the timeouts of its first profile count."""
     file = default_scheduler_configuration(file, gates=gates)
     args = dynamic_resources_args(file.profiles[0])
-    return Config(
+    return SchedulerConfig(
         names=tuple(profile.scheduler_name or DEFAULT_SCHEDULER for profile in file.profiles),
         features=Features.of(gates),
         backoff=Backoff(
@@ -56,3 +58,10 @@ def read_config(file: KubeSchedulerConfiguration, gates: Gates) -> Config:
 
 def _seconds(text: str | None, default: float) -> float:
     return default if text is None else duration_ns(text) / 1e9
+
+
+class Moment(NamedTuple):
+    """A point in time, on both clocks."""
+
+    elapsed_s: float  # on a clock that only goes forward
+    wall: datetime

@@ -1,9 +1,7 @@
 """The thin part of the live scheduler: it waits, reads and writes, and decides nothing.
 
-Deciding is one thing after the other; writes are carried out by some workers beside it. After some
-milliseconds of deciding everyone else gets a turn.
-
-What goes wrong is logged once for each cause.
+Scheduling is one pod after the other; workers beside it carry out reads and writes. After some
+milliseconds of scheduling everyone else gets a turn. Each cause of a failure is logged once.
 """
 
 from __future__ import annotations
@@ -16,37 +14,37 @@ from typing import Any, Protocol
 
 from mooring.client.contract import Client
 from mooring.client.writes import Tell, Write
-from mooring.scheduler.live.asks import (
+from mooring.scheduler.live.config import Moment
+from mooring.scheduler.live.effects import (
     CONFLICT,
     NOT_FOUND,
-    Answer,
-    Done,
-    Lost,
-    Read,
-    Refused,
+    EffectDone,
+    EffectLost,
+    EffectRefused,
+    EffectRequest,
+    EffectResult,
+    ReadObject,
 )
-from mooring.scheduler.live.core import LiveScheduler
-from mooring.scheduler.live.jobs import Request
-from mooring.scheduler.live.moment import Moment
+from mooring.scheduler.live.scheduler import LiveScheduler
 
 LOG = logging.getLogger(__name__)
 
-DECIDING_S = 0.005
+SCHEDULING_S = 0.005
 WORKERS = 32
 CAUSES_MAX = 256
 REASONS = {404: NOT_FOUND, 409: CONFLICT}
-AGAIN_CODES = (408, 429)  # refused for now: not carried out, and to be repeated
+AGAIN_CODES = (408, 429)  # not carried out, and to be repeated
 
 
-class Timer(Protocol):
+class CancellableTimer(Protocol):
     """Something that is to happen later."""
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel it."""
 
 
 class Clock(Protocol):
-    """What time it is, and how to be called later."""
+    """The time, and timers."""
 
     def now(self) -> datetime:
         """Return the date and time; it may jump."""
@@ -54,11 +52,11 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Return seconds since some moment; it never goes back."""
 
-    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        """Have something called after a while."""
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> CancellableTimer:
+        """Call a function after a while."""
 
 
-class Loop:
+class SchedulerLoop:
     """Runs a scheduler with a client."""
 
     def __init__(
@@ -75,12 +73,12 @@ class Loop:
         self._clock = clock
         self._tell = tell
         self._workers = workers
-        self._requests: asyncio.Queue[Request] = asyncio.Queue()
+        self._requests: asyncio.Queue[EffectRequest] = asyncio.Queue()
         self._is_awake = asyncio.Event()
         self._causes: set[str] = set()
 
     def changed(self, old: Any | None, new: Any | None, *, is_listed: bool = False) -> None:
-        """Take in a change, as informers tell it: what was there, and what is there now."""
+        """Take a change from an informer: the old object and the new one."""
         if new is not None:
             self.scheduler.put(new, self._moment(), is_listed=is_listed)
         elif old is not None:
@@ -88,39 +86,39 @@ class Loop:
         self._is_awake.set()
 
     async def run(self) -> None:
-        """Schedule until cancelled; begin once all objects have been told."""
+        """Schedule until cancelled; begin once all informers have synced."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(self._workers):
                     tasks.create_task(self._work())
                 while True:
                     self._is_awake.clear()
-                    is_busy = self._decide()
+                    is_busy = self._schedule()
                     self._hand_out()
                     await (asyncio.sleep(0) if is_busy else self._wait())
         finally:
             self.scheduler.close()
 
-    def _decide(self) -> bool:
-        """Decide for some milliseconds; tell whether there may be more to decide."""
-        end_s = self._clock.monotonic() + DECIDING_S
+    def _schedule(self) -> bool:
+        """Schedule for some milliseconds; return whether there may be more to schedule."""
+        end_s = self._clock.monotonic() + SCHEDULING_S
         while self.scheduler.step(self._moment()):
             if self._clock.monotonic() >= end_s:
                 return True
         return False
 
     def _hand_out(self) -> None:
-        """Give what is to be done to the workers; events are told at once."""
+        """Hand effects to the workers; events are recorded at once."""
         while requests := self.scheduler.outgoing():
             for request in requests:
-                if isinstance(request.ask, Tell):
-                    self._tell(request.ask)
-                    self.scheduler.answer(request, Done(), self._moment())
+                if isinstance(request.effect, Tell):
+                    self._tell(request.effect)
+                    self.scheduler.answer(request, EffectDone(), self._moment())
                 else:
                     self._requests.put_nowait(request)
 
     async def _wait(self) -> None:
-        """Wait until something happens, or time brings something."""
+        """Wait until something changes, or a timer is due."""
         next_s = self.scheduler.next_s()
         timer = None
         if next_s is not None:
@@ -135,42 +133,44 @@ class Loop:
     async def _work(self) -> None:
         while True:
             request = await self._requests.get()
-            answer = await self._carry_out(request.ask)
-            self.scheduler.answer(request, answer, self._moment())
+            result = await self._carry_out(request.effect)
+            self.scheduler.answer(request, result, self._moment())
             self._hand_out()
             self._is_awake.set()
 
-    async def _carry_out(self, ask: Read | Write) -> Answer:
-        assert not isinstance(ask, Tell), "events are told, and not waited for"
+    async def _carry_out(self, effect: ReadObject | Write) -> EffectResult:
+        assert not isinstance(effect, Tell), "events are recorded, and not waited for"
         try:
-            if isinstance(ask, Read):
-                target = ask.target
-                return Done(await self._client.get(target.struct, target.namespace, target.name))
-            return Done(await self._client.write(ask))
+            if isinstance(effect, ReadObject):
+                target = effect.target
+                return EffectDone(
+                    await self._client.get(target.struct, target.namespace, target.name)
+                )
+            return EffectDone(await self._client.write(effect))
         except Exception as error:
-            answer = answer_of(error)
-            if answer is None:
+            result = result_of(error)
+            if result is None:
                 raise
-            self._note(answer)
-            return answer
+            self._note(result)
+            return result
 
-    def _note(self, answer: Refused | Lost) -> None:
+    def _note(self, result: EffectRefused | EffectLost) -> None:
         """Log a cause, once."""
-        if isinstance(answer, Refused) and answer.reason in (CONFLICT, NOT_FOUND):
-            return  # part of life
-        if answer.message not in self._causes and len(self._causes) < CAUSES_MAX:
-            self._causes.add(answer.message)
-            LOG.warning("a write was not carried out: %s", answer.message)
+        if isinstance(result, EffectRefused) and result.reason in (CONFLICT, NOT_FOUND):
+            return  # expected
+        if result.message not in self._causes and len(self._causes) < CAUSES_MAX:
+            self._causes.add(result.message)
+            LOG.warning("a write was not carried out: %s", result.message)
 
     def _moment(self) -> Moment:
         return Moment(self._clock.monotonic(), self._clock.now())
 
 
-def answer_of(error: Exception) -> Refused | Lost | None:
-    """Return what an error of a client means; None if it is not one of a client."""
+def result_of(error: Exception) -> EffectRefused | EffectLost | None:
+    """Return the result that an error of a client means; None if it is not one of a client."""
     code, reason = getattr(error, "code", None), getattr(error, "reason", None)
     if not isinstance(code, int) or not isinstance(reason, str):
         return None
     if 400 <= code < 500 and code not in AGAIN_CODES:
-        return Refused(reason or REASONS.get(code, ""), str(error))
-    return Lost(str(error))
+        return EffectRefused(reason or REASONS.get(code, ""), str(error))
+    return EffectLost(str(error))

@@ -1,20 +1,25 @@
-"""What the scheduler counts, under Kubernetes' names.
+"""The metrics of the scheduler, under Kubernetes' names.
 
-What there is at the moment, such as pending pods, is looked up when it is read. Names that only
-the KEPs have are aliases of the shipped ones.
+Gauges, such as pending pods, are computed when they are read. Names that only the KEPs have are
+aliases of the shipped ones. The requests and limits of pods are apart from the other metrics
+(`/metrics/resources`), since there are as many as there are pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
+from mooring.api.core.resource_sums import add
+from mooring.api.core.resources import CPU, MEMORY, ResourceList
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims.podresources import container_limits, is_huge_page, pod_requests
 from mooring.kit.metrics import Counts, Durations, Family, Labels, Level, exponential_buckets
-from mooring.scheduler.bindingconditions import has_conditions
+from mooring.scheduler.binding_conditions import has_conditions
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -22,16 +27,22 @@ ERROR: Final = "error"
 
 Look = Callable[[], Mapping[Labels, int]]
 
+REQUEST = "kube_pod_resource_request"
+LIMIT = "kube_pod_resource_limit"
+ENDED = ("Succeeded", "Failed")
+_UNITS = {CPU: "cores", MEMORY: "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
+_LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+
 _ATTEMPT_S: Final = exponential_buckets(0.001, 2, 15)
 
 
 def profile_of(pod: Pod) -> str:
-    """Return the profile that a pod is scheduled by; one that no server has seen may name none."""
+    """Return the profile that schedules a pod; a pod that no server has seen may name none."""
     return pod.spec.scheduler_name or DEFAULT_SCHEDULER
 
 
-class Looks(Struct, frozen=True):
-    """Where levels are looked up."""
+class GaugeSources(Struct, frozen=True):
+    """Where gauges are computed."""
 
     pending: Look = dict  # by queue
     unschedulable: Look = dict  # by plugin and profile
@@ -39,9 +50,9 @@ class Looks(Struct, frozen=True):
 
 
 class Metrics:
-    """All that is counted."""
+    """All metrics of the scheduler."""
 
-    def __init__(self, looks: Looks = Looks()) -> None:  # noqa: B008
+    def __init__(self, sources: GaugeSources = GaugeSources()) -> None:  # noqa: B008
         self.attempts = Counts(
             "scheduler_schedule_attempts_total",
             "Attempts to schedule pods, by result: scheduled, unschedulable, or error.",
@@ -75,24 +86,30 @@ class Metrics:
             "Attempts that it took to schedule a pod.",
             exponential_buckets(1, 2, 5),
         )
+        self._make_gauges(sources)
+        self._make_group_and_claim_metrics()
+
+    def _make_gauges(self, sources: GaugeSources) -> None:
         self.pending = Level(
             "scheduler_pending_pods",
             "Pending pods by queue: active, backoff, unschedulable, or gated.",
             ("queue",),
-            looks.pending,
+            sources.pending,
         )
         self.unschedulable = Level(
             "scheduler_unschedulable_pods",
             "Pods without a node by each plugin that rejects them or holds them back.",
             ("plugin", "profile"),
-            looks.unschedulable,
+            sources.unschedulable,
         )
         self.cached = Level(
             "scheduler_cache_size",
             "Nodes, pods and assumed pods that the scheduler knows.",
             ("type",),
-            looks.cached,
+            sources.cached,
         )
+
+    def _make_group_and_claim_metrics(self) -> None:
         self.victims = Durations(
             "scheduler_preemption_victims",
             "Pods that one pod preempts at once.",
@@ -153,7 +170,7 @@ class Metrics:
     def waited(
         self, claims: list[ResourceClaim], profile: str, status: str, seconds: float
     ) -> None:
-        """Count what became of waiting for devices, for a pod of a profile."""
+        """Count the result of waiting for devices, for a pod of a profile."""
         for claim in claims:
             allocation = claim.status.allocation
             for result in allocation.devices.results if allocation is not None else ():
@@ -162,5 +179,59 @@ class Metrics:
                     self.ready.add(profile, result.driver, status)
 
     def families(self) -> Iterator[Family]:
-        """Give all metrics."""
+        """Yield all metrics."""
         yield from (each for each in vars(self).values() if isinstance(each, Family))
+
+
+# --- requests and limits of pods ------------------------------------------------------------------
+
+
+def resource_families(pods: Iterable[Pod]) -> Iterator[Family]:
+    """Yield the requests and limits of all pods that have not ended."""
+    counted = [pod for pod in pods if not (pod.spec.node_name and pod.status.phase in ENDED)]
+    text = "Resources that a pod asks for, all its containers together."
+    yield Level(REQUEST, text, _LABELS, partial(_amounts, counted, pod_requests))
+    text = "Resources that a pod may take, all its containers together."
+    yield Level(LIMIT, text, _LABELS, partial(_amounts, counted, pod_limits))
+
+
+def pod_limits(pod: Pod) -> ResourceList:
+    """Return the limits of a pod: of its containers or the whole pod, with its overhead.
+
+    A resource without a limit has none with the overhead, either.
+    """
+    total = container_limits(pod)
+    if pod.spec.resources is not None:
+        total |= pod.spec.resources.limits
+    add(total, {name: amount for name, amount in pod.spec.overhead.items() if name in total})
+    return total
+
+
+def _amounts(pods: list[Pod], look: Callable[[Pod], ResourceList]) -> dict[Labels, float]:
+    return {
+        _labels(pod, resource): amount.approximate_float
+        for pod in pods
+        for resource, amount in look(pod).items()
+        if amount.approximate_float
+    }
+
+
+def _labels(pod: Pod, resource: str) -> Labels:
+    spec = pod.spec
+    return (
+        pod.metadata.namespace,
+        pod.metadata.name,
+        spec.node_name,
+        spec.scheduler_name,
+        "" if spec.priority is None else str(spec.priority),
+        resource,
+        _unit(resource),
+    )
+
+
+def _unit(resource: str) -> str:
+    if is_huge_page(resource):
+        return "bytes"
+    if resource.startswith("attachable-volumes-"):
+        return "integer"
+    return _UNITS.get(resource, "")

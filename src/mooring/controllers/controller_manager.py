@@ -1,0 +1,180 @@
+"""The controller manager: all controllers with informers, workqueues and event recorders.
+
+    manager = ControllerManager(controllers, client=…, informers=…, random=…)
+    async with informers.running():
+        await manager.run()
+
+Nothing is planned before all informers have synced: half a cluster looks like a damaged one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from mooring.api.gates import Gate, Gates
+from mooring.api.namespaceconditions import Remains
+from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
+from mooring.api.scheduling import CompositePodGroup, PodGroup, Workload
+from mooring.api.timestamp import Timestamp
+from mooring.cel.device import DeviceCompiler
+from mooring.client.apiclient import ApiClient
+from mooring.client.contract import Client
+from mooring.client.informers import Informers
+from mooring.client.namespacecontent import empty_namespace
+from mooring.client.objects import Key
+from mooring.client.recorder import Recorder
+from mooring.controllers.controller import Controller, DeleteContent, ObjectChange
+from mooring.controllers.daemonsets import DaemonSetController
+from mooring.controllers.deployments import DeploymentController
+from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
+from mooring.controllers.garbage_collector import GarbageCollector
+from mooring.controllers.jobs import JobController
+from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from mooring.controllers.namespaces import RootCAPublisher, ServiceAccountController
+from mooring.controllers.node_lifecycle import NodeLifecycleController, TaintEvictionController
+from mooring.controllers.pod_gc import ENDED_MAX, PodGCController, TTLAfterFinishedController
+from mooring.controllers.pod_groups import PodGroupProtection
+from mooring.controllers.pool_status import PoolStatusRequestController
+from mooring.controllers.reconciler import EmptyNamespace, Reconciler
+from mooring.controllers.replicasets import ReplicaSetController
+from mooring.controllers.resource_claims import (
+    ClaimReleaseController,
+    GroupClaimController,
+    PodClaimController,
+)
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import REAL, Clock
+from mooring.kit.queue import WorkQueue
+
+# Kinds that Kubernetes does not serve by default.
+NOT_EVERYWHERE = frozenset(
+    (CompositePodGroup, DeviceTaintRule, PodGroup, ResourcePoolStatusRequest, Workload)
+)
+BACKOFF = Backoff(first_s=0.005, longest_s=1000.0, factor=2.0)
+
+
+class ControllerManager:
+    """Controllers that follow one cluster."""
+
+    def __init__(
+        self,
+        controllers: Iterable[Controller],
+        *,
+        client: Client,
+        informers: Informers,
+        random: Callable[[], float],
+        clock: Clock = REAL,
+        metrics: WorkQueuesMetrics | None = None,
+        client_of: Callable[[str], Client] | None = None,
+    ) -> None:
+        """Take controllers; each uses the client of its name, or the one for all."""
+        self._informers = informers
+        self._metrics = metrics or WorkQueuesMetrics()
+        self._recorders: dict[str, Recorder] = {}
+        of = client_of or (lambda _: client)
+        self.running: tuple[Reconciler, ...] = tuple(
+            self._make(each, of(each.name), random, clock) for each in controllers
+        )
+
+    async def run(self) -> None:
+        """Run all controllers until cancelled, once the informers have synced."""
+        await self._informers.wait_synced()
+        async with AsyncExitStack() as stack:
+            for recorder in self._recorders.values():
+                await stack.enter_async_context(recorder.running())
+            async with asyncio.TaskGroup() as tasks:
+                for running in self.running:
+                    tasks.create_task(running.run())
+
+    def _make(
+        self, controller: Controller, client: Client, random: Callable[[], float], clock: Clock
+    ) -> Reconciler:
+        source = controller.source or controller.name
+        if source not in self._recorders:
+            self._recorders[source] = Recorder(client, source, clock=clock, random=random)
+        queue: WorkQueue[Key] = WorkQueue(
+            clock=clock,
+            backoff=BACKOFF,
+            random=random,
+            refill=lambda: running.all_keys(),
+            metrics=self._metrics.of(source),
+        )
+        running = Reconciler(
+            controller,
+            objects=self._informers.objects,
+            client=client,
+            queue=queue,
+            tell=self._recorders[source].tell,
+            now=lambda: Timestamp(clock.now()),
+            has_seen=self._has_seen,
+            empty=_emptying(client),
+        )
+        for struct in controller.kinds:
+            is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
+            informer = self._informers.follow(struct, optional=is_optional)
+            informer.on_change(lambda old, new: running.changed(ObjectChange(old, new)))
+        return running
+
+    def _has_seen(self, struct: type[Any], revision: str) -> bool:
+        """Return whether the informer of a kind is at least as new as a version."""
+        seen = self._informers.follow(struct).revision
+        # Versions are growing numbers, in Mooring's server and in Kubernetes.
+        if not (seen.isdigit() and revision.isdigit()):
+            return seen == revision
+        return int(seen) >= int(revision)
+
+
+def _emptying(client: Client) -> EmptyNamespace | None:
+    """Return what deletes the content of namespaces, if the client knows all kinds."""
+    if not isinstance(client, ApiClient):
+        return None
+
+    def empty(wanted: DeleteContent) -> Awaitable[Remains]:
+        return empty_namespace(client, wanted.namespace, grace_s=wanted.grace_s)
+
+    return empty
+
+
+def dra_controllers(
+    gates: Gates, metrics: DraMetrics, compiler: DeviceCompiler | None = None
+) -> tuple[Controller, ...]:
+    """Return the controllers of claims and devices that the gates enable."""
+    found: list[Controller] = [
+        PodClaimController(gates, metrics.claims),
+        ClaimReleaseController(gates),
+    ]
+    if gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
+        found.append(GroupClaimController(gates, metrics.claims))
+    if gates.enabled(Gate.DRA_DEVICE_TAINTS):
+        found.append(DeviceTaintEvictionController(gates, metrics.taints, compiler))
+    if gates.enabled(Gate.DRA_RESOURCE_POOL_STATUS):
+        found.append(PoolStatusRequestController(gates, metrics.requests, compiler))
+    return tuple(found)
+
+
+def workload_controllers(
+    *, authority: str, gates: Gates | None = None, ended_max: int = ENDED_MAX
+) -> tuple[Controller, ...]:
+    """Return one of each; `authority` is the server's certificate authority in PEM, if any.
+
+    `ended_max` is kube-controller-manager's `--terminated-pod-gc-threshold`.
+    """
+    published = (RootCAPublisher(authority),) if authority else ()
+    return (
+        ServiceAccountController(),
+        *published,
+        DeploymentController(),
+        ReplicaSetController(),
+        DaemonSetController(),
+        JobController(makes_groups=(gates or Gates.parse()).enabled(Gate.WORKLOAD_WITH_JOB)),
+        TTLAfterFinishedController(),
+        PodGroupProtection(),
+        NodeLifecycleController(),
+        TaintEvictionController(),
+        PodGCController(ended_max=ended_max),
+        GarbageCollector(),
+    )

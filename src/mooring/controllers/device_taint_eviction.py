@@ -1,0 +1,342 @@
+"""The device taint eviction controller: pods leave tainted devices, and rules report progress.
+
+A pod is evicted in steps: an event, the condition DisruptionTarget, the deletion. One that is to
+leave later is looked at again then; whatever has changed by then counts. The status of a
+DeviceTaintRule is written when it changed, then at most every ten seconds.
+
+Keys are pods, and rules by name. The controller remembers what is not in the objects: which pods
+were to leave, so that a change of mind becomes an event; which were evicted, and by which rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from mooring.api.codec import to_tree
+from mooring.api.core.pod import Pod
+from mooring.api.devicetaints import NO_EXECUTE, NONE
+from mooring.api.gates import Gate, Gates
+from mooring.api.meta import Condition
+from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from mooring.api.timestamp import Timestamp
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
+from mooring.claims.evictions import Eviction, MarkedDevices, Means, find_evictions
+from mooring.claims.evictionstatus import CONDITION as RULE_CONDITION
+from mooring.claims.evictionstatus import Counts, as_evicting, counts_of, rule_status
+from mooring.claims.features import Features
+from mooring.claims.references import claim_names
+from mooring.claims.releases import is_pod_done
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Apply, Delete, LookAgain, Target, Tell, Write
+from mooring.controllers import tainted_devices
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    DeletedUIDs,
+    ObjectChange,
+    Step,
+    WriteRefused,
+)
+from mooring.controllers.metrics import TaintMetrics
+from mooring.controllers.tainted_devices import marked_devices, pods_with_claims
+
+NAME = "device-taint-eviction-controller"
+STATUS_PERIOD_S = 10.0  # the shortest time between two statuses of a rule
+REASON = "DeviceTaintManagerEviction"
+MARKING = "Marking for deletion"
+CANCELLING = "Cancelling deletion"
+CONDITION = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByDeviceTaintManager",
+    "message": "Device Taint manager: deleting due to NoExecute taint",
+}
+
+
+class DeviceTaintEvictionController(Controller):
+    """Evicts pods, and keeps the status of rules."""
+
+    name = NAME
+    kinds = (Pod, ResourceClaim, ResourceSlice, DeviceTaintRule, DeviceClass)
+    optional = (DeviceTaintRule,)
+    workers = 8
+
+    def __init__(
+        self,
+        gates: Gates,
+        metrics: TaintMetrics | None = None,
+        compiler: DeviceCompiler | None = None,
+    ) -> None:
+        self._has_rules = gates.enabled(Gate.DRA_DEVICE_TAINT_RULES)
+        self._features = Features.of(gates)
+        self._metrics = metrics or TaintMetrics()
+        self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
+        self._due: dict[str, Eviction] = {}  # by the uid of the pod
+        self._leaving: dict[str, Eviction] = {}  # being deleted; a pod may be gone before we know
+        self._evicted = DeletedUIDs()
+        self._left: Counter[str] = Counter()  # pods that have left, by the uid of the rule
+
+    def prepare(self, objects: Objects) -> None:
+        """Add the indexes that lead from slices and claims to pods."""
+        tainted_devices.prepare(objects)
+
+    # --- keys -----------------------------------------------------------------------------------
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the rules and pods to look at after a change."""
+        match change.value:
+            case Pod():
+                yield from self._pod_keys(change)
+            case ResourceClaim():
+                yield from tainted_devices.users(objects, (change.old, change.new))
+            case ResourceSlice() as slice_:
+                if self._may_evict(objects, change):
+                    pool = tainted_devices.pool_key(slice_)
+                    yield from tainted_devices.users(
+                        objects, tainted_devices.claims_of_pool(objects, pool)
+                    )
+            case DeviceTaintRule() if self._has_rules:
+                yield from self._rule_keys(objects, change)
+            case DeviceClass() as device_class:
+                if any(_selects_by(rule, device_class) for rule in self._rules(objects)):
+                    yield from map(key_of, tainted_devices.pods_with_claims(objects))
+
+    def _pod_keys(self, change: ObjectChange) -> Iterator[Key]:
+        if change.gone is not None:
+            self._due.pop(change.gone.metadata.uid, None)
+        new, old = change.new, change.old
+        if new is None or not new.spec.node_name or not new.spec.resource_claims:
+            return
+        if old is None or change.gone is not None or _uses(old) != _uses(new):
+            yield key_of(new)
+
+    def _may_evict(self, objects: Objects, change: ObjectChange) -> bool:
+        """Return whether a change of a slice may make pods leave or stay."""
+        if tainted_devices.evicts(change.old) or tainted_devices.evicts(change.new):
+            return True
+        if any(tainted_devices.selects_by_content(rule) for rule in self._rules(objects)):
+            return True
+        # A slice of a newer generation outdates the others of its pool, with their taints.
+        mates = objects.by(
+            ResourceSlice, tainted_devices.BY_POOL, tainted_devices.pool_key(change.value)
+        )
+        return any(map(tainted_devices.evicts, mates))
+
+    def _rule_keys(self, objects: Objects, change: ObjectChange) -> Iterator[Key]:
+        old, new = change.old, change.new
+        if change.gone is not None:
+            self._left.pop(change.gone.metadata.uid, None)
+        elif old is not None and new is not None and old.spec == new.spec:
+            return
+        if new is not None:
+            yield key_of(new)
+        if any(each and each.spec.taint.effect == NO_EXECUTE for each in (old, new)):
+            yield from map(key_of, tainted_devices.pods_with_claims(objects))
+
+    # --- plans ----------------------------------------------------------------------------------
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Yield the steps with a pod, or with the status of a rule."""
+        if key[0]:
+            return self._plan_pod(objects, key, now)
+        rule = objects.find(DeviceTaintRule, *key)
+        if rule is None or not self._has_rules:
+            return ()
+        return plan_rule(
+            objects,
+            key[1],
+            now,
+            evicted=self._left[rule.metadata.uid],
+            means=tainted_devices.meaning(objects, self._compiler),
+            features=self._features,
+        )
+
+    def _plan_pod(self, objects: Objects, key: Key, now: Timestamp) -> Iterable[Step]:
+        pod = objects.find(Pod, *key)
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return ()
+        uid = pod.metadata.uid
+        if uid in self._evicted:
+            return ()
+        rules = self._rules(objects)
+        eviction = None
+        if tainted_devices.something_evicts(objects, rules):
+            eviction = eviction_of(
+                objects,
+                pod,
+                now,
+                rules=rules,
+                means=tainted_devices.meaning(objects, self._compiler),
+                features=self._features,
+            )
+        was_due = self._due.pop(uid, None) is not None
+        if eviction is not None:
+            self._due[uid] = eviction
+            if not now < eviction.when:
+                self._leaving[uid] = eviction
+        return eviction_steps(pod, eviction, now, was_due=was_due)
+
+    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+        """Count a pod that was made to leave."""
+        if not isinstance(write, Delete):
+            return ()
+        self._evicted.note(write.target.uid)
+        self._due.pop(write.target.uid, None)
+        eviction = self._leaving.pop(write.target.uid, None)
+        if eviction is not None:
+            self._metrics.deletions.add()
+            late_s = (now.instant - eviction.when.instant).total_seconds()
+            self._metrics.durations.note(max(late_s, 0.0))
+            for name in {cause.mark.rule for cause in eviction.causes} - {""}:
+                rule = objects.find(DeviceTaintRule, "", name)
+                if rule is not None:
+                    self._left[rule.metadata.uid] += 1
+        return ()
+
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Forget a pod that could not be created to leave, or was gone already."""
+        del objects, key, refused  # not needed here
+        if isinstance(write, Delete | Apply):
+            self._leaving.pop(write.target.uid, None)
+        return ()
+
+    def _rules(self, objects: Objects) -> list[DeviceTaintRule]:
+        return list(objects.all(DeviceTaintRule)) if self._has_rules else []
+
+
+def _uses(pod: Pod) -> tuple[object, ...]:
+    """Return what of a pod decides which devices it is on."""
+    return pod.spec.node_name, pod.status.resource_claim_statuses
+
+
+def _selects_by(rule: DeviceTaintRule, device_class: DeviceClass) -> bool:
+    selector = rule.spec.device_selector
+    return selector is not None and selector.device_class_name == device_class.metadata.name
+
+
+def eviction_of(
+    objects: Objects,
+    pod: Pod,
+    now: Timestamp,
+    *,
+    rules: Iterable[DeviceTaintRule],
+    means: Means,
+    features: Features,
+) -> Eviction | None:
+    """Return when and why a pod leaves, if it does."""
+    if is_pod_done(pod):
+        return None
+    namespace = pod.metadata.namespace
+    found = (objects.find(ResourceClaim, namespace, name) for name in claim_names(pod))
+    claims = [claim for claim in found if claim is not None]
+    devices = marked_devices(objects, claims, rules, means)
+    evictions = find_evictions([pod], claims, devices, now=now, features=features)
+    return evictions[0] if evictions else None
+
+
+def eviction_steps(
+    pod: Pod, eviction: Eviction | None, now: Timestamp, *, was_due: bool
+) -> Iterator[Step]:
+    """Yield the steps with a pod; `was_due` is whether it was to leave when last looked at."""
+    if eviction is None:
+        if was_due:
+            yield Tell(pod, REASON, CANCELLING)
+        return
+    for rule in sorted({cause.mark.rule for cause in eviction.causes} - {""}):
+        yield LookAgain(("", rule), STATUS_PERIOD_S)
+    wait_s = (eviction.when.instant - now.instant).total_seconds()
+    if wait_s > 0:
+        yield LookAgain(key_of(pod), wait_s)
+        return
+    yield Tell(pod, REASON, MARKING)
+    if not _is_marked(pod):
+        yield _marking(pod, now)
+    yield Delete(Target.of(pod))
+
+
+def _is_marked(pod: Pod) -> bool:
+    return any(
+        (each.type, each.status, each.reason, each.message) == tuple(CONDITION.values())
+        for each in pod.status.conditions
+    )
+
+
+def _marking(pod: Pod, now: Timestamp) -> Apply:
+    metadata = pod.metadata
+    body = {
+        "apiVersion": pod.api_version,
+        "kind": pod.kind,
+        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+        "status": {"conditions": [{**CONDITION, "lastTransitionTime": str(now)}]},
+    }
+    return Apply(Target.of(pod), body, NAME, "status")
+
+
+def plan_rule(
+    objects: Objects,
+    name: str,
+    now: Timestamp,
+    *,
+    evicted: int,
+    means: Means,
+    features: Features,
+) -> list[Step]:
+    """Return the write of a rule's condition; `evicted` pods have left because of it so far."""
+    rule = objects.find(DeviceTaintRule, "", name)
+    if rule is None:
+        return []
+    before = next((each for each in rule.status.conditions if each.type == RULE_CONDITION), None)
+    if before is not None and before.observed_generation == rule.metadata.generation:
+        since_s = _seconds_since(before, now)
+        if since_s < STATUS_PERIOD_S:
+            return [LookAgain(("", name), STATUS_PERIOD_S - since_s)]
+    counts = _rule_counts(objects, rule, now, evicted, means, features)
+    after = Condition(
+        type=RULE_CONDITION,
+        observed_generation=rule.metadata.generation,
+        **rule_status(rule.spec.taint.effect, counts)._asdict(),
+        # Its time is that of any change of the condition, not only of its status.
+        last_transition_time=now if before is None else before.last_transition_time,
+    )
+    return [] if after == before else [_writing(rule, after, now)]
+
+
+def _seconds_since(condition: Condition, now: Timestamp) -> float:
+    """Return the age of a condition; one of the future, by another clock, counts as old."""
+    then = condition.last_transition_time
+    if then is None or now < then:
+        return STATUS_PERIOD_S
+    return (now.instant - then.instant).total_seconds()
+
+
+def _rule_counts(
+    objects: Objects,
+    rule: DeviceTaintRule,
+    now: Timestamp,
+    evicted: int,
+    means: Means,
+    features: Features,
+) -> Counts:
+    if rule.spec.taint.effect not in (NO_EXECUTE, NONE):
+        return Counts(evicted=evicted)
+    asked = as_evicting(rule)
+    claims = [each for each in objects.all(ResourceClaim) if each.status.allocation is not None]
+    devices = MarkedDevices(objects.all(ResourceSlice), [asked], means=means)
+    pods = (pod for pod in pods_with_claims(objects) if not is_pod_done(pod))
+    evictions = find_evictions(pods, claims, devices, now=now, features=features)
+    return counts_of(asked, evictions, devices, claims, evicted=evicted)
+
+
+def _writing(rule: DeviceTaintRule, condition: Condition, now: Timestamp) -> Apply:
+    tree = {**to_tree(condition), "lastTransitionTime": str(now)}
+    body = {
+        "apiVersion": rule.api_version,
+        "kind": rule.kind,
+        "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
+        "status": {"conditions": [tree]},
+    }
+    return Apply(Target.of(rule), body, NAME, "status")

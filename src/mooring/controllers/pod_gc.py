@@ -1,0 +1,197 @@
+"""Pod garbage collection and TTL after finished: pods that nobody will end, and finished jobs.
+
+Every reason is checked at the pod or node when it changes, so that nothing is searched for. A node
+counts as gone after a while and after a lookup: its kubelet may only have registered it anew. Keys
+are `("pod", …)` and `("node", name)`; terminated pods are counted under `("ended", "")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from mooring.api.batch import Job
+from mooring.api.codec import to_tree
+from mooring.api.core import Node, Pod, PodCondition
+from mooring.api.core.podstatus import DISRUPTION_TARGET, FAILED
+from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.client.objects import Key, Objects
+from mooring.client.writes import Delete, LookAgain, Patch, Target
+from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
+from mooring.controllers.job_tracking import ENDS
+from mooring.controllers.pod_control import READY, is_over, is_true, with_condition
+
+ENDED_MAX = 12_500  # as kube-controller-manager's --terminated-pod-gc-threshold
+QUARANTINE_S = 40.0
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+NODE = "node"  # the index of pods by their node
+STATE = "state"  # the index of pods that are over, or on their way out without a node
+_ENDED, _LEAVING = "ended", "leaving"
+
+_ENDED_KEY: Key = ("ended", "")
+
+
+class PodGCController(Controller):
+    """Ends and deletes pods that nobody else will."""
+
+    name: ClassVar[str] = "pod-garbage-collector-controller"
+    kinds = (Pod, Node)
+    has_independent_steps = True
+
+    def __init__(self, *, ended_max: int = ENDED_MAX, quarantine_s: float = QUARANTINE_S) -> None:
+        self._ended_max, self._quarantine_s = ended_max, quarantine_s
+        self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
+
+    def prepare(self, objects: Objects) -> None:
+        """Index pods by their node, and those that are over."""
+        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        objects.index(Pod, STATE, _states)
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield what a change may make superfluous."""
+        value = change.value
+        if isinstance(value, Node):
+            yield "node", value.metadata.name
+        elif change.new is not None:
+            if is_over(value):
+                yield _ENDED_KEY
+            name = value.spec.node_name
+            if name and _is_odd(objects.find(Node, "", name)):
+                yield "node", name
+            if not name and value.metadata.deletion_timestamp is not None:
+                yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Yield the pods that are to go."""
+        match key:
+            case ("node", name):
+                yield from self._of_node(objects, name, now, answers)
+            case ("pod", name):
+                pod = objects.find(Pod, *name.split("/", 1))
+                if pod is not None and _is_lost(pod):
+                    yield from _ended(pod)
+            case _:
+                yield from too_many(objects, self._ended_max)
+
+    def _of_node(
+        self, objects: Objects, name: str, now: Timestamp, answers: Answers
+    ) -> Iterator[Step]:
+        node = objects.find(Node, "", name)
+        pods = sorted(objects.by(Pod, NODE, name), key=_order)
+        if node is not None or not pods:
+            self._missing.pop(name, None)
+            if node is not None and _is_out_of_service(node):
+                for pod in pods:
+                    if pod.metadata.deletion_timestamp is not None:
+                        yield from _ended(pod)
+            return
+        since = self._missing.setdefault(name, now)
+        left_s = self._quarantine_s - (now.instant - since.instant) / timedelta(seconds=1)
+        ask = Lookup(Node, "", name)
+        if left_s > 0:
+            yield LookAgain(("node", name), left_s)
+        elif ask not in answers:
+            yield ask
+        elif answers[ask] is None:
+            for pod in pods:
+                yield from _ended(pod, _node_is_gone(now))
+
+
+def too_many(objects: Objects, ended_max: int) -> Iterator[Step]:
+    """Delete the oldest of the pods that are over, evicted ones first, down to a number."""
+    ended = objects.by(Pod, STATE, _ENDED)
+    surplus = len(ended) - ended_max
+    if ended_max > 0 and surplus > 0:
+        for pod in sorted(ended, key=_order)[:surplus]:
+            yield from _ended(pod)
+
+
+def _states(pod: Pod) -> Iterator[str]:
+    if is_over(pod):
+        yield _ENDED
+
+
+def _order(pod: Pod) -> Any:
+    is_evicted = pod.status.phase == FAILED and pod.status.reason == "Evicted"
+    born = pod.metadata.creation_timestamp or NO_TIME
+    return not is_evicted, born.instant, pod.metadata.namespace, pod.metadata.name
+
+
+def _is_odd(node: Node | None) -> bool:
+    return node is None or _is_out_of_service(node)
+
+
+def _is_out_of_service(node: Node) -> bool:
+    is_marked = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+    return is_marked and not is_true(node.status.conditions, READY)
+
+
+def _is_lost(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+
+
+def _node_is_gone(now: Timestamp) -> PodCondition:
+    return PodCondition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        last_transition_time=now.truncated(),
+        reason="DeletionByPodGC",
+        message="PodGC: node no longer exists",
+    )
+
+
+def _ended(pod: Pod, condition: PodCondition | None = None) -> Iterator[Step]:
+    """Delete a pod without grace; before, say that it failed, since nobody else will."""
+    if not is_over(pod):
+        metadata = pod.metadata
+        status = {"phase": FAILED, "observedGeneration": metadata.generation}
+        if condition is not None:
+            condition = replace(condition, observed_generation=metadata.generation)
+            conditions = with_condition(pod.status.conditions, condition)
+            status["conditions"] = [to_tree(each) for each in conditions]
+        only = {"resourceVersion": metadata.resource_version}  # the list is replaced as a whole
+        yield Patch(Target.of(pod), {"metadata": only, "status": status}, "status")
+    if pod.metadata.deletion_timestamp is None or not pod.metadata.finalizers:
+        yield Delete(Target.of(pod), grace_s=0)
+
+
+class TTLAfterFinishedController(Controller):
+    """Deletes jobs that have been over for long enough."""
+
+    name: ClassVar[str] = "ttl-after-finished-controller"
+    kinds = (Job,)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+        """Yield the deletion of a job; a fresh look decides, for its time may just have changed."""
+        job = objects.find(Job, *key)
+        left_s = None if job is None else _ttl_left_s(job, now)
+        ask = Lookup(Job, *key)
+        if left_s is None:
+            return
+        if left_s > 0:
+            yield LookAgain(key, left_s)
+        elif ask not in answers:
+            yield ask
+        elif (fresh := answers[ask]) is not None:
+            left_s = _ttl_left_s(fresh, now)
+            if left_s is not None and left_s <= 0:
+                yield Delete(Target.of(fresh), propagation="Foreground")
+
+
+def finished_at(job: Job) -> Timestamp | None:
+    """Return when a job came to its end, if it did and says so."""
+    for condition in job.status.conditions:
+        if condition.type in ENDS and condition.status == "True":
+            return condition.last_transition_time
+    return None
+
+
+def _ttl_left_s(job: Job, now: Timestamp) -> float | None:
+    kept_s, end = job.spec.ttl_seconds_after_finished, finished_at(job)
+    if kept_s is None or end is None or job.metadata.deletion_timestamp is not None:
+        return None
+    return (end.instant + timedelta(seconds=kept_s) - now.instant).total_seconds()

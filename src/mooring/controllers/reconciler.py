@@ -1,0 +1,372 @@
+"""The reconciler: one controller at work with a server and a workqueue.
+
+1. `changed` is called for each change (see `controller_manager`); its keys go to the workqueue.
+2. Workers take keys. A key whose own last writes the informers have not seen yet waits for them, so
+   that no plan creates twice what it has created already (as Kubernetes' expectations).
+3. The plan's lookups are done at the server, then its steps are carried out in order.
+4. A refused write ends the plan, or what the plan does with that object (`RefusedWrites`); the key
+   is requeued with backoff. A cause is logged when it is new; a conflict only when it does not end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from mooring.api.namespaceconditions import Remains
+from mooring.api.timestamp import Timestamp
+from mooring.client.contract import Client
+from mooring.client.errors import ClientError
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Create, Delete, LookAgain, Tell, Update, Write
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    DeleteContent,
+    Lookup,
+    ObjectChange,
+    Question,
+    ReconcileFailed,
+    Step,
+    WriteRefused,
+)
+from mooring.kit.queue import QueueClosedError
+
+LOOKUPS_MAX = 10  # plans of one key in a row with lookups
+CONFLICTS_MAX = 10  # of one key in a row before they are logged: about five seconds
+EXPECTATION_WAIT_S = 0.02
+EXPECTATION_WAITS_MAX = 250  # five seconds in all; then the plan is made anyway
+KEYS_MAX = 10_000  # keys with remembered state; the oldest are forgotten first
+
+_LOG = logging.getLogger(__name__)
+
+_QUOTED = re.compile(r'"[^"]*"')
+
+# Deletes the content of a namespace, and returns what remains.
+EmptyNamespace = Callable[[DeleteContent], Awaitable[Remains]]
+# Returns whether the informer of a kind is at least as new as a resource version.
+HasSeen = Callable[[type[Any], str], bool]
+W = TypeVar("W", bound=Write)
+
+
+class Queue(Protocol):
+    """What a reconciler needs of a `mooring.kit.queue.WorkQueue`."""
+
+    def add(self, key: Key) -> object:
+        """Queue a key, unless it is queued already."""
+
+    def add_after(self, key: Key, delay_s: float) -> object:
+        """Queue a key after a while."""
+
+    def retry(self, key: Key) -> object:
+        """Queue a key after a while that grows each time."""
+
+    async def take(self) -> Key:
+        """Return the next key; nobody else gets it before it is done."""
+
+    def done(self, key: Key) -> None:
+        """Record that the work on a key has ended."""
+
+    def forget(self, key: Key) -> None:
+        """Record that a key has succeeded: the next failure is its first."""
+
+
+class Reconciler:
+    """One controller and its workqueue."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        objects: Objects,
+        client: Client,
+        queue: Queue,
+        tell: Callable[[Tell], None],
+        now: Callable[[], Timestamp],
+        has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
+        empty: EmptyNamespace | None = None,
+    ) -> None:
+        self.controller = controller
+        self.objects = objects
+        self._client, self._queue, self._tell = client, queue, tell
+        self._now, self._has_seen, self._empty = now, has_seen, empty
+        self._expected: OrderedDict[Key, _Expectations] = OrderedDict()
+        self._attempts: dict[Key, int] = {}
+        self._conflicts: OrderedDict[Key, int] = OrderedDict()
+        self._causes: OrderedDict[Key, str] = OrderedDict()
+        controller.prepare(objects)
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def changed(self, change: ObjectChange) -> None:
+        """Queue the keys of a change, which the objects have already."""
+        if isinstance(change.value, self.controller.kinds):
+            for key in self.controller.keys(self.objects, change):
+                self._queue.add(key)
+
+    def all_keys(self) -> Iterator[Key]:
+        """Yield the keys of all objects, as after a start."""
+        for struct in self.controller.kinds:
+            for value in tuple(self.objects.all(struct)):
+                yield from self.controller.keys(self.objects, ObjectChange(None, value))
+
+    async def run(self) -> None:
+        """Work until cancelled, or until the queue is closed."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.controller.workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.take()
+            except QueueClosedError:
+                return
+            try:
+                await self.handle(key)
+            except ClientError as error:
+                self._fail(key, ReconcileFailed(error.message))
+            except Exception as error:  # An error of one key must not stop the worker.
+                self._fail(key, ReconcileFailed(f"{type(error).__name__}: {error}"), error)
+            finally:
+                self._queue.done(key)
+
+    # --- one key --------------------------------------------------------------------------------
+
+    async def handle(self, key: Key) -> None:
+        """Plan a key and carry out its plan."""
+        if self._is_behind(key):
+            self._queue.add_after(key, EXPECTATION_WAIT_S)
+            return
+        plan = await self._plan(key)
+        is_independent = self.controller.has_independent_steps
+        chain, refusals = WriteChain(), RefusedWrites(is_independent=is_independent)
+        for write in plan.writes:
+            if not refusals.skips(write):
+                await self._carry_out(key, write, chain, refusals)
+        if is_independent or refusals.gravest is None:
+            self._then(plan.again)
+        if refusals.gravest is not None:
+            self._plan_again(key, *refusals.gravest)
+        elif plan.failed is not None:
+            self._fail(key, plan.failed)
+        else:
+            self._succeed(key)
+
+    async def _plan(self, key: Key) -> SortedSteps:
+        answers: Answers = {}
+        for _ in range(LOOKUPS_MAX):
+            plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
+            if not plan.asks:
+                return plan
+            answers = {**answers, **{ask: await self._answer(ask) for ask in plan.asks}}
+        raise RuntimeError("the plan asks again and again")
+
+    async def _answer(self, question: Question) -> Any:
+        if not isinstance(question, DeleteContent):
+            return await self._client.get(question.struct, question.namespace, question.name)
+        assert self._empty is not None, "no client that can delete kinds it does not know"
+        return await self._empty(question)
+
+    async def _carry_out(
+        self, key: Key, write: Write, chain: WriteChain, refusals: RefusedWrites
+    ) -> None:
+        if isinstance(write, Tell):
+            self._tell(write)
+            return
+        try:
+            stored = await self._client.write(chain.follow(write))
+        except ClientError as error:
+            refused = WriteRefused(error.reason, error.message)
+            self._report_refused(key, write, refused)
+            # The object no longer exists: the informer will report that.
+            if isinstance(write, Create) or not refused.is_gone:
+                refusals.note(write, refused)
+            return
+        chain.note(write, stored)
+        if not isinstance(write, Delete):  # A deleted object is not seen again.
+            self._expect(key, stored)
+        self._then(self.controller.wrote(self.objects, key, write, self._now()))
+
+    def _report_refused(self, key: Key, write: Write, refused: WriteRefused) -> None:
+        steps = self.controller.refused(self.objects, key, write, refused)
+        for each in sort_steps(steps).writes:
+            if isinstance(each, Tell):
+                self._tell(each)
+
+    # --- after ----------------------------------------------------------------------------------
+
+    def _then(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if isinstance(step, LookAgain):
+                self._queue.add_after(step.key, step.after_s)
+
+    def _plan_again(self, key: Key, write: Write, refused: WriteRefused) -> None:
+        """Requeue a key because of a refused write."""
+        if not refused.is_conflict:
+            self._fail(key, ReconcileFailed(_cause(write, refused)))
+            return
+        times = self._conflicts[key] = self._conflicts.get(key, 0) + 1
+        if len(self._conflicts) > KEYS_MAX:
+            self._conflicts.popitem(last=False)
+        if times == CONFLICTS_MAX:
+            self._log(key, f"{times} conflicts in a row: {refused.message}")
+        self._queue.retry(key)
+
+    def _succeed(self, key: Key) -> None:
+        self._queue.forget(key)
+        self._conflicts.pop(key, None)
+        self._attempts.pop(key, None)
+        self._causes.pop(key, None)
+
+    def _fail(self, key: Key, failed: ReconcileFailed, error: Exception | None = None) -> None:
+        cause = _QUOTED.sub("", failed.reason)  # generated names differ each time
+        if self._causes.get(key) != cause:
+            self._log(key, failed.reason, error)
+            self._causes[key] = cause
+            if len(self._causes) > KEYS_MAX:
+                self._causes.popitem(last=False)
+        if failed.attempts_max is not None:
+            self._attempts[key] = times = self._attempts.get(key, 0) + 1
+            if times >= failed.attempts_max:
+                self._attempts.pop(key)
+                self._queue.forget(key)
+                return
+        self._queue.retry(key)
+
+    def _log(self, key: Key, cause: str, error: Exception | None = None) -> None:
+        name = "/".join(part for part in key if part)
+        _LOG.warning("%s: %s: %s", self.controller.name, name, cause, exc_info=error)
+
+    # --- own writes -----------------------------------------------------------------------------
+
+    def _expect(self, key: Key, stored: Any) -> None:
+        revision = stored.metadata.resource_version if stored is not None else ""
+        if revision:
+            expected = self._expected.setdefault(key, _Expectations())
+            expected.versions.append((type(stored), revision))
+            if len(self._expected) > KEYS_MAX:
+                self._expected.popitem(last=False)
+
+    def _is_behind(self, key: Key) -> bool:
+        """Return whether the informers have not seen all writes of this key yet."""
+        expected = self._expected.get(key)
+        if expected is None:
+            return False
+        expected.versions[:] = [each for each in expected.versions if not self._has_seen(*each)]
+        expected.waits += 1
+        if expected.versions and expected.waits <= EXPECTATION_WAITS_MAX:
+            return True
+        del self._expected[key]
+        return False
+
+
+def _cause(write: Write, refused: WriteRefused) -> str:
+    """Return why a write was refused, without a name that the server generates each time."""
+    prefix = write.value.metadata.generate_name if isinstance(write, Create) else ""
+    if not prefix:
+        return refused.message
+    return re.sub(rf"\b{re.escape(prefix)}[a-z0-9]{{5}}\b", prefix, refused.message)
+
+
+class _Expectations:
+    """Versions that a key has written, and how often it has waited for them."""
+
+    __slots__ = ("versions", "waits")
+
+    def __init__(self) -> None:
+        self.versions: list[tuple[type[Any], str]] = []
+        self.waits = 0
+
+
+class SortedSteps(NamedTuple):
+    """The steps of a plan by kind."""
+
+    writes: tuple[Write, ...]
+    again: tuple[LookAgain, ...]
+    asks: tuple[Question, ...]
+    failed: ReconcileFailed | None
+
+
+def sort_steps(steps: Iterable[Step]) -> SortedSteps:
+    """Return the steps by kind; of several failures the first counts."""
+    writes: list[Write] = []
+    again: list[LookAgain] = []
+    asks: list[Question] = []
+    failed: ReconcileFailed | None = None
+    for step in steps:
+        match step:
+            case LookAgain():
+                again.append(step)
+            case Lookup() | DeleteContent():
+                asks.append(step)
+            case ReconcileFailed():
+                failed = failed or step
+            case _:
+                writes.append(step)
+    return SortedSteps(tuple(writes), tuple(again), tuple(asks), failed)
+
+
+class WriteChain:
+    """The versions that the updates of one plan have written."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[tuple[type[Any], Key], str] = {}
+
+    def follow(self, write: W) -> W:
+        """Return the write against what an earlier update of the same object returned."""
+        if not isinstance(write, Update):
+            return write
+        value = write.value
+        revision = self._revisions.get((type(value), key_of(value)))
+        if revision is None:
+            return write
+        metadata = replace(value.metadata, resource_version=revision)
+        return replace(write, value=replace(value, metadata=metadata))
+
+    def note(self, write: Write, stored: Any) -> None:
+        """Remember the version of a write. Only after an update is nobody else in between."""
+        if isinstance(write, Update | Create) and stored is not None:
+            place = (type(stored), key_of(stored))
+            self._revisions[place] = stored.metadata.resource_version
+
+
+class RefusedWrites:
+    """The writes of one plan that the server refused, and what is skipped because of them."""
+
+    def __init__(self, *, is_independent: bool) -> None:
+        self._is_independent = is_independent
+        self._objects: set[tuple[type[Any], Key]] = set()
+        self._first: tuple[Write, WriteRefused] | None = None
+
+    @property
+    def gravest(self) -> tuple[Write, WriteRefused] | None:
+        """The first that is more than a conflict, or else the first; None if none was refused."""
+        return self._first
+
+    def note(self, write: Write, refused: WriteRefused) -> None:
+        """Remember a refusal."""
+        self._objects.add(_object_of(write))
+        had = self._first
+        if had is None or (had[1].is_conflict and not refused.is_conflict):
+            self._first = write, refused
+
+    def skips(self, write: Write) -> bool:
+        """Return whether a write must be skipped after what was refused."""
+        if self._first is None:
+            return False
+        return not self._is_independent or _object_of(write) in self._objects
+
+
+def _object_of(write: Write) -> tuple[type[Any], Key]:
+    match write:
+        case Create(value=value) | Update(value=value) | Tell(about=value):
+            return type(value), key_of(value)
+        case _:
+            return write.target.struct, (write.target.namespace, write.target.name)

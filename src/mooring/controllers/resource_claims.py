@@ -1,0 +1,367 @@
+"""The resource claim controllers: claims come from templates and go with those who use them.
+
+PodClaimController      claims for the entries of pods, their names in the status, reservations for
+                        pods that have a node without having met the scheduler
+GroupClaimController    claims for the entries of pod groups
+ClaimReleaseController  stale reservations, deallocation, finalizers, deletion, in this order
+
+Nothing is created or reserved for a pod that is done: its claims would be released at once. What to
+release is decided by `mooring.claims.releases`. A pod that the informers do not have was deleted if
+that was seen, else it is looked up at the server: removing a reservation while the scheduler is at
+work would give a device two owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.gates import Gate, Gates
+from mooring.api.resource.v1 import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimTemplate,
+)
+from mooring.api.scheduling import PodGroup
+from mooring.api.timestamp import Timestamp
+from mooring.claims import releases
+from mooring.claims.consumers import (
+    consumer_of,
+    is_group_consumer,
+    is_pod_consumer,
+    is_reserved_for,
+    reserved,
+    unprotected,
+)
+from mooring.claims.features import Features
+from mooring.claims.owners import Owner, check_made_for_pod, group_name, owning_pod
+from mooring.claims.references import Named, claims_to_release, reference_of
+from mooring.claims.refusals import Refused as NotOurs
+from mooring.claims.releases import Absent, Knowledge, Unknown, is_pod_done, release_steps, review
+from mooring.client.objects import Key, Objects, key_of
+from mooring.client.writes import Delete, Target, Update, Write
+from mooring.controllers import resource_claim_entries
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    DeletedUIDs,
+    Lookup,
+    ObjectChange,
+    ReconcileFailed,
+    Step,
+    WriteRefused,
+)
+from mooring.controllers.metrics import ClaimMetrics
+from mooring.controllers.resource_claim_entries import (
+    SOURCE,
+    claim_steps,
+    complaint_about,
+    group_need,
+    pod_need,
+)
+
+
+def plan_pod(objects: Objects, key: Key, answers: Answers, gates: Gates) -> list[Step]:
+    """Return what a pod's claims need."""
+    pod = objects.find(Pod, *key)
+    if pod is None or not pod.spec.resource_claims:
+        return []
+    if pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
+        return []
+    features = Features.of(gates)
+    group, name = None, group_name(pod)
+    if name is not None:
+        if not gates.enabled(Gate.GENERIC_WORKLOAD):
+            return [ReconcileFailed(_without_groups(name), attempts_max=1)]
+        group = objects.find(PodGroup, pod.metadata.namespace, name)
+        if group is None:
+            return []  # Its coming wakes its pods.
+    steps, is_complete = claim_steps(
+        pod,
+        pod.spec.resource_claims,
+        lambda entry: pod_need(objects, pod, group, entry, answers=answers, features=features),
+    )
+    if is_complete and pod.spec.node_name:
+        steps.extend(_reservations(objects, pod, group, features))
+    return steps
+
+
+def _without_groups(name: str) -> str:
+    gate = Gate.GENERIC_WORKLOAD
+    return f"Pod is a member of PodGroup {name} but {gate} feature is disabled"
+
+
+def _reservations(
+    objects: Objects, pod: Pod, group: PodGroup | None, features: Features
+) -> Iterator[Step]:
+    """Yield the updates that let a pod with a node use its allocated claims."""
+    for entry in pod.spec.resource_claims:
+        reference = reference_of(pod, entry)
+        if not isinstance(reference, Named):
+            continue
+        claim = objects.find(ResourceClaim, pod.metadata.namespace, reference.name)
+        if claim is None or claim.status.allocation is None:
+            continue
+        if reference.is_generated and check_made_for_pod(claim, pod, features) is not None:
+            continue
+        if is_reserved_for(claim, pod, features):
+            continue
+        consumer = consumer_of(pod, entry, group)
+        if isinstance(consumer, NotOurs):
+            yield ReconcileFailed(consumer.reason)
+        elif features.group_claims or not is_group_consumer(consumer):
+            yield Update(reserved(claim, consumer), "status")
+
+
+class PodClaimController(Controller):
+    """Makes the claims of pods."""
+
+    name = "resourceclaim-controller"
+    kinds = (Pod, PodGroup, ResourceClaim, ResourceClaimTemplate)
+    optional = (PodGroup,)
+    source = SOURCE
+    workers = 50
+
+    def __init__(self, gates: Gates, metrics: ClaimMetrics | None = None) -> None:
+        self._gates = gates
+        self._metrics = metrics or ClaimMetrics()
+
+    def prepare(self, objects: Objects) -> None:
+        """Add the indexes that lead from claims, templates and groups to pods."""
+        resource_claim_entries.prepare(objects)
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the pods whose claims may need something after a change."""
+        value = change.value
+        namespace, name = key_of(value)
+        pods: Iterable[Pod] = ()
+        match value:
+            case Pod():
+                pods = (value,) if change.new is not None else ()
+            case PodGroup():
+                pods = resource_claim_entries.members(objects, namespace, name)
+            case ResourceClaimTemplate() if change.new is not None:
+                pods = objects.by(Pod, resource_claim_entries.BY_TEMPLATE, f"{namespace}/{name}")
+            case ResourceClaim():
+                yield from _pods_of(objects, value)
+        yield from (key_of(pod) for pod in pods if pod.spec.resource_claims)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Yield what a pod's claims need."""
+        return plan_pod(objects, key, answers, self._gates)
+
+    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+        """Count claims that were made."""
+        self._metrics.created(write, "success")
+        return ()
+
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Count claims that could not be created, and record events."""
+        self._metrics.created(write, "failure")
+        return complaint_about(objects.find(Pod, *key), write, refused)
+
+
+def _pods_of(objects: Objects, claim: ResourceClaim) -> Iterator[Key]:
+    """Yield the pods that use a claim, that own it, or whose group owns it."""
+    namespace, name = key_of(claim)
+    yield from (
+        key_of(pod)
+        for pod in objects.by(Pod, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}")
+    )
+    yield from ((namespace, pod) for pod in resource_claim_entries.owner_names(claim, groups=False))
+    for group in resource_claim_entries.owner_names(claim, groups=True):
+        yield from (
+            key_of(pod) for pod in resource_claim_entries.members(objects, namespace, group)
+        )
+
+
+def plan_group(objects: Objects, key: Key, answers: Answers, gates: Gates) -> list[Step]:
+    """Return what a group's claims need."""
+    group = objects.find(PodGroup, *key)
+    if group is None or group.metadata.deletion_timestamp is not None:
+        return []
+    if not gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
+        return []
+    features = Features.of(gates)
+    steps, _ = claim_steps(
+        group,
+        group.spec.resource_claims,
+        lambda entry: group_need(objects, group, entry, answers=answers, features=features),
+    )
+    return steps
+
+
+class GroupClaimController(Controller):
+    """Makes the claims of groups of pods."""
+
+    name = "resourceclaim-controller-groups"
+    kinds = (PodGroup, ResourceClaim, ResourceClaimTemplate)
+    optional = (PodGroup,)
+    source = SOURCE
+    workers = 10
+
+    def __init__(self, gates: Gates, metrics: ClaimMetrics | None = None) -> None:
+        self._gates = gates
+        self._metrics = metrics or ClaimMetrics()
+
+    def prepare(self, objects: Objects) -> None:
+        """Add the indexes that lead from claims and templates to groups."""
+        resource_claim_entries.prepare(objects)
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the groups whose claims may need something after a change."""
+        value = change.value
+        namespace, name = key_of(value)
+        groups: Iterable[PodGroup] = ()
+        match value:
+            case PodGroup() if change.new is not None and value.spec.resource_claims:
+                groups = (value,)
+            case ResourceClaimTemplate() if change.new is not None:
+                groups = objects.by(
+                    PodGroup, resource_claim_entries.BY_TEMPLATE, f"{namespace}/{name}"
+                )
+            case ResourceClaim():
+                groups = objects.by(
+                    PodGroup, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}"
+                )
+                yield from (
+                    (namespace, each)
+                    for each in resource_claim_entries.owner_names(value, groups=True)
+                )
+        yield from (key_of(group) for group in groups)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Yield what a group's claims need."""
+        return plan_group(objects, key, answers, self._gates)
+
+    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+        """Count claims that were made."""
+        self._metrics.created(write, "success")
+        return ()
+
+    def refused(
+        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Count claims that could not be created, and record events."""
+        self._metrics.created(write, "failure")
+        return complaint_about(objects.find(PodGroup, *key), write, refused)
+
+
+def plan_claim(
+    objects: Objects, key: Key, answers: Answers, *, gates: Gates, vanished: DeletedUIDs
+) -> list[Step]:
+    """Return what to release of a claim."""
+    claim = objects.find(ResourceClaim, *key)
+    if claim is None:
+        return []
+    namespace = claim.metadata.namespace
+    match review(
+        claim,
+        lambda consumer: _known(objects, namespace, consumer, answers, vanished),
+        Features.of(gates),
+    ):
+        case releases.AskServer(consumers=consumers):
+            return [_ask(namespace, each) for each in consumers]
+        case reservations:
+            steps = release_steps(claim, reservations, _owner(objects, claim))
+            return list(_writes(claim, steps))
+
+
+def _writes(claim: ResourceClaim, steps: Iterable[releases.Step]) -> Iterator[Step]:
+    for step in steps:
+        match step:
+            case releases.WriteStatus(status=status):
+                claim = replace(claim, status=status)
+                yield Update(claim, "status")
+            case releases.RemoveFinalizer():
+                claim = unprotected(claim)
+                yield Update(claim)
+            case releases.Delete():
+                yield Delete(Target.of(claim))
+
+
+def _known(
+    objects: Objects,
+    namespace: str,
+    consumer: ResourceClaimConsumerReference,
+    answers: Answers,
+    vanished: DeletedUIDs,
+) -> Knowledge:
+    """Return what is known of the pod or group that a claim is reserved for."""
+    if consumer.uid in vanished:
+        return Absent()
+    ask = _ask(namespace, consumer)
+    found = objects.find(ask.struct, namespace, consumer.name)
+    if found is None:
+        if ask not in answers:
+            return Unknown()
+        found = answers[ask]
+    return _seen(found)
+
+
+def _seen(found: Owner | None) -> Knowledge:
+    match found:
+        case None:
+            return Absent()
+        case Pod():
+            return releases.seen_pod(found)
+        case PodGroup():
+            return releases.seen_group(found)
+
+
+def _owner(objects: Objects, claim: ResourceClaim) -> Knowledge:
+    owner = owning_pod(claim)
+    pod = None if owner is None else objects.find(Pod, claim.metadata.namespace, owner.name)
+    return Unknown() if pod is None else releases.seen_pod(pod)
+
+
+def _ask(namespace: str, consumer: ResourceClaimConsumerReference) -> Lookup:
+    struct = Pod if is_pod_consumer(consumer) else PodGroup
+    return Lookup(struct, namespace, consumer.name)
+
+
+class ClaimReleaseController(Controller):
+    """Releases claims that are no longer used."""
+
+    name = "resourceclaim-controller-releases"
+    kinds = (ResourceClaim, Pod, PodGroup)
+    optional = (PodGroup,)
+    source = SOURCE
+    workers = 50
+
+    def __init__(self, gates: Gates) -> None:
+        self._gates = gates
+        self._vanished = DeletedUIDs()
+
+    def prepare(self, objects: Objects) -> None:
+        """Add the indexes that lead from pods and groups to claims."""
+        resource_claim_entries.prepare(objects)
+
+    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+        """Yield the claims to look at after a change."""
+        if isinstance(change.value, ResourceClaim):
+            if change.new is not None:
+                yield key_of(change.new)
+            return
+        if change.gone is not None:
+            self._vanished.note(change.gone.metadata.uid)
+            yield from _held(objects, change.gone)
+        if isinstance(change.new, Pod) and releases.is_pod_done(change.new):
+            yield from _held(objects, change.new)
+
+    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+        """Return what to release of a claim."""
+        return plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
+
+
+def _held(objects: Objects, owner: Owner) -> Iterator[Key]:
+    """Yield the claims that a pod or group uses, owns, or has reserved."""
+    namespace = owner.metadata.namespace
+    if isinstance(owner, Pod):
+        yield from ((namespace, name) for name in claims_to_release(owner))
+    yield from map(key_of, resource_claim_entries.owned_claims(objects, owner))
+    yield from map(key_of, resource_claim_entries.reserved_claims(objects, owner))

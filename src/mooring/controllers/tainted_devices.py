@@ -1,0 +1,116 @@
+"""Which devices are tainted so that pods leave them, and which claims and pods use these.
+
+Only the pools of the claims at hand are looked at: no taints are kept beside the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mooring.allocator.taintrules import TaintRules
+from mooring.api.core.pod import Pod
+from mooring.api.devicetaints import NO_EXECUTE
+from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from mooring.cel.device import DeviceCompiler
+from mooring.claims.consumers import is_group_consumer, is_pod_consumer
+from mooring.claims.evictions import MarkedDevices, Means
+from mooring.client.objects import Key, Objects, key_of
+from mooring.controllers import resource_claim_entries
+
+BY_POOL = "device pools"
+EVICTING = "evicting slices"
+
+
+def prepare(objects: Objects) -> None:
+    """Add the indexes that lead from slices to claims, and from claims to pods."""
+    resource_claim_entries.prepare(objects)
+    objects.index(ResourceClaim, BY_POOL, _pools_of_claim)
+    objects.index(ResourceSlice, BY_POOL, lambda each: (pool_key(each),))
+    objects.index(ResourceSlice, EVICTING, lambda each: ("",) if evicts(each) else ())
+
+
+def meaning(objects: Objects, compiler: DeviceCompiler) -> Means:
+    """Return a predicate for whether a rule selects a device, also by class and by CEL."""
+    rules = TaintRules(compiler)
+    for name in {_class_name(rule) for rule in objects.all(DeviceTaintRule)} - {None}:
+        device_class = objects.find(DeviceClass, "", name or "")
+        if device_class is not None:
+            rules.put_class(device_class)
+    return rules.means
+
+
+def marked_devices(
+    objects: Objects,
+    claims: Iterable[ResourceClaim],
+    rules: Iterable[DeviceTaintRule],
+    means: Means,
+) -> MarkedDevices:
+    """Return the devices of all pools that the claims have devices of."""
+    pools = {pool for claim in claims for pool in _pools_of_claim(claim)}
+    slices = (each for pool in pools for each in objects.by(ResourceSlice, BY_POOL, pool))
+    return MarkedDevices(slices, rules, means=means)
+
+
+def pool_key(slice_: ResourceSlice) -> str:
+    """Return what names the pool of a slice."""
+    return f"{slice_.spec.driver}/{slice_.spec.pool.name}"
+
+
+def evicts(slice_: ResourceSlice | None) -> bool:
+    """Return whether a device of a slice has a taint that evicts."""
+    devices = (slice_.spec.devices or ()) if slice_ is not None else ()
+    return any(taint.effect == NO_EXECUTE for device in devices for taint in device.taints)
+
+
+def something_evicts(objects: Objects, rules: Iterable[DeviceTaintRule]) -> bool:
+    """Return whether any taint there is evicts, which is rarely so."""
+    if objects.by(ResourceSlice, EVICTING, ""):
+        return True
+    return any(rule.spec.taint.effect == NO_EXECUTE for rule in rules)
+
+
+def selects_by_content(rule: DeviceTaintRule) -> bool:
+    """Return whether more than the name decides which devices a rule means (an extension)."""
+    selector = rule.spec.device_selector
+    return selector is not None and (
+        selector.device_class_name is not None or bool(selector.selectors)
+    )
+
+
+def users(objects: Objects, claims: Iterable[ResourceClaim | None]) -> Iterator[Key]:
+    """Yield the pods that claims are reserved for, by themselves or by their groups."""
+    for claim in claims:
+        if claim is None:
+            continue
+        namespace = claim.metadata.namespace
+        for consumer in claim.status.reserved_for:
+            if is_pod_consumer(consumer):
+                yield namespace, consumer.name
+            elif is_group_consumer(consumer):
+                yield from map(
+                    key_of, resource_claim_entries.members(objects, namespace, consumer.name)
+                )
+
+
+def claims_of_pool(objects: Objects, pool: str) -> Iterable[ResourceClaim]:
+    """Return the claims that have devices of a pool."""
+    return objects.by(ResourceClaim, BY_POOL, pool)
+
+
+def pods_with_claims(objects: Objects) -> Iterator[Pod]:
+    """Yield the pods on nodes that use claims."""
+    for pod in objects.all(Pod):
+        if pod.spec.node_name and pod.spec.resource_claims:
+            yield pod
+
+
+def _class_name(rule: DeviceTaintRule) -> str | None:
+    selector = rule.spec.device_selector
+    return None if selector is None else selector.device_class_name
+
+
+def _pools_of_claim(claim: ResourceClaim) -> set[str]:
+    allocation = claim.status.allocation
+    if allocation is None:
+        return set()
+    return {f"{result.driver}/{result.pool}" for result in allocation.devices.results}

@@ -1,0 +1,396 @@
+"""The assume cache: the cluster by the watch, with decisions that the watch does not report yet.
+
+Each change is put into a `Cluster`, and the cluster events that follow are gathered for the queue.
+
+    # in flight: a pod that was given a node here and is being bound
+    # being undone: a pod that could not be bound, while what was written for it is taken back
+    # assumed: a pod that was bound here, and that the watch does not report with its node yet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mooring.api.core.namespace import Namespace
+from mooring.api.core.node import Node
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from mooring.api.scheduling import PodGroup
+from mooring.claims.consumers import is_group_consumer
+from mooring.claims.owners import group_name
+from mooring.claims.references import claim_names
+from mooring.scheduler.cluster import FINISHED, Cluster
+from mooring.scheduler.features import Features
+from mooring.scheduler.live import queueing_hints as hints
+from mooring.scheduler.live.claim_assume_cache import ClaimAssumeCache, is_newer
+from mooring.scheduler.live.double_allocation import DoubleAllocations
+from mooring.scheduler.live.queueing_hints import ClusterEvent
+from mooring.scheduler.node_info import node_essence
+from mooring.scheduler.plugins.claim_needs import ClaimKey, claim_key
+from mooring.scheduler.plugins.registry import NODE_READERS
+from mooring.scheduler.pod_signature import PodInfo, pod_key
+from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
+from mooring.scheduler.scheduling_cycle import Placed
+from mooring.scheduler.topology_spread import SELECTOR_OWNERS
+
+KINDS: tuple[type[Any], ...] = (
+    Namespace,
+    Node,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceSlice,
+    PodGroup,
+    ResourceClaim,
+    *SELECTOR_OWNERS,
+    Pod,
+)
+
+
+def kinds_of(features: Features) -> tuple[type[Any], ...]:
+    """Return the kinds that the features need.
+
+    A scheduler may not read the others: its role has them only where the feature is on.
+    """
+    without = (
+        *(() if features.taint_rules else (DeviceTaintRule,)),
+        *(() if features.pod_groups else (PodGroup,)),
+    )
+    return tuple(kind for kind in KINDS if kind not in without)
+
+
+class _EventHandler(NamedTuple):
+    """What is done with an object that came, changed or went."""
+
+    put: Callable[[Any], object]
+    remove: Callable[[Any], object]
+
+
+class AssumeCache:
+    """All that the live scheduler knows of the cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.claims = ClaimAssumeCache(cluster)
+        self.double_allocations = DoubleAllocations(cluster.inventory.slices_of, self._is_used)
+        self.pods: dict[str, Pod] = {}
+        self.in_flight: dict[str, Reservation] = {}
+        self.being_undone: set[str] = set()
+        self.assumed: set[str] = set()
+        self.members: dict[ClaimKey, dict[str, Pod]] = {}  # the pods of each group
+        self._nodes: dict[str, Node] = {}
+        self._fired: set[ClusterEvent] = set()
+        self._watched: list[tuple[ResourceClaim | ClaimKey, bool]] = []  # and whether in a list
+        self._handlers = self._make_handlers()
+
+    def _make_handlers(self) -> dict[type[Any], _EventHandler]:
+        cluster, devices, classes = self.cluster, hints.DEVICES_CHANGED, hints.CLASS_CHANGED
+
+        def simple(
+            put: Callable[[Any], None], remove: Callable[[str], None], *events: ClusterEvent
+        ) -> _EventHandler:
+            """Return a handler that fires the same events however an object changes."""
+
+            def do_put(value: Any) -> None:
+                put(value)
+                self._fired.update(events)
+
+            def do_remove(value: Any) -> None:
+                remove(value.metadata.name)
+                self._fired.update(events)
+
+            return _EventHandler(do_put, do_remove)
+
+        selectors = _EventHandler(cluster.default_selectors.put, cluster.default_selectors.remove)
+        return {
+            Namespace: _EventHandler(self._put_namespace, self._remove_namespace),
+            Node: _EventHandler(self._put_node, self._remove_node),
+            # Without a class, a rule that selects by it taints no more; without a slice, the others
+            # of its pool may be valid.
+            DeviceClass: simple(cluster.put_class, cluster.remove_class, classes, devices),
+            DeviceTaintRule: simple(cluster.put_taint_rule, cluster.remove_taint_rule, devices),
+            ResourceSlice: simple(cluster.put_slice, cluster.remove_slice, devices),
+            PodGroup: _EventHandler(self._put_group, self._remove_group),
+            ResourceClaim: _EventHandler(self.put_claim, self.remove_claim),
+            Pod: _EventHandler(self._put_pod, self._remove_pod),
+            **dict.fromkeys(SELECTOR_OWNERS, selectors),
+        }
+
+    def put(self, value: Any, *, is_listed: bool = False) -> None:
+        """Add an object, or its newer version."""
+        if isinstance(value, ResourceClaim):
+            self._watched.append((value, is_listed))
+        self._handlers[type(value)].put(value)
+
+    def remove(self, value: Any) -> None:
+        """Remove an object."""
+        if isinstance(value, ResourceClaim):
+            self._watched.append((claim_key(value), False))
+        self._handlers[type(value)].remove(value)
+
+    def catch_up(self) -> None:
+        """Record who has which devices, by the claims that the watch reported.
+
+        All of a list has arrived by now; amid it, who was first may still be to come.
+        """
+        watched, self._watched = self._watched, []
+        for claim, is_listed in watched:
+            if isinstance(claim, ResourceClaim):
+                self.double_allocations.put(claim, is_listed=is_listed)
+                self._fired.add(hints.claim_watched(claim_key(claim)))
+            else:
+                self.double_allocations.remove(claim)
+                self._fired.add(hints.claim_watched(claim))
+        self.double_allocations.end_list()
+
+    def take_events(self) -> set[ClusterEvent]:
+        """Return the events since this was last called."""
+        fired, self._fired = self._fired, set()
+        return fired
+
+    # --- pods -------------------------------------------------------------------------------------
+
+    def is_unscheduled(self, key: str) -> bool:
+        """Return whether a pod needs a node, and none was decided for it."""
+        pod = self.pods.get(key)
+        return (
+            pod is not None
+            and not pod.spec.node_name
+            and pod.metadata.deletion_timestamp is None
+            and pod.status.phase not in FINISHED
+            and key not in self.in_flight
+            and key not in self.being_undone
+            and key not in self.assumed
+        )
+
+    def wake(self, key: str) -> None:
+        """Have a waiting pod tried again."""
+        self._fired.add(hints.of_pod(key))
+
+    def is_alive(self, key: str) -> bool:
+        """Return whether a pod exists and is not being deleted."""
+        pod = self.pods.get(key)
+        return pod is not None and pod.metadata.deletion_timestamp is None
+
+    def has_node(self, key: str) -> bool:
+        """Return whether a pod is on a node, or will be."""
+        pod = self.pods.get(key)
+        is_here = pod is not None and bool(pod.spec.node_name)
+        return is_here or key in self.in_flight or key in self.assumed
+
+    def _put_pod(self, pod: Pod) -> None:
+        key = pod_key(pod)
+        old = self.pods.get(key)
+        if not is_newer(pod, old):
+            return
+        self.pods[key] = pod
+        if (group := group_name(pod)) is not None:
+            self.members.setdefault((pod.metadata.namespace, group), {})[key] = pod
+        if pod.spec.node_name:
+            self.assumed.discard(key)
+        if key not in self.in_flight and key not in self.assumed:
+            self._place(key, pod)
+        if old is not None and _may_fit_now(pod, old):
+            self._fired.add(hints.of_pod(key))
+
+    def _remove_pod(self, pod: Pod) -> None:
+        key = pod_key(pod)
+        self.pods.pop(key, None)
+        self.assumed.discard(key)
+        if (group := group_name(pod)) is not None:
+            group_key = (pod.metadata.namespace, group)
+            members = self.members.get(group_key, {})
+            members.pop(key, None)
+            if not members:
+                self.members.pop(group_key, None)
+        self._fired.add(hints.of_pod(key))
+        if key not in self.in_flight:  # else its binding cycle takes back what it got
+            self._displace(key, pod)
+
+    def _place(self, key: str, pod: Pod) -> None:
+        """Put a pod where the server has it."""
+        node = pod.spec.node_name
+        if not node or pod.status.phase in FINISHED:
+            self._displace(key, pod)
+            return
+        place = self.cluster.snapshot.node_of(key)
+        if place is not None:
+            there = self.cluster.snapshot.nodes[place].pods[key]
+            if place == node and _is_same(there, self.cluster.signatures.pod_info(pod)):
+                return
+            self._fired |= {hints.POD_LEFT, hints.pod_left(place)}
+        self.cluster.put_pod(pod)
+        self._fired.add(hints.POD_CAME)
+
+    def _displace(self, key: str, pod: Pod) -> None:
+        place = self.cluster.snapshot.node_of(key)
+        self.cluster.remove_pod(pod)
+        if place is not None:
+            self._fired |= {hints.POD_LEFT, hints.pod_left(place)}
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def reserve(self, placed: Placed, ids: IdSource) -> Reservation:
+        """Apply a decision."""
+        return self.assume(reserve(self.cluster, placed, ids))
+
+    def assume(self, reservation: Reservation) -> Reservation:
+        """Record a decision that was applied to the cluster."""
+        key = pod_key(reservation.pod)
+        self.in_flight[key] = reservation
+        self._fired.add(hints.POD_CAME)
+        for claim, before in zip(reservation.claims, reservation.before, strict=True):
+            if before is None:
+                self.claims.assume_new(claim, key)
+            self._fire_claim(before, claim)
+        return reservation
+
+    def finish_binding(self, reservation: Reservation) -> None:
+        """Record that a pod was bound as decided."""
+        key = pod_key(reservation.pod)
+        self.in_flight.pop(key, None)
+        pod = self.pods.get(key)
+        if pod is None:
+            self._displace(key, reservation.pod)
+        elif pod.spec.node_name:
+            self._place(key, pod)
+        else:
+            self.assumed.add(key)
+
+    def forget(self, reservation: Reservation) -> None:
+        """Take a decision back: everything is as the server has it."""
+        key = pod_key(reservation.pod)
+        self.in_flight.pop(key, None)
+        before = [self.cluster.find_claim(*claim_key(claim)) for claim in reservation.claims]
+        release(self.cluster, reservation)
+        for claim, old in zip(reservation.claims, before, strict=True):
+            self.claims.restore(claim_key(claim))
+            self._fire_claim(old, self.cluster.find_claim(*claim_key(claim)))
+        self._fired |= {hints.POD_LEFT, hints.pod_left(reservation.node)}
+        if (pod := self.pods.get(key)) is not None:
+            self._place(key, pod)
+
+    # --- claims and groups ------------------------------------------------------------------------
+
+    def put_claim(self, claim: ResourceClaim) -> None:
+        """Add a claim from the watch or a response."""
+        before = self.cluster.claims.get(claim_key(claim))
+        if self.claims.put(claim):
+            self._fire_claim(before, self.cluster.claims[claim_key(claim)])
+
+    def remove_claim(self, claim: ResourceClaim) -> None:
+        """Remove a claim."""
+        before = self.cluster.claims.get(claim_key(claim))
+        if self.claims.remove(claim):
+            self._fire_claim(before, None)
+
+    def _is_used(self, key: ClaimKey) -> bool:
+        """Return whether a claim is reserved for a pod that is on a node."""
+        stored = self.claims.stored.get(key)
+        consumers = () if stored is None else stored.status.reserved_for
+        for each in consumers:
+            if is_group_consumer(each):
+                members = self.members.get((key[0], each.name), {}).values()
+                if any(pod.spec.node_name and key[1] in claim_names(pod) for pod in members):
+                    return True
+            elif (pod := self.pods.get(each.uid)) is not None and pod.spec.node_name:
+                return True
+        return False
+
+    def first_owner(self, key: ClaimKey) -> ClaimKey | None:
+        """Return a claim that may have been first with devices that this one has, too."""
+        stored = self.claims.stored.get(key)
+        has_devices = stored is not None and stored.status.allocation is not None
+        return self.double_allocations.first_owner(key) if has_devices else None
+
+    def holder_of(self, claim: ResourceClaim, pod: Pod) -> str:
+        """Return the uid that a claim may be reserved for on behalf of a pod without a node.
+
+        It is the pod's own, or its group's as long as no other pod of that uses the claim.
+        """
+        for consumer in claim.status.reserved_for:
+            if is_group_consumer(consumer) and consumer.name == group_name(pod):
+                key = (pod.metadata.namespace, consumer.name)
+                members = self.members.get(key, {}).items()
+                name = claim.metadata.name
+                users = (each for each, member in members if name in claim_names(member))
+                if not any(self.has_node(each) for each in users):
+                    return consumer.uid
+        return pod.metadata.uid
+
+    def _fire_claim(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:
+        some = claim or before
+        if some is None or (before is not None and claim is not None and _is_alike(before, claim)):
+            return
+        self._fired.update(hints.events_of_claim(some))
+        had = before.status.allocation if before is not None else None
+        has = claim.status.allocation if claim is not None else None
+        if had == has:
+            return
+        if has is not None:
+            self._fired.add(hints.DEVICES_TAKEN)
+        if had is not None or self.cluster.inventory.may_gain_by_taking:
+            self._fired.add(hints.DEVICES_CHANGED)
+
+    def _put_group(self, group: PodGroup) -> None:
+        self.cluster.put_group(group)
+        self._fired.add(hints.of_group(group.metadata.namespace, group.metadata.name))
+
+    def _remove_group(self, group: PodGroup) -> None:
+        self.cluster.remove_group(group.metadata.namespace, group.metadata.name)
+        self._fired.add(hints.of_group(group.metadata.namespace, group.metadata.name))
+
+    # --- nodes and namespaces ---------------------------------------------------------------------
+
+    def _put_node(self, node: Node) -> None:
+        old = self._nodes.get(node.metadata.name)
+        self._nodes[node.metadata.name] = node
+        if old is None or node_essence(old, NODE_READERS) != node_essence(node, NODE_READERS):
+            self.cluster.put_node(node)
+            self._fired.add(hints.NODE_CHANGED)
+
+    def _remove_node(self, node: Node) -> None:
+        if self._nodes.pop(node.metadata.name, None) is not None:
+            self.cluster.remove_node(node.metadata.name)
+            self._fired.add(hints.NODE_CHANGED)
+
+    def _put_namespace(self, namespace: Namespace) -> None:
+        metadata = namespace.metadata
+        self.cluster.snapshot.put_namespace(metadata.name, metadata.labels)
+        self._fired.add(hints.POD_CAME)
+
+    def _remove_namespace(self, namespace: Namespace) -> None:
+        self.cluster.snapshot.remove_namespace(namespace.metadata.name)
+
+
+def _may_fit_now(pod: Pod, old: Pod) -> bool:
+    """Return whether the outcome for an unscheduled pod may differ from before."""
+    return (
+        pod.spec != old.spec
+        or pod.metadata.labels != old.metadata.labels
+        or pod.status.resource_claim_statuses != old.status.resource_claim_statuses
+    )
+
+
+def _is_same(one: PodInfo, other: PodInfo) -> bool:
+    """Return whether a pod on a node means the same to all plugins as before."""
+    return one.signature is other.signature and (
+        one.is_terminating,
+        one.priority,
+        one.group,
+    ) == (other.is_terminating, other.priority, other.group)
+
+
+def _is_alike(one: ResourceClaim, other: ResourceClaim) -> bool:
+    a, b = one.metadata, other.metadata
+    return (
+        one.status == other.status
+        and a.uid == b.uid
+        and (a.deletion_timestamp is None) == (b.deletion_timestamp is None)
+        and a.owner_references == b.owner_references
+    )

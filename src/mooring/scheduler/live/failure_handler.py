@@ -1,0 +1,194 @@
+"""The failure handler: what is reported of pods without a node, and what is done to help them.
+
+Mooring's own explanation follows Kubernetes' message or is an event of its own, and is found anew
+when that message changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
+from mooring.kit.metrics import Labels
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.framework import GANG_SCHEDULING
+from mooring.scheduler.live.assume_cache import AssumeCache
+from mooring.scheduler.live.config import ExplainIn, Moment
+from mooring.scheduler.live.effects import EffectRunner
+from mooring.scheduler.live.metrics import Metrics, profile_of
+from mooring.scheduler.live.status_updates import (
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    carry_out,
+    evict,
+    report_unscheduled,
+    try_deallocate,
+)
+from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE
+from mooring.scheduler.pod_signature import pod_key
+from mooring.scheduler.pre_filter import NODE_AFFINITY, UNMODELLED
+from mooring.scheduler.preemption import Preemption
+from mooring.scheduler.scheduling_cycle import Attempt, Pending, attempt
+
+LOG = logging.getLogger(__name__)
+
+Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the nearest fix
+
+
+class _Report(NamedTuple):
+    """The last report of a pod: Kubernetes' message, and Mooring's explanation."""
+
+    message: str
+    explanation: str
+
+
+class FailureHandler:
+    """Reports pods that could not be scheduled."""
+
+    def __init__(
+        self,
+        cache: AssumeCache,
+        effects: EffectRunner,
+        metrics: Metrics,
+        explain: Explain,
+        explain_in: ExplainIn = ExplainIn.CONDITION,
+    ) -> None:
+        self._cache = cache
+        self._effects = effects
+        self._metrics = metrics
+        self._explain = explain
+        self._explain_in = explain_in
+        self._reports: dict[str, _Report] = {}
+        self._plugins: dict[str, tuple[Labels, ...]] = {}  # plugin and profile, by pod
+
+    def handle(self, pending: Pending, now: Moment) -> bool:
+        """Report why a pod has no node, and help it; False if there is nothing to report."""
+        pending = _worded(pending)
+        key = pod_key(pending.pod)
+        profile = profile_of(pending.pod)
+        self._plugins[key] = tuple((plugin, profile) for plugin in _plugins(pending))
+        if not pending.message:
+            return False  # it was not tried
+        message, explanation = self._texts(key, pending)
+        reason = SCHEDULER_ERROR if pending.is_fault else UNSCHEDULABLE
+        nominated = ""
+        if pending.deallocation is not None:
+            self._effects.start(carry_out(self._cache, key, pending.deallocation))
+        elif pending.preemption is not None:
+            nominated = pending.preemption.node
+            self._preempt(pending.pod, pending.preemption, now)
+        self._effects.start(
+            report_unscheduled(
+                self._cache,
+                key,
+                message,
+                reason,
+                now,
+                nominated=nominated,
+                explanation=explanation,
+            )
+        )
+        return True
+
+    def handle_group(self, group: PodGroup, pending: list[Pending], now: Moment) -> None:
+        """Report why pods of a group have no node, and deallocate a claim for each."""
+        for each in pending:
+            if self.handle(each, now):
+                self._deallocate_for(group, each)
+
+    def handle_error(self, key: str, message: str, now: Moment) -> None:
+        """Report that an attempt failed, which is not the fault of the pod."""
+        self.forget(key)
+        update = report_unscheduled(self._cache, key, message, SCHEDULER_ERROR, now)
+        self._effects.start(update)
+
+    def forget(self, key: str) -> None:
+        """Forget what was reported of a pod."""
+        self._reports.pop(key, None)
+        self._plugins.pop(key, None)
+
+    def found_node(self, key: str) -> None:
+        """Record that no plugin rejects a pod any more; its report stays until it is bound."""
+        self._plugins.pop(key, None)
+
+    def plugins(self) -> Counter[Labels]:
+        """Return how many pods each plugin rejects or holds back, by plugin and profile."""
+        return Counter(each for found in self._plugins.values() for each in found)
+
+    def _deallocate_for(self, group: PodGroup, pending: Pending) -> None:
+        """Deallocate a claim that keeps a pod of a group from every node, if nobody else has it."""
+        if NOT_AVAILABLE not in pending.diagnosis.node_to_status.values():
+            return
+        ready = attempt(self._cache.cluster, pending.pod)
+        if not isinstance(ready, Attempt) or ready.claims is None:
+            return
+        metadata = group.metadata
+        members = self._cache.members.get((metadata.namespace, metadata.name), ())
+        holders = [pending.pod.metadata.uid]
+        if not any(map(self._cache.has_node, members)):
+            holders.append(metadata.uid)
+        for holder in holders:
+            found = ready.claims.post_filter(pending.diagnosis, holder=holder)
+            if found is not None and not found.is_deleted:
+                update = try_deallocate(self._cache, found.claim, holder)
+                self._effects.start(update)
+                return
+
+    def _preempt(self, pod: Pod, found: Preemption, now: Moment) -> None:
+        """Evict pods of lower priority, unless some of them are leaving already."""
+        self._metrics.preemptions.add()
+        victims = [victim.key for victim in found.victims]
+        if any(not self._cache.is_alive(key) for key in victims):
+            return
+        self._metrics.victims.note(len(victims))
+        self._effects.start(evict(self._cache, victims, pod, found.node, now))
+
+    def _texts(self, key: str, pending: Pending) -> tuple[str, str]:
+        """Return the message, and the text of an event of its own, which may be empty."""
+        report = self._reports.get(key)
+        if report is None or report.message != pending.message:
+            report = self._reports[key] = _Report(pending.message, self._explained(pending))
+        if self._explain_in is ExplainIn.EVENT or not report.explanation:
+            return pending.message, report.explanation
+        return f"{pending.message} {report.explanation}", ""
+
+    def _explained(self, pending: Pending) -> str:
+        if self._explain_in is ExplainIn.NONE:
+            return ""
+        try:
+            return self._explain(self._cache.cluster, pending.pod, pending)
+        except Exception:
+            LOG.exception("no explanation for %s", pending.pod.metadata.name)
+            return ""  # Kubernetes' message is enough to go on
+
+
+def _worded(pending: Pending) -> Pending:
+    """Return a pod with a message; Kubernetes has none for what only Mooring cannot place."""
+    status = pending.diagnosis.pre_filter_status
+    if status is not None and status.plugin == UNMODELLED:
+        return replace(pending, message=pending.reason)
+    return pending
+
+
+def _plugins(pending: Pending) -> frozenset[str]:
+    """Return the plugins that a pod is counted for.
+
+    Kubernetes counts none for a fault, nor for pods that go without a node because their group
+    does. Only affinity to nodes by their names stops a pod without the name of a plugin.
+    """
+    status, diagnosis = pending.diagnosis.pre_filter_status, pending.diagnosis
+    if pending.is_fault:
+        return frozenset()
+    if status is not None:
+        is_of_group = status.plugin == GANG_SCHEDULING and bool(pending.message)
+        return frozenset() if is_of_group else frozenset((status.plugin or NODE_AFFINITY,))
+    found = {each.plugin for each in diagnosis.node_to_status.values()}
+    if diagnosis.excluded is not None:
+        found.add(diagnosis.excluded.plugin)
+    return frozenset(plugin or NODE_AFFINITY for plugin in found)

@@ -1,0 +1,148 @@
+"""Queueing hints: which cluster events can help a pod that waits.
+
+A pod gets a node after an event only if some node that rejected it no longer does, and so only if
+the plugin that rejected it first there changed its mind. So the plugins that rejected first, over
+all nodes, decide which events can help; what a plugin reads is declared in its filter. One event in
+common is enough to try the pod again.
+
+    # own: events of the pod itself: its object, its claims, its group
+    # shared: events of the plugins that rejected; the same for all pods of a kind
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims.owners import controller_of, group_name
+from mooring.claims.references import claim_names
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.framework import DYNAMIC_RESOURCES, GANG_SCHEDULING
+from mooring.scheduler.plugins import Reads
+from mooring.scheduler.plugins.dynamic_resources import CANNOT_ALLOCATE, NOT_AVAILABLE
+from mooring.scheduler.plugins.registry import reads_of
+from mooring.scheduler.pod_signature import pod_key
+from mooring.scheduler.scheduling_cycle import Pending
+
+ClusterEvent = tuple[str, ...]
+
+NODE_CHANGED: ClusterEvent = ("nodes",)  # a node came, went, or changed
+DEVICES_CHANGED: ClusterEvent = ("devices",)  # devices came, were freed, or changed
+DEVICES_TAKEN: ClusterEvent = ("taken",)  # devices were allocated: others may be chosen now
+CLASS_CHANGED: ClusterEvent = ("classes",)  # a class came or changed
+POD_LEFT: ClusterEvent = ("room",)  # a pod left a node, or requests less
+POD_CAME: ClusterEvent = ("company",)  # a pod came to a node, or has other labels
+
+EVERYTHING = frozenset(
+    (NODE_CHANGED, DEVICES_CHANGED, DEVICES_TAKEN, CLASS_CHANGED, POD_LEFT, POD_CAME)
+)
+
+# The answers of claims whichever devices would be chosen.
+ANY_CHOICE = (CANNOT_ALLOCATE, NOT_AVAILABLE)
+NODES_MAX = 16  # nodes of which a pod waits for each one
+
+
+class QueueingHints(NamedTuple):
+    """The events that can help a pod."""
+
+    own: frozenset[ClusterEvent]
+    shared: frozenset[ClusterEvent] = frozenset()
+    is_gated: bool = False  # it was not tried, and need not back off before it is
+    is_eager: bool = False  # it need not back off, because pods are preempted for it
+
+
+def of_pod(key: str) -> ClusterEvent:
+    """Return the event of a pod's own object, by its key."""
+    return ("pod", key)
+
+
+def of_claim(namespace: str, name: str) -> ClusterEvent:
+    """Return the event of a claim."""
+    return ("claim", namespace, name)
+
+
+def of_group(namespace: str, name: str) -> ClusterEvent:
+    """Return the event of a pod group."""
+    return ("group", namespace, name)
+
+
+def claim_watched(key: tuple[str, str]) -> ClusterEvent:
+    """Return the event of a claim in the watch, whether that is news or not."""
+    return ("told", *key)
+
+
+def pod_left(node: str) -> ClusterEvent:
+    """Return the event of a pod that left one node."""
+    return ("room", node)
+
+
+def hints_for(pending: Pending) -> QueueingHints:
+    """Return the events that can help a pod that got no node."""
+    own = frozenset(own_events(pending.pod))
+    status = pending.diagnosis.pre_filter_status
+    if status is None:
+        # Preemption may become possible, even where the event alone does not help.
+        preempted = replace(pending.diagnosis, node_to_status=pending.without_victims)
+        return QueueingHints(own, frozenset((*_hints(pending.diagnosis), *_hints(preempted))))
+    if not pending.message:
+        return QueueingHints(own, is_gated=True)
+    if status.plugin == GANG_SCHEDULING:
+        return QueueingHints(own, EVERYTHING)
+    if status.plugin == DYNAMIC_RESOURCES:
+        return QueueingHints(own, frozenset((CLASS_CHANGED,)))
+    return QueueingHints(own)
+
+
+def combined_hints(hints: list[QueueingHints]) -> QueueingHints:
+    """Return the events that can help pods that are tried together."""
+    return QueueingHints(
+        frozenset().union(*(each.own for each in hints)),
+        frozenset().union(*(each.shared for each in hints)),
+        all(each.is_gated for each in hints),
+    )
+
+
+def own_events(pod: Pod) -> Iterator[ClusterEvent]:
+    """Yield the events of a pod itself."""
+    namespace = pod.metadata.namespace
+    yield of_pod(pod_key(pod))
+    for name in claim_names(pod):
+        yield of_claim(namespace, name)
+    if (group := group_name(pod)) is not None:
+        yield of_group(namespace, group)
+
+
+def events_of_claim(claim: ResourceClaim) -> Iterator[ClusterEvent]:
+    """Yield the events for whoever uses a claim, or owns it."""
+    yield of_claim(claim.metadata.namespace, claim.metadata.name)
+    if (owner := controller_of(claim.metadata)) is not None:
+        yield of_pod(owner.uid)
+
+
+def _hints(diagnosis: FitDiagnosis) -> Iterator[ClusterEvent]:
+    statuses = diagnosis.node_to_status
+    reads = {plugin: reads_of(plugin) for plugin in {each.plugin for each in statuses.values()}}
+    all_reads = Reads(0)
+    for each in reads.values():
+        all_reads |= each
+    yield NODE_CHANGED
+    if Reads.CLASSES in all_reads:
+        yield CLASS_CHANGED
+    if Reads.DEVICES in all_reads:
+        yield DEVICES_CHANGED
+        of_devices = {plugin for plugin, each in reads.items() if Reads.DEVICES in each}
+        if any(s.plugin in of_devices and s not in ANY_CHOICE for s in statuses.values()):
+            yield DEVICES_TAKEN
+    if Reads.OTHER_PODS in all_reads:
+        yield from (POD_LEFT, POD_CAME)
+        return
+    of_pods = {plugin for plugin, each in reads.items() if Reads.PODS in each}
+    nodes = [n for n, s in statuses.items() if s.plugin in of_pods and not s.is_unresolvable]
+    if len(nodes) > NODES_MAX:
+        yield POD_LEFT
+    else:
+        yield from map(pod_left, nodes)

@@ -1,0 +1,399 @@
+"""The live scheduler without clock and network: changes go in, effects come out.
+
+    put, remove ──► AssumeCache ──events──► SchedulingQueue ──► step: scheduling cycle, reserve
+                        ▲                     ▲                                │
+                        └── results ──────────┴── no node, or a fault ◄── binding cycle
+
+One thing is done at a time: between two calls nothing changes, so no change is ever missed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from mooring.allocator.allocation import BUDGET
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
+from mooring.api.scheduling import PodGroup
+from mooring.claims.consumers import is_at_most_for, pod_consumer
+from mooring.claims.owners import group_name
+from mooring.claims.references import claim_names
+from mooring.kit.metrics import Labels, exposition
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.framework import SAMPLE_EVERY, PluginTimes
+from mooring.scheduler.live.assume_cache import AssumeCache
+from mooring.scheduler.live.binding_cycle import BindFailed, BindSucceeded, bind
+from mooring.scheduler.live.config import Moment, SchedulerConfig
+from mooring.scheduler.live.effects import EffectRequest, EffectResult, EffectRunner
+from mooring.scheduler.live.failure_handler import Explain, FailureHandler
+from mooring.scheduler.live.metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    GaugeSources,
+    Metrics,
+    profile_of,
+    resource_families,
+)
+from mooring.scheduler.live.pre_bind import BindContext
+from mooring.scheduler.live.queueing_hints import combined_hints, hints_for, of_pod
+from mooring.scheduler.live.scheduling_queue import (
+    PodKind,
+    QueuedPodInfo,
+    QueueKey,
+    SchedulingQueue,
+)
+from mooring.scheduler.live.status_updates import report_group, try_deallocate, try_unreserve
+from mooring.scheduler.pod_groups import Gang, GroupDecision, decide_group
+from mooring.scheduler.pod_signature import SchedulerProfile, pod_key
+from mooring.scheduler.reservation import IdSource, Reservation
+from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
+
+LOG = logging.getLogger(__name__)
+
+TIMED_OUT = "timed out trying to allocate devices"
+
+
+class LiveScheduler:
+    """Schedules the pods of a cluster as it changes."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        ids: IdSource,
+        *,
+        elapsed: Callable[[], float],
+        explain: Explain = lambda *_: "",
+    ) -> None:
+        first, *others = config.names
+        settings = SchedulerProfile(first, other_names=frozenset(others), is_admitted=True)
+        cluster = Cluster(config.features, settings=settings, extensions=config.extensions)
+        cluster.binding_timeout_s = config.binding_timeout_s
+        self.cache = self.live = AssumeCache(cluster)  # `live` is the old name
+        self.queue = SchedulingQueue(config.backoff)
+        self.effects = EffectRunner()
+        self.metrics = Metrics(GaugeSources(self._pending, self._rejected, self._cached))
+        self._times = PluginTimes(elapsed, self.metrics.plugin_s.note)
+        self._cycles = 0
+        self._config = config
+        self._ids = ids
+        self._elapsed = elapsed
+        self._deadline_s = float("inf")
+        if config.filter_timeout_s:
+            cluster.budget = BUDGET._replace(interrupt=self._interrupt)
+        self._now: Moment | None = None
+        self._failures = FailureHandler(
+            self.cache, self.effects, self.metrics, explain, config.explain_in
+        )
+        self._bind_context = BindContext(
+            self.cache, lambda: self._moment, self.metrics, config.binding_timeout_s
+        )
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def put(self, value: Any, now: Moment, *, is_listed: bool = False) -> None:
+        """Add an object, or its newer version; all of a list come before the next step."""
+        self._at(now)
+        self.cache.put(value, is_listed=is_listed)
+        if isinstance(value, Pod):
+            self._enqueue(pod_key(value))
+        self._dispatch()
+
+    def remove(self, value: Any, now: Moment) -> None:
+        """Remove an object."""
+        self._at(now)
+        self.cache.remove(value)
+        if isinstance(value, Pod):
+            key = pod_key(value)
+            self.queue.discard(self._queue_key(value), key, now.elapsed_s)
+            self._failures.forget(key)
+        self._dispatch()
+
+    def answer(self, request: EffectRequest, result: EffectResult, now: Moment) -> None:
+        """Take the result of something that was to be read or written."""
+        self._at(now)
+        self.effects.answer(request, result)
+        self._dispatch()
+
+    # --- steps --------------------------------------------------------------------------------
+
+    def step(self, now: Moment) -> bool:
+        """Schedule the next pod or group; False if there is none to schedule now."""
+        self._at(now)
+        self.cache.catch_up()
+        self.effects.tick(now.elapsed_s)
+        self._dispatch()
+        if self.effects.running - self.effects.idle >= self._config.jobs_max:
+            return False
+        entry = self.queue.pop(now.elapsed_s)
+        if entry is None:
+            return False
+        entry.pods = {
+            key: self.cache.pods[key] for key in entry.pods if self.cache.is_unscheduled(key)
+        }
+        self.cache.cluster.now = now.wall
+        if self._config.filter_timeout_s:
+            self._deadline_s = self._elapsed() + self._config.filter_timeout_s
+        if not entry.pods:
+            self.queue.placed(entry, None, now.elapsed_s)  # another of its kind is tried
+        else:
+            self._try(entry)
+        self._dispatch()
+        return True
+
+    def outgoing(self) -> list[EffectRequest]:
+        """Return what is to be read and written, each once; `answer` takes the results."""
+        return self.effects.outgoing()
+
+    def close(self) -> None:
+        """Stop: what is left of the binding cycles is dropped."""
+        self.effects.close()
+
+    def next_s(self) -> float | None:
+        """Return when there is something to do, if nothing happens before."""
+        times = [each for each in (self.queue.next_s(), self.effects.next_s()) if each is not None]
+        return min(times, default=None)
+
+    def metrics_text(self) -> str:
+        """Return all metrics, as Prometheus reads them."""
+        return exposition(self.metrics.families())
+
+    def resources_text(self) -> str:
+        """Return the requests and limits of each pod, as Prometheus reads them."""
+        return exposition(resource_families(self.cache.pods.values()))
+
+    def _try(self, entry: QueuedPodInfo) -> None:
+        """Schedule an entry; a bug of ours delays that entry, and no other."""
+        pods = dict(entry.pods)
+        is_measured = self._cycles % SAMPLE_EVERY == 0
+        self._cycles += 1
+        self.cache.cluster.work.measure(self._times if is_measured else None)
+        try:
+            if entry.key[0] == "group":
+                self._try_group(entry)
+            else:
+                self._try_pod(entry)
+        except Exception as error:
+            LOG.exception("scheduling %s failed", "/".join(entry.key[1:]))
+            entry.pods = {key: pod for key, pod in pods.items() if self.cache.is_unscheduled(key)}
+            self.queue.back_off(entry, self._s)
+            message = f"internal error: {type(error).__name__}: {error}"
+            for key in entry.pods:
+                self._failures.handle_error(key, message, self._moment)
+        finally:
+            self.cache.cluster.work.measure(None)
+
+    # --- one pod ------------------------------------------------------------------------------
+
+    def _try_pod(self, entry: QueuedPodInfo) -> None:
+        (pod,) = entry.pods.values()
+        if self._resolves_double_allocation(pod):
+            self.queue.back_off(entry, self._s)
+            return
+        ready = attempt(self.cache.cluster, pod)
+        outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
+        kind = None if isinstance(ready, Pending) else _kind(ready)
+        self.metrics.algorithm_s.note(self._elapsed() - self._s)
+        if isinstance(outcome, Placed):
+            self._bind(self.cache.reserve(outcome, self._ids), entry)
+            self.queue.placed(entry, kind, self._s)
+        else:
+            self.cache.cluster.work.measure(None)  # the explanation is not part of the cycle
+            self._count_rejected(outcome)
+            self._failures.handle(outcome, self._moment)
+            self._set_aside(entry, outcome, kind)
+
+    def _resolves_double_allocation(self, pod: Pod) -> bool:
+        """Deallocate the pod's claims whose devices other claims got first, if there are any."""
+        found = False
+        for name in claim_names(pod):
+            key = (pod.metadata.namespace, name)
+            claim = self.cache.claims.stored.get(key)
+            if claim is None or self.cache.first_owner(key) is None:
+                continue
+            holder = self.cache.holder_of(claim, pod)
+            if is_at_most_for(claim, holder):
+                found = True
+                self.effects.start(try_deallocate(self.cache, claim, holder))
+            elif pod_consumer(pod) in claim.status.reserved_for:
+                found = True  # the other consumers do the same, and the last deallocates it
+                self.effects.start(try_unreserve(self.cache, claim, pod))
+        return found
+
+    def _set_aside(self, entry: QueuedPodInfo, pending: Pending, kind: PodKind | None) -> None:
+        if pending.is_fault:
+            self.queue.back_off(entry, self._s)
+        else:
+            hints = hints_for(pending)
+            if pending.preemption is not None:  # it must be ready when the victims have left
+                hints = hints._replace(is_eager=True)
+            self.queue.add_unschedulable(entry, hints, kind, self._s)
+
+    def _bind(self, reservation: Reservation, entry: QueuedPodInfo) -> None:
+        key = pod_key(reservation.pod)
+        start_s, tries = self._s, entry.tries
+        since_s, queue_key = entry.since_s, entry.key
+        profile = profile_of(reservation.pod)
+        self._failures.found_node(key)
+
+        def finished(result: BindSucceeded | BindFailed) -> None:
+            if isinstance(result, BindSucceeded):
+                self._failures.forget(key)
+                self.metrics.attempted(profile, SCHEDULED, self._s - start_s)
+                self.metrics.sli_s.note(self._s - since_s, str(min(tries, 15)))
+                self.metrics.tries.note(tries)
+            else:
+                again = QueuedPodInfo(queue_key, since_s, priority=entry.priority, tries=tries)
+                self._handle_unbound(reservation.pod, again, result, start_s)
+
+        times = self.cache.cluster.work.times
+        self.effects.start(bind(self._bind_context, reservation, times), finished)
+
+    def _count_rejected(self, pending: Pending) -> None:
+        if pending.message:
+            result = ERROR if pending.is_fault else UNSCHEDULABLE
+            self.metrics.attempted(profile_of(pending.pod), result, self._elapsed() - self._s)
+
+    def _handle_unbound(
+        self, pod: Pod, entry: QueuedPodInfo, failed: BindFailed, start_s: float
+    ) -> None:
+        key = pod_key(pod)
+        self.metrics.attempted(profile_of(pod), ERROR, self._s - start_s)
+        if failed.is_gone or not self.cache.is_unscheduled(key):
+            return
+        entry.pods = {key: self.cache.pods[key]}
+        self.queue.back_off(entry, self._s)
+        self._failures.handle_error(key, failed.message, self._moment)
+
+    # --- a group ------------------------------------------------------------------------------
+
+    def _try_group(self, entry: QueuedPodInfo) -> None:
+        """Schedule the pods of a group together; those that get no node wait together."""
+        _, namespace, name = entry.key
+        group = self.cache.cluster.groups.get((namespace, name))
+        if group is None:
+            missing = [schedule(self.cache.cluster, pod) for pod in entry.pods.values()]
+            self._keep(entry, None, [each for each in missing if isinstance(each, Pending)])
+            return
+        deallocated = [pod for pod in entry.pods.values() if self._resolves_double_allocation(pod)]
+        if deallocated:
+            self.queue.back_off(entry, self._s)
+            return
+        members = self.cache.members.get((namespace, name), {})
+        pods = sorted(entry.pods.values(), key=_rank)
+        gang = Gang(
+            group,
+            tuple(pods),
+            scheduled=sum(self.cache.has_node(key) for key in members),
+            existing=len(members),
+        )
+        decision = decide_group(self.cache.cluster, gang, self._ids)
+        self._count_group(decision, profile_of(pods[0]))
+        for result in decision.results:
+            if isinstance(result, Reservation):
+                self._bind(self.cache.assume(result), entry)
+        self.effects.start(report_group(group, decision, self._moment))
+        self._keep(entry, group, [each for each in decision.results if isinstance(each, Pending)])
+
+    def _count_group(self, decision: GroupDecision, profile: str) -> None:
+        if decision.message is None:
+            return  # it was not tried
+        result = SCHEDULED
+        if decision.message:
+            result = ERROR if decision.is_fault else UNSCHEDULABLE
+        self.metrics.group_attempted(profile, result, self._elapsed() - self._s)
+
+    def _keep(self, entry: QueuedPodInfo, group: PodGroup | None, pending: list[Pending]) -> None:
+        """Keep the pods of a group that got no node waiting together."""
+        self.cache.cluster.work.measure(None)
+        entry.pods = {pod_key(each.pod): each.pod for each in pending}
+        for each in pending:
+            self._count_rejected(each)
+        if group is None:
+            assert not any(each.message for each in pending), "they wait for their group"
+        else:
+            self._failures.handle_group(group, pending, self._moment)
+        if any(each.is_fault for each in pending):
+            self.queue.back_off(entry, self._s)
+        elif pending:
+            hints = combined_hints([hints_for(each) for each in pending])
+            self.queue.add_unschedulable(entry, hints, None, self._s)
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    @property
+    def _moment(self) -> Moment:
+        assert self._now is not None
+        return self._now
+
+    @property
+    def _s(self) -> float:
+        return self._moment.elapsed_s
+
+    def _at(self, now: Moment) -> None:
+        self._now = now
+        self.effects.now_s = now.elapsed_s
+
+    def _dispatch(self) -> None:
+        """Pass cluster events on, until no more follow from them."""
+        while fired := sorted(self.cache.take_events()):  # in every run the same
+            self.queue.fire(fired, self._s)
+            for event in fired:
+                self.effects.notify(event)
+
+    def _enqueue(self, key: str) -> None:
+        pod = self.cache.pods.get(key)
+        if pod is None:
+            return
+        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+        queue_key = self._queue_key(pod)
+        if self.cache.is_unscheduled(key) and name in self._config.names:
+            priority = self._priority(pod)
+            self.queue.put(queue_key, key, pod, priority=priority, now_s=self._s)
+        else:
+            self.queue.discard(queue_key, key, self._s)
+            if not self.cache.is_alive(key) or pod.spec.node_name:
+                self._failures.forget(key)
+                self.effects.notify(of_pod(key))
+
+    def _queue_key(self, pod: Pod) -> QueueKey:
+        group = group_name(pod) if self.cache.cluster.features.pod_groups else None
+        return ("pod", pod_key(pod)) if group is None else ("group", pod.metadata.namespace, group)
+
+    def _priority(self, pod: Pod) -> int:
+        name = group_name(pod)
+        if name is not None:
+            group = self.cache.cluster.groups.get((pod.metadata.namespace, name))
+            if group is not None and group.spec.priority is not None:
+                return group.spec.priority
+        return pod.spec.priority or 0
+
+    # --- gauges -------------------------------------------------------------------------------
+
+    def _pending(self) -> dict[Labels, int]:
+        return {(queue,): count for queue, count in self.queue.counts().items()}
+
+    def _rejected(self) -> Counter[Labels]:
+        return self._failures.plugins()
+
+    def _cached(self) -> dict[Labels, int]:
+        nodes = self.cache.cluster.snapshot.nodes
+        return {
+            ("nodes",): len(nodes),
+            ("pods",): sum(len(info.pods) for info in nodes.values()),
+            ("assumed_pods",): len(self.cache.assumed) + len(self.cache.in_flight),
+        }
+
+    def _interrupt(self) -> str | None:
+        return TIMED_OUT if self._elapsed() > self._deadline_s else None
+
+
+def _kind(ready: Attempt) -> PodKind:
+    return ready.signature, None if ready.claims is None else ready.claims.key
+
+
+def _rank(pod: Pod) -> tuple[int, str, str]:
+    created = pod.metadata.creation_timestamp
+    return -(pod.spec.priority or 0), "" if created is None else str(created), pod.metadata.name

@@ -1,0 +1,237 @@
+"""Status updates: conditions and events of pods and groups, claims deallocated, pods preempted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.codec import to_tree
+from mooring.api.core.pod import Pod
+from mooring.api.core.podstatus import DISRUPTION_TARGET, POD_SCHEDULED, PodCondition
+from mooring.api.meta import Condition
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling.v1beta1 import INITIALLY_SCHEDULED
+from mooring.api.timestamp import Timestamp
+from mooring.claims.specialclaim import is_in_memory
+from mooring.client.writes import Delete, Patch, Target, Tell
+from mooring.scheduler.errors import BindError
+from mooring.scheduler.live.assume_cache import AssumeCache
+from mooring.scheduler.live.claim_writes import deallocate, delete_special, unreserve
+from mooring.scheduler.live.config import Moment
+from mooring.scheduler.live.effects import (
+    CONFLICT,
+    NOT_FOUND,
+    EffectDone,
+    EffectRefused,
+    ReadObject,
+    Sleep,
+    Steps,
+)
+from mooring.scheduler.plugins.claim_needs import claim_key
+from mooring.scheduler.plugins.dynamic_resources import ClaimDeallocation
+from mooring.scheduler.pod_groups import GroupDecision
+from mooring.scheduler.pod_signature import pod_key
+
+EXPLAINED = "SchedulingExplained"  # the reason of Mooring's own event
+SCHEDULED = "Scheduled"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+MESSAGE_MAX = 4096
+GROUP_MESSAGE_MAX = 32_768
+NOTE_MAX = 1024  # of an event, as the API has it
+RETRY_S = 5.0
+
+
+def report_unscheduled(
+    cache: AssumeCache,
+    key: str,
+    message: str,
+    reason: str,
+    now: Moment,
+    *,
+    nominated: str = "",
+    explanation: str = "",
+) -> Steps[None]:
+    """Write why a pod has no node: an event, and the condition unless it is there already.
+
+    An explanation that is not part of the message gets an event of its own.
+    """
+    pod = cache.pods.get(key)
+    if pod is None:
+        return
+    yield Tell(pod, "FailedScheduling", message[:NOTE_MAX], action="Scheduling", is_warning=True)
+    if explanation:
+        yield Tell(pod, EXPLAINED, explanation[:NOTE_MAX], action="Scheduling")
+    condition = PodCondition(
+        type=POD_SCHEDULED,
+        status="False",
+        reason=reason,
+        message=message[:MESSAGE_MAX],
+        observed_generation=pod.metadata.generation,
+    )
+    more = {"nominatedNodeName": nominated} if nominated else {}
+    yield from _set_condition(cache, key, condition, now, more)
+
+
+def carry_out(cache: AssumeCache, key: str, deallocation: ClaimDeallocation) -> Steps[None]:
+    """Deallocate or delete a claim that keeps a pod from every node.
+
+    If that fails the pod is tried again after a while: it waits for nothing but that claim.
+    """
+    pod, claim = cache.pods.get(key), deallocation.claim
+    if pod is None or is_in_memory(claim):
+        return
+    result = yield ReadObject(Target.of(pod))
+    is_done = False
+    if isinstance(result, EffectDone):
+        if result.value is None or result.value.spec.node_name:
+            return  # it got a node meanwhile, from a scheduler before us or beside us
+        with suppress(BindError):
+            if deallocation.is_deleted:
+                yield from delete_special(cache, claim)
+                is_done = claim_key(claim) not in cache.claims.stored
+            else:
+                is_done = yield from deallocate(cache, claim, pod.metadata.uid)
+    if not is_done:
+        yield Sleep(RETRY_S)
+        cache.wake(key)
+
+
+def try_deallocate(cache: AssumeCache, claim: ResourceClaim, uid: str) -> Steps[None]:
+    """Deallocate a claim that is reserved for nobody but this uid, if possible."""
+    with suppress(BindError):
+        yield from deallocate(cache, claim, uid)
+
+
+def try_unreserve(cache: AssumeCache, claim: ResourceClaim, pod: Pod) -> Steps[None]:
+    """Remove a pod's reservation of a claim, if possible; the last one goes with the devices."""
+    if cache.claims.has_waiting(claim_key(claim)):
+        return  # it is being bound once more
+    with suppress(BindError):
+        allocation = claim.status.allocation
+        yield from unreserve(cache, claim_key(claim), pod, allocation=allocation)
+
+
+def evict(
+    cache: AssumeCache, victims: Iterable[str], pod: Pod, node: str, now: Moment
+) -> Steps[None]:
+    """Delete the victims of a preemption; if one stays, the pod is tried again after a while.
+
+    No event would wake it: it waits for nothing but that they leave.
+    """
+    name = pod.spec.scheduler_name
+    are_leaving = True
+    for key in victims:
+        victim = cache.pods.get(key)
+        if victim is None or victim.metadata.deletion_timestamp is not None:
+            continue
+        condition = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason="PreemptionByScheduler",
+            message=f"{name}: preempting to accommodate a higher priority pod",
+            observed_generation=victim.metadata.generation,
+        )
+        yield from _set_condition(cache, key, condition, now, {})
+        result = yield Delete(Target.of(victim))
+        if isinstance(result, EffectDone):
+            text = f"Preempted by pod {pod.metadata.uid} on node {node}"
+            yield Tell(victim, "Preempted", text, action="Preempting")
+        elif not (isinstance(result, EffectRefused) and result.reason == NOT_FOUND):
+            are_leaving = False
+    if not are_leaving:
+        yield Sleep(RETRY_S)
+        cache.wake(pod_key(pod))
+
+
+def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps[None]:
+    """Write whether a group got its nodes, unless its condition says so or it was not tried.
+
+    A condition that was true once stays true.
+    """
+    if decision.message is None:
+        return
+    reason = SCHEDULED
+    if decision.message:
+        reason = SCHEDULER_ERROR if decision.is_fault else UNSCHEDULABLE
+    condition = Condition(
+        type=INITIALLY_SCHEDULED,
+        status="False" if decision.message else "True",
+        reason=reason,
+        message=decision.message[:GROUP_MESSAGE_MAX],
+        last_transition_time=Timestamp(now.wall),
+    )
+    known: PodGroup | None = group
+    for _ in range(2):
+        patch = None if known is None else _group_patch(known, condition)
+        if known is None or patch is None:
+            return
+        result = yield patch
+        if not (isinstance(result, EffectRefused) and result.reason == CONFLICT):
+            return
+        result = yield ReadObject(Target.of(known))
+        known = result.value if isinstance(result, EffectDone) else None
+
+
+def _group_patch(group: PodGroup, condition: Condition) -> Patch | None:
+    """Return the patch for a group's condition; None if it is there, or was true before."""
+    conditions = group.status.conditions
+    condition = replace(condition, observed_generation=group.metadata.generation)
+    old = next((each for each in conditions if each.type == condition.type), None)
+    if old is not None:
+        if old.status == "True" and condition.status != "True":
+            return None
+        if old.status == condition.status:
+            condition = replace(condition, last_transition_time=old.last_transition_time)
+        if old == condition:
+            return None
+    return _patch(group, condition, {}, always_versioned=True)
+
+
+def _set_condition(
+    cache: AssumeCache, key: str, condition: PodCondition, now: Moment, more: dict[str, Any]
+) -> Steps[None]:
+    """Patch a condition of a pod, unless it is there; on a conflict try once more."""
+    pod = cache.pods.get(key)
+    for _ in range(2):
+        if pod is None:
+            return
+        old = next((each for each in pod.status.conditions if each.type == condition.type), None)
+        if old is not None and _says_same(old, condition) and _has(pod, more):
+            return
+        is_same = old is not None and old.status == condition.status
+        since = old.last_transition_time if old is not None and is_same else Timestamp(now.wall)
+        result = yield _patch(pod, replace(condition, last_transition_time=since), more)
+        if not (isinstance(result, EffectRefused) and result.reason == CONFLICT):
+            return
+        result = yield ReadObject(Target.of(pod))
+        pod = result.value if isinstance(result, EffectDone) else None
+
+
+def _patch(
+    value: Pod | PodGroup,
+    condition: PodCondition | Condition,
+    more: dict[str, Any],
+    *,
+    always_versioned: bool = False,
+) -> Patch:
+    others = [each for each in value.status.conditions if each.type != condition.type]
+    metadata = {"uid": value.metadata.uid}
+    if others or always_versioned:  # the list is replaced as a whole, and must still be this one
+        metadata["resourceVersion"] = value.metadata.resource_version
+    conditions = [to_tree(each) for each in (*others, condition)]
+    body = {"metadata": metadata, "status": {"conditions": conditions, **more}}
+    return Patch(Target.of(value), body, "status")
+
+
+def _says_same(one: PodCondition, other: PodCondition) -> bool:
+    return (one.status, one.reason, one.message) == (other.status, other.reason, other.message)
+
+
+def _has(pod: Pod, more: dict[str, Any]) -> bool:
+    nominated = pod.status.nominated_node_name
+    return bool(nominated == more.get("nominatedNodeName", nominated))

@@ -1,0 +1,378 @@
+"""All nodes for pods that request the same: which are feasible, and which is best.
+
+A ranking is made once for a signature and the claims that go with it, and kept: the next pod of the
+kind looks again only at nodes that were touched since.
+
+    # status: what the filters say of a node, all but claims
+    # claim status: what claims say of it; asked when it matters, since that is expensive
+    # heap: nodes by their score, the best first; entries that are outdated are skipped
+    # entry: how far a node's score is below the highest possible, and its place, in one number
+    # overdue: nodes that had no devices, and have less since: filtered again for their reasons only
+
+In a small cluster every node is asked for its devices, as Kubernetes does. In a large one
+Kubernetes looks at a part of the nodes; a ranking asks the best first and stops at the first that
+has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from heapq import heapify, heappop, heappush
+
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.framework import (
+    DYNAMIC_RESOURCES,
+    FILTER,
+    NODES_MEASURED_MAX,
+    PluginTimes,
+    Unschedulable,
+)
+from mooring.scheduler.node_info import NodeFacts, NodeInfo
+from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.plugins import proportional
+from mooring.scheduler.plugins.dynamic_resources import (
+    CANNOT_ALLOCATE,
+    SCORE_WEIGHT,
+    FilterClaims,
+    NodeAllocation,
+    no_claims,
+)
+from mooring.scheduler.plugins.node_resources import FAST_PATH_SCORES, FastPath, fast_path
+from mooring.scheduler.plugins.registry import (
+    ActiveFilters,
+    WeightedScore,
+    active_filters,
+    active_scores,
+    has_relative_scores,
+    run_filters,
+    score_node,
+    score_nodes,
+)
+from mooring.scheduler.pod_signature import PodSignature
+from mooring.scheduler.topology_state import TopologyState
+
+NODES_ALL_ASKED_MAX = 100
+HEAP_FACTOR_MAX = 4  # entries for each node before the heap is made anew
+
+PLACE_BITS = 24
+PLACE_MASK = (1 << PLACE_BITS) - 1
+SCORE_TOP = 1 << 16  # above any sum of scores
+
+ALLOCATABLE = True
+ClaimStatus = Unschedulable | bool | None  # None: not asked yet
+
+NO_FILTERS = ActiveFilters((), (), (), reads_other_nodes=False, has_fast_path=False)
+
+
+class RankingWork:
+    """How much all rankings of a cluster did, and how long plugins take at it."""
+
+    nodes_judged = 0  # by the filters and scores
+    nodes_asked = 0  # for their devices
+    times: PluginTimes | None = None  # None: this cycle is not measured
+    measured_left = 0  # nodes of which filters and scores are still measured in this cycle
+
+    def measure(self, times: PluginTimes | None) -> None:
+        """Begin a cycle that is measured, or is not."""
+        self.times = times
+        self.measured_left = 0 if times is None else NODES_MEASURED_MAX
+
+
+class NodeRanking:
+    """The nodes of a snapshot for pods of one kind."""
+
+    def __init__(
+        self,
+        snapshot: NodeSnapshot,
+        signature: PodSignature,
+        work: RankingWork,
+        *,
+        has_alternatives: bool = False,
+        needs_free_device: bool = False,
+    ) -> None:
+        self._snapshot = snapshot
+        self._work = work
+        self._signature = signature
+        self._has_alternatives = has_alternatives
+        # Nodes where no device is free are known to all rankings, and not asked by each.
+        self._full = snapshot.full if needs_free_device else frozenset[str]()
+        self._generation = -1
+        self._touches = 0
+        self._easings = 0
+        self._device_touches = 0
+        self._state: TopologyState = snapshot.topology_state(signature)
+        self._filters = NO_FILTERS
+        self._own_scores: tuple[WeightedScore, ...] = ()
+        self._fast_path: FastPath | None = None
+        self._names: list[str] = []
+        self._places: dict[str, int] = {}
+        self._facts: list[NodeFacts | None] = []  # that the fixed filters have looked at
+        self._fixed: list[Unschedulable | None] = []  # what these said
+        self._statuses: list[Unschedulable | None] = []
+        self._claim_statuses: list[ClaimStatus] = []
+        self._claim_scores: list[int] = []
+        self._scores: list[int] = []
+        self._heap: list[int] = []
+        self._overdue: set[int] = set()
+
+    # --- choosing -------------------------------------------------------------------------------
+
+    def choose(self, claims: FilterClaims = no_claims) -> tuple[NodeInfo, NodeAllocation] | None:
+        """Return the best feasible node and what it allocates, or None if there is none."""
+        self._refresh()
+        if self._is_relative:
+            return self._choose_scored(claims)
+        if len(self._names) < NODES_ALL_ASKED_MAX:
+            self._ask_all(claims)
+        heap, scores, names, full = self._heap, self._scores, self._names, self._full
+        while heap:
+            place = heap[0] & PLACE_MASK
+            # Most entries are old ones of nodes that have another score by now.
+            if SCORE_TOP - (heap[0] >> PLACE_BITS) == scores[place] and self._may_fit(place):
+                if names[place] in full:
+                    self._claim_statuses[place] = CANNOT_ALLOCATE
+                else:
+                    allocation = self._ask(place, claims)
+                    if isinstance(allocation, NodeAllocation):
+                        return self._info(place), allocation
+            heappop(heap)
+        return None
+
+    def diagnose(self, claims: FilterClaims = no_claims) -> FitDiagnosis:
+        """Return the status of every node; those not yet asked for their devices are asked now."""
+        self._refresh()
+        self._filter_overdue()
+        self._ask_all(claims)
+        feasible, statuses = [], {}
+        for place, name in enumerate(self._names):
+            status = self._statuses[place] or self._claim_statuses[place]
+            if isinstance(status, Unschedulable):
+                statuses[name] = status
+            else:
+                feasible.append(self._info(place))
+        count = len(self._snapshot.nodes)
+        return FitDiagnosis(count, tuple(feasible), statuses, self._signature.excluded)
+
+    survey = diagnose  # old name
+
+    def ordered(self, claims: FilterClaims = no_claims) -> list[str]:
+        """Return the feasible nodes, the best first."""
+        self._refresh()
+        return [self._names[place] for place in self._scored(claims)]
+
+    @property
+    def _is_relative(self) -> bool:
+        return self._has_alternatives or has_relative_scores(self._signature, self._state)
+
+    def _choose_scored(self, claims: FilterClaims) -> tuple[NodeInfo, NodeAllocation] | None:
+        """Return the best of all feasible nodes, where scores are relative to each other."""
+        places = self._scored(claims)
+        if not places:
+            return None
+        allocation = self._ask(places[0], claims)
+        assert isinstance(allocation, NodeAllocation), "a feasible node has what claims need"
+        return self._info(places[0]), allocation
+
+    def _scored(self, claims: FilterClaims) -> list[int]:
+        """Return all feasible nodes, the best first, and of equals the first by name."""
+        self._ask_all(claims)
+        places = [place for place in range(len(self._names)) if self._may_fit(place)]
+        nodes = [self._info(place) for place in places]
+        scores = score_nodes(self._signature, nodes, self._state, self._work.times)
+        if self._has_alternatives:
+            by_claims = proportional([self._claim_scores[place] for place in places])
+            scores = [
+                score + SCORE_WEIGHT * part for score, part in zip(scores, by_claims, strict=True)
+            ]
+        # Places are in the order of names, and sorting keeps the order of equals.
+        ranked = sorted(zip(scores, places, strict=True), key=lambda pair: -pair[0])
+        return [place for _, place in ranked]
+
+    def _may_fit(self, place: int) -> bool:
+        return self._statuses[place] is None and not isinstance(
+            self._claim_statuses[place], Unschedulable
+        )
+
+    def _ask_all(self, claims: FilterClaims) -> None:
+        for place, status in enumerate(self._statuses):
+            if status is None and self._claim_statuses[place] is None:
+                self._ask(place, claims)
+
+    def _ask(self, place: int, claims: FilterClaims) -> NodeAllocation | Unschedulable:
+        """Ask a node for its devices and remember the answer."""
+        self._work.nodes_asked += 1
+        info = self._info(place)
+        times = self._work.times
+        if times is None or claims is no_claims:
+            answer = claims(info)
+        else:
+            answer = times.run(DYNAMIC_RESOURCES, FILTER, claims, info)
+        if isinstance(answer, NodeAllocation):
+            after = self._filters.after_claims
+            status = run_filters(after, self._signature, info, self._state) if after else None
+            if status is not None:
+                self._claim_statuses[place] = status
+                return status
+            self._claim_statuses[place] = ALLOCATABLE
+            self._claim_scores[place] = answer.score
+        else:
+            self._claim_statuses[place] = answer
+        return answer
+
+    def _info(self, place: int) -> NodeInfo:
+        return self._snapshot.nodes[self._names[place]]
+
+    # --- keeping up -----------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        snapshot = self._snapshot
+        self._state = snapshot.topology_state(self._signature)
+        touched = snapshot.touched_since(self._touches)
+        eased = snapshot.eased_since(self._easings)
+        if (
+            self._generation != snapshot.generation
+            or touched is None
+            or eased is None
+            or active_filters(self._signature, self._state) != self._filters
+        ):
+            self._begin()
+            return
+        if snapshot.device_touches != self._device_touches:
+            self._filter_overdue()
+            self._claim_statuses = [None] * len(self._names)
+            self._device_touches = snapshot.device_touches
+            self._rebuild_heap()
+        self._look_at(touched, eased)
+        if self._filters.reads_other_nodes and snapshot.touches != self._touches:
+            self._filter_all()
+        self._touches, self._easings = snapshot.touches, snapshot.easings
+        if len(self._heap) > HEAP_FACTOR_MAX * (len(self._names) + 16):
+            self._rebuild_heap()
+
+    def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
+        """Filter the nodes that changed, unless that cannot make a difference."""
+        places, claim_statuses, statuses = self._places, self._claim_statuses, self._statuses
+        heap, scores, full = self._heap, self._scores, self._full
+        nodes, facts, fixed = self._snapshot.nodes, self._facts, self._fixed
+        path = None if self._work.measured_left else self._fast_path
+        judged = 0
+        for name in touched:
+            place = places.get(name)
+            if place is None:
+                continue
+            if name in full:
+                claim_statuses[place] = CANNOT_ALLOCATE
+                self._overdue.add(place)
+                continue
+            if claim_statuses[place] is CANNOT_ALLOCATE and name not in eased:
+                self._overdue.add(place)
+                continue
+            claim_statuses[place] = None
+            info = nodes[name]
+            # Most nodes are done here: a call for each of them would cost more than the rest.
+            if path is None or fixed[place] is not None or info.facts is not facts[place]:
+                self._filter(place)
+                continue
+            score = path(info)
+            if score is None:
+                self._filter(place)
+                continue
+            judged += 1
+            statuses[place] = None
+            scores[place] = score
+            heappush(heap, SCORE_TOP - score << PLACE_BITS | place)
+        self._work.nodes_judged += judged
+
+    def _filter_overdue(self) -> None:
+        for place in self._overdue:
+            self._claim_statuses[place] = None
+            self._filter(place)
+        self._overdue.clear()
+
+    def _begin(self) -> None:
+        """Look at every node, for the first time or because all may have changed."""
+        snapshot, signature = self._snapshot, self._signature
+        self._generation = snapshot.generation
+        self._touches, self._easings = snapshot.touches, snapshot.easings
+        self._device_touches = snapshot.device_touches
+        named = signature.node_names
+        names = snapshot.nodes if named is None else (n for n in named if n in snapshot.nodes)
+        self._names = sorted(names)
+        self._places = {name: place for place, name in enumerate(self._names)}
+        self._claim_statuses = [None] * len(self._names)
+        self._claim_scores = [0] * len(self._names)
+        self._filters = active_filters(signature, self._state)
+        self._own_scores, scored = active_scores(signature, self._state)
+        self._fast_path = None
+        if self._filters.has_fast_path and scored <= FAST_PATH_SCORES:
+            self._fast_path = fast_path(signature, snapshot.inputs.class_resources)
+        self._facts = [None] * len(self._names)
+        self._fixed = [None] * len(self._names)
+        self._overdue.clear()
+        self._filter_all()
+
+    def _filter_all(self) -> None:
+        count = len(self._names)
+        self._statuses = [None] * count
+        self._scores = [0] * count
+        self._heap = []
+        if self._fast_path is None or self._filters.fixed:
+            for place in range(count):
+                self._filter(place)
+        else:
+            self._fast_filter_all(self._fast_path)
+
+    def _fast_filter_all(self, path: FastPath) -> None:
+        """Filter and score every node by its free resources, without a call for each."""
+        nodes, facts, scores = self._snapshot.nodes, self._facts, self._scores
+        heap = []
+        rest = []
+        timed = self._work.measured_left
+        for place, name in enumerate(self._names):
+            info = nodes[name]
+            facts[place] = info.facts
+            score = path(info) if place >= timed else None
+            if score is None:
+                rest.append(place)
+            else:
+                scores[place] = score
+                heap.append(SCORE_TOP - score << PLACE_BITS | place)
+        heapify(heap)
+        self._heap = heap
+        self._work.nodes_judged += len(heap)
+        for place in rest:
+            self._filter(place)
+
+    def _filter(self, place: int) -> None:
+        """Run the filters on a node, and the scores if it passes."""
+        self._work.nodes_judged += 1
+        times = None
+        if self._work.measured_left:
+            times = self._work.times
+            self._work.measured_left -= 1
+        signature, state = self._signature, self._state
+        info = self._snapshot.nodes[self._names[place]]
+        if info.facts is not self._facts[place]:
+            self._facts[place] = info.facts
+            self._fixed[place] = run_filters(self._filters.fixed, signature, info, state, times)
+        status = self._fixed[place]
+        score = None
+        if status is None and self._fast_path is not None and times is None:
+            score = self._fast_path(info)
+        if status is None and score is None:
+            status = run_filters(self._filters.varying, signature, info, state, times)
+            if status is None:
+                score = score_node(self._own_scores, signature, info, times)
+        self._statuses[place] = status
+        if status is None:
+            assert score is not None
+            self._scores[place] = score
+            heappush(self._heap, SCORE_TOP - score << PLACE_BITS | place)
+
+    def _rebuild_heap(self) -> None:
+        self._heap = [
+            SCORE_TOP - self._scores[place] << PLACE_BITS | place
+            for place in range(len(self._names))
+            if self._may_fit(place)
+        ]
+        heapify(self._heap)

@@ -1,0 +1,199 @@
+"""The snapshot of all nodes with their pods, and the topology states of scheduled signatures.
+
+`add_pod` and `remove_pod` are exactly inverse. Each is written into a journal that topology states
+read when they are used, so that pods of a signature cost what changed since the last one and not
+what exists. Nodes that change their labels or taints, and namespaces, make topology states anew: a
+generation ends.
+
+Whoever remembers something about nodes asks `touched_since` which of them to look at again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from mooring.api.core.node import Node
+from mooring.kit.lru import LRU
+from mooring.scheduler.node_info import NO_READERS, NodeFacts, NodeInfo, NodeReaders, read_facts
+from mooring.scheduler.pod_signature import PodInfo, PodSignature
+from mooring.scheduler.topology_state import TopologyInputs, TopologyState
+
+STATES_MAX = 256
+JOURNAL_MAX = 4096
+
+
+class PodMove(NamedTuple):
+    """A pod that came to a node (sign 1) or left it (-1)."""
+
+    pod: PodInfo
+    node: str
+    sign: int
+
+
+class _CachedState(NamedTuple):
+    state: TopologyState
+    generation: int
+    position: int  # how much of the journal it has read
+
+
+class NodeSnapshot:
+    """The nodes of a cluster with the pods on them."""
+
+    def __init__(self, readers: NodeReaders = NO_READERS) -> None:
+        self.inputs = TopologyInputs()
+        self._readers = readers
+        self._nodes: dict[str, Node] = {}
+        self._node_of: dict[str, str] = {}
+        self._journal: deque[PodMove] = deque(maxlen=JOURNAL_MAX)
+        self._written = 0
+        self.generation = 0  # changes with the set of nodes, their labels and hard taints
+        self._states: LRU[PodSignature, _CachedState] = LRU(STATES_MAX)
+        self.states_built = 0
+        self._last_with_terms = 0  # when a pod with affinity terms last came or went
+        self._touched: deque[str] = deque(maxlen=JOURNAL_MAX)
+        self.touches = 0  # how often a node was touched
+        self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
+        self.easings = 0  # how often a node may have more free than before
+        self.full: set[str] = set()  # nodes that were found to have no free device, and have none
+        self.device_touches = 0  # how often devices changed that any node may see
+
+    @property
+    def nodes(self) -> Mapping[str, NodeInfo]:
+        """The nodes by name, with the pods on them."""
+        return self.inputs.nodes
+
+    def node(self, name: str) -> Node:
+        """Return the API object of a node."""
+        return self._nodes[name]
+
+    def touch(self, name: str, *, has_less: bool = False) -> None:
+        """Record that something about a node changed, such as its devices.
+
+        A node that has less free than before, and is otherwise the same, still rejects what it
+        rejected.
+        """
+        self._touched.append(name)
+        self.touches += 1
+        if not has_less:
+            self._eased.append(name)
+            self.easings += 1
+            self.full.discard(name)
+
+    def touch_devices(self) -> None:
+        """Record that devices changed that any node may see."""
+        self.device_touches += 1
+        self.full.clear()
+
+    def touched_since(self, touches: int) -> Collection[str] | None:
+        """Return the nodes that changed since this number of touches; None: all may have."""
+        return _last(self._touched, self.touches - touches)
+
+    def eased_since(self, easings: int) -> Collection[str] | None:
+        """Return the nodes that may have more free since then; None: all may have."""
+        return _last(self._eased, self.easings - easings)
+
+    # --- nodes, namespaces and classes ----------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Add a node, or its newer version; pods on it stay."""
+        name = node.metadata.name
+        facts = read_facts(node, self._readers)
+        old = self.inputs.nodes.get(name)
+        if old is None:
+            self.inputs.nodes[name] = NodeInfo(facts)
+            self.generation += 1
+        else:
+            self.inputs.nodes[name] = old.with_facts(facts)
+            # The pod index goes by node names and stays true; topology states know labels.
+            if (old.facts.labels, old.facts.hard_taints) != (facts.labels, facts.hard_taints):
+                self.generation += 1
+            self._count_unwelcoming(old.facts, -1)
+            self.inputs.images.remove(name, self._nodes[name].status.images)
+        self._nodes[name] = node
+        self._count_unwelcoming(facts, 1)
+        self.inputs.images.put(name, node.status.images)
+        self.touch(name)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node with all pods on it."""
+        for key in tuple(self.inputs.nodes[name].pods):
+            self.remove_pod(key)
+        self._count_unwelcoming(self.inputs.nodes.pop(name).facts, -1)
+        self.inputs.images.remove(name, self._nodes.pop(name).status.images)
+        self.generation += 1
+
+    def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """Add a namespace, or its new labels."""
+        if self.inputs.namespaces.get(name) != labels:
+            self.inputs.namespaces[name] = labels
+            self.generation += 1
+
+    def remove_namespace(self, name: str) -> None:
+        """Remove a namespace."""
+        if self.inputs.namespaces.pop(name, None) is not None:
+            self.generation += 1
+
+    def set_class_resources(self, resources: Iterable[str]) -> None:
+        """Set the extended resources that device classes provide."""
+        self.inputs.class_resources = frozenset(resources)
+
+    def _count_unwelcoming(self, facts: NodeFacts, sign: int) -> None:
+        """Count nodes that keep pods away, so that plugins about that can be skipped for none."""
+        self.inputs.unschedulable_nodes += sign * facts.is_unschedulable
+        self.inputs.hard_tainted_nodes += sign * bool(facts.hard_taints)
+        self.inputs.soft_tainted_nodes += sign * bool(facts.soft_taints)
+
+    # --- pods -----------------------------------------------------------------------------------
+
+    def add_pod(self, pod: PodInfo, node: str) -> None:
+        """Put a pod on a node."""
+        assert pod.key not in self._node_of, f"{pod.key} is on a node already"
+        self.inputs.nodes[node] = self.inputs.nodes[node].with_pod(pod)
+        self._node_of[pod.key] = node
+        self._record(pod, node, 1)
+
+    def remove_pod(self, key: str) -> None:
+        """Take a pod from its node."""
+        node = self._node_of.pop(key)
+        info = self.inputs.nodes[node]
+        self.inputs.nodes[node] = info.without_pod(key)
+        self._record(info.pods[key], node, -1)
+
+    def node_of(self, key: str) -> str | None:
+        """Return the node that a pod is on."""
+        return self._node_of.get(key)
+
+    def _record(self, pod: PodInfo, node: str, sign: int) -> None:
+        self.touch(node, has_less=sign > 0)
+        self.inputs.pod_index.count(pod, node, sign)
+        self._journal.append(PodMove(pod, node, sign))
+        self._written += 1
+        if not pod.signature.affinity_terms.are_none:
+            self._last_with_terms = self._written
+
+    # --- topology states ------------------------------------------------------------------------
+
+    def topology_state(self, signature: PodSignature) -> TopologyState:
+        """Return the topology state of a signature, as of now."""
+        cached = self._states.get(signature)
+        unread = self._written - cached.position if cached else 0
+        if cached is None or cached.generation != self.generation or unread > len(self._journal):
+            state = TopologyState(signature, self.inputs)
+            self.states_built += 1
+        else:
+            state = cached.state
+            if not state.is_idle or self._last_with_terms > cached.position:
+                for move in reversed([*islice(reversed(self._journal), unread)]):
+                    state.count(move.pod, move.node, move.sign)
+        self._states.put(signature, _CachedState(state, self.generation, self._written))
+        return state
+
+
+def _last(names: deque[str], count: int) -> Collection[str] | None:
+    """Return the last names that were written, each once; None if the journal is too short."""
+    if count > len(names):
+        return None
+    return set(islice(reversed(names), count)) if count else ()

@@ -1,0 +1,326 @@
+"""The signature of a pod: everything that decides where it goes, read once for all alike.
+
+Pods of one template have one signature: they differ in name, node and mounted tokens, none of
+which decides anything. What does decide is encoded as bytes, for some µs; pods with the same bytes
+share a signature (`SignatureCache`), so a thousand of them are read once.
+
+A signature holds what depends on the pod alone: sums of requests, sets in place of lists, selectors
+that were read. What depends on other pods is in the `TopologyState` of the signature. A plugin that
+reads something else of a pod declares a reader; what it read is in `by_plugin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from datetime import datetime
+from operator import attrgetter, is_
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mooring.api.core.container import Container
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
+from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.labels import EVERYTHING, Selector, SelectorFault
+from mooring.api.nodeneeds import NodeNeed, read_need
+from mooring.api.quantity import Quantity
+from mooring.api.tolerations import Tolerations
+from mooring.claims.owners import group_name
+from mooring.claims.resizes import RESIZE_PENDING
+from mooring.kit.lru import LRU
+from mooring.scheduler.affinity import (
+    NO_TERMS,
+    AffinityTerms,
+    PreferredNodeTerm,
+    read_affinity_terms,
+    read_preferred_node_terms,
+    read_required_features,
+)
+from mooring.scheduler.framework import PluginStatus, Unschedulable
+from mooring.scheduler.pre_filter import named_nodes, scheduling_gates, unmodelled, unreadable
+from mooring.scheduler.resources import (
+    HostPort,
+    NonZeroRequests,
+    ResourceAmounts,
+    host_ports,
+    non_zero_requests_of,
+    non_zero_requests_on_node,
+    requests_of,
+    requests_on_node,
+)
+from mooring.scheduler.topology_spread import (
+    NO_CONSTRAINTS,
+    SpreadConstraints,
+    read_spread_constraints,
+)
+
+LabelsKey = tuple[tuple[str, str], ...]
+PodReaders = Mapping[str, Callable[[Pod], Hashable]]  # by plugin
+
+SIGNATURES_MAX = 8192
+NO_READERS: PodReaders = {}
+
+
+class SchedulerProfile(Struct, frozen=True):
+    """Which scheduler this is, and which features decide how it reads pods."""
+
+    scheduler_name: str = DEFAULT_SCHEDULER
+    other_names: frozenset[str] = frozenset()  # further profiles, whose pods it places too
+    is_admitted: bool = False  # pods come from a cluster, whose admission has completed them
+    compares_tolerations: bool = False  # gate TaintTolerationComparisonOperators
+    counts_claims: bool = True  # gate DRANodeAllocatableResources
+
+
+DEFAULT_PROFILE = SchedulerProfile()
+
+
+class PodSignature(Struct, frozen=True, gc=False, eq=False):
+    """What decides where pods of this signature go, and what they mean for others."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    labels_key: LabelsKey
+    # What filters read.
+    requests: ResourceAmounts
+    non_zero_requests: NonZeroRequests
+    host_ports: tuple[HostPort, ...]
+    required_node_affinity: NodeNeed | None
+    node_name: str
+    node_names: frozenset[str] | None  # the only nodes that it can go to
+    excluded: Unschedulable | None  # the status of all others
+    tolerations: Tolerations
+    required_features: frozenset[str]
+    # What scores read.
+    preferred_node_terms: tuple[PreferredNodeTerm, ...]
+    prefer_no_schedule_tolerations: Tolerations
+    images: tuple[str, ...]
+    # What it says about other pods.
+    affinity_terms: AffinityTerms
+    spread_constraints: SpreadConstraints
+    # What it takes of the node it is on.
+    requests_on_node: ResourceAmounts
+    non_zero_requests_on_node: NonZeroRequests
+    # Why it cannot go anywhere, whatever the nodes are.
+    pre_filter_status: PluginStatus | None
+    by_plugin: Mapping[str, Any] = {}  # what plugins read themselves
+
+    asked = property(lambda self: self.requests)  # old names
+    terms = property(lambda self: self.affinity_terms)
+    spreading = property(lambda self: self.spread_constraints)
+    obstacle = property(lambda self: self.pre_filter_status)
+
+
+class PodInfo(Struct, frozen=True, gc=False):
+    """A pod on a node."""
+
+    key: str
+    signature: PodSignature
+    is_terminating: bool = False
+    name: str = ""
+    priority: int = 0
+    started: datetime | None = None
+    group: str | None = None  # the pod group that it is scheduled with
+
+    @property
+    def full_name(self) -> str:
+        """Its namespace and name."""
+        return f"{self.signature.namespace}/{self.name}"
+
+
+def pod_key(pod: Pod) -> str:
+    """Return what tells a pod from all others: its uid, or its name before it has one."""
+    metadata = pod.metadata
+    return metadata.uid or f"{metadata.namespace}/{metadata.name}"
+
+
+class SignatureCache:
+    """Signatures of pods; the least recently used one is evicted first."""
+
+    def __init__(
+        self,
+        profile: SchedulerProfile = DEFAULT_PROFILE,
+        readers: PodReaders = NO_READERS,
+        *,
+        signatures_max: int = SIGNATURES_MAX,
+    ) -> None:
+        self.profile = profile
+        self.signed = 0  # signatures that were made
+        self._readers = readers
+        self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max)
+        # What the last pod's signature is made from: it often comes again at once, with its node.
+        self._last: tuple[tuple[object, ...], bytes] = ((), b"")
+
+    def of(self, pod: Pod, *, spread_selector: Selector = EVERYTHING) -> PodSignature:
+        """Return the signature of a pod without a node."""
+        return self._signature(pod, pod.spec.node_name, spread_selector)
+
+    def pod_info(self, pod: Pod) -> PodInfo:
+        """Return a pod that is on a node, whichever it is."""
+        started = pod.status.start_time
+        return PodInfo(
+            key=pod_key(pod),
+            signature=self._signature(pod, "", EVERYTHING),
+            is_terminating=pod.metadata.deletion_timestamp is not None,
+            name=pod.metadata.name,
+            priority=pod.spec.priority or 0,
+            started=None if started is None else started.instant,
+            group=group_name(pod),
+        )
+
+    def _signature(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:
+        own = {plugin: read(pod) for plugin, read in self._readers.items()}
+        key = (self._content(pod, node_name), spread_selector, *own.values())
+        signature = self._cached.get(key)
+        if signature is not None:
+            return signature
+        if node_name != pod.spec.node_name:
+            spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+            pod = msgspec.structs.replace(pod, spec=spec)
+        signature = sign(pod, self.profile, spread_selector=spread_selector, by_plugin=own)
+        self.signed += 1
+        self._cached.put(key, signature)
+        return signature
+
+    def _content(self, pod: Pod, node_name: str) -> bytes:
+        parts = (node_name, *_parts(pod.metadata), *_parts_of_spec(pod.spec), pod.status)
+        last, content = self._last
+        if len(parts) != len(last) or not all(map(is_, parts, last)):
+            content = _encoder.encode(_essence(pod, node_name))
+            self._last = (parts, content)
+        return content
+
+
+def sign(
+    pod: Pod,
+    profile: SchedulerProfile = DEFAULT_PROFILE,
+    *,
+    spread_selector: Selector = EVERYTHING,
+    by_plugin: Mapping[str, Any] | None = None,
+) -> PodSignature:
+    """Return the signature of a pod that has its defaults: limits stand for missing requests.
+
+    `spread_selector` selects the pods that it is spread with by default: see `DefaultSelectors`.
+    """
+    spec, labels = pod.spec, pod.metadata.labels
+    terms = read_affinity_terms(pod)
+    constraints = read_spread_constraints(pod, spread_selector)
+    preferred = read_preferred_node_terms(pod)
+    tolerations = Tolerations(spec.tolerations, profile.compares_tolerations)
+    named = named_nodes(pod)
+    return PodSignature(
+        namespace=pod.metadata.namespace,
+        labels=labels,
+        labels_key=tuple(sorted(labels.items())),
+        requests=requests_of(pod),
+        non_zero_requests=non_zero_requests_of(pod),
+        host_ports=host_ports(pod),
+        required_node_affinity=read_need(pod),
+        node_name=spec.node_name,
+        node_names=named.node_names,
+        excluded=named.excluded,
+        tolerations=tolerations,
+        required_features=read_required_features(pod),
+        preferred_node_terms=() if isinstance(preferred, SelectorFault) else preferred,
+        prefer_no_schedule_tolerations=tolerations.soft(),
+        images=_images(pod),
+        affinity_terms=NO_TERMS if isinstance(terms, SelectorFault) else terms,
+        spread_constraints=NO_CONSTRAINTS
+        if isinstance(constraints, SelectorFault)
+        else constraints,
+        requests_on_node=requests_on_node(pod, with_claims=profile.counts_claims),
+        non_zero_requests_on_node=non_zero_requests_on_node(pod, with_claims=profile.counts_claims),
+        pre_filter_status=scheduling_gates(pod)
+        or unmodelled(
+            pod,
+            scheduler_name=profile.scheduler_name,
+            other_names=profile.other_names,
+            is_admitted=profile.is_admitted,
+        )
+        or named.conflict
+        or unreadable(terms, constraints, preferred),
+        by_plugin=by_plugin or {},
+    )
+
+
+def _images(pod: Pod) -> tuple[str, ...]:
+    """Return the images of containers and volumes, each with its tag."""
+    spec = pod.spec
+    named = [container.image for container in (*spec.init_containers, *spec.containers)]
+    for volume in spec.volumes:
+        image = volume.get("image") if isinstance(volume, dict) else None
+        if isinstance(image, dict):
+            named.append(str(image.get("reference") or ""))
+    return tuple(map(_with_tag, named))
+
+
+def _with_tag(image: str) -> str:
+    return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image
+
+
+# --- what a signature is made from ----------------------------------------------------------------
+
+# All that `_essence` reads, besides the status.
+_parts = attrgetter("namespace", "labels")
+_parts_of_spec = attrgetter(
+    "init_containers",
+    "containers",
+    "volumes",
+    "node_selector",
+    "affinity",
+    "tolerations",
+    "topology_spread_constraints",
+    "overhead",
+    "resources",
+    "scheduler_name",
+    "runtime_class_name",
+    "scheduling_gates",
+    "host_network",
+    "host_users",
+)
+
+
+def _essence(pod: Pod, node_name: str) -> Any:
+    """Return all fields that `sign` reads, and nothing else."""
+    spec, status = pod.spec, pod.status
+    return (
+        node_name,
+        pod.metadata.namespace,
+        pod.metadata.labels,
+        [_of_container(container) for container in spec.init_containers],
+        [_of_container(container) for container in spec.containers],
+        [volume for volume in spec.volumes if _matters(volume)],
+        (spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints),
+        (spec.overhead, spec.resources, spec.scheduler_name, spec.runtime_class_name),
+        (spec.scheduling_gates, spec.host_network, spec.host_users),
+        (status.allocated_resources, status.resources),
+        status.node_allocatable_resource_claim_statuses,
+        [_of_status(one) for one in status.init_container_statuses],
+        [_of_status(one) for one in status.container_statuses],
+        [one.reason for one in status.conditions if one.type == RESIZE_PENDING],
+    )
+
+
+def _of_container(container: Container) -> Any:
+    mounts = [m for m in container.volume_mounts if isinstance(m, dict) and "bindMountOptions" in m]
+    return (
+        (container.name, container.image, container.restart_policy, container.ports),
+        (container.resources, container.restart_policy_rules, mounts),
+    )
+
+
+def _of_status(status: ContainerStatus) -> Any:
+    return (status.name, status.allocated_resources, status.resources)
+
+
+def _matters(volume: Any) -> bool:
+    """Return whether a volume can decide; tokens, whose names are made up, cannot."""
+    return isinstance(volume, dict) and "projected" not in volume
+
+
+def _text(value: Any) -> str:
+    assert isinstance(value, Quantity)
+    return str(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_text, order="deterministic")

@@ -1,0 +1,225 @@
+"""Resources of nodes and requests of pods, as integers: millis of a CPU, bytes, pieces, host ports.
+
+    # requests: what a pod needs free on a node
+    # requests on the node: what it counts for once it is there, with resizes and claims
+    # non-zero requests: CPU and memory as scores count them, with a default for containers that
+    #   request nothing
+
+Sums are those of `mooring.claims.podresources`, of exact quantities, rounded up to base units at
+the end. That costs a few µs for each container, once for each pod signature; nodes are then
+compared by integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from mooring.api import names
+from mooring.api.core.pod import Pod
+from mooring.api.core.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    HUGE_PAGES_PREFIX,
+    MEMORY,
+    ResourceList,
+)
+from mooring.api.quantity import Quantity
+from mooring.claims.podresources import ASKED, Reading, has_pod_level_requests, requests_read
+
+ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
+NATIVE_DOMAIN = "kubernetes.io/"
+PERCENT = 100
+
+# What a container without requests counts for in scores.
+DEFAULTS: ResourceList = {
+    CPU: Quantity.from_milli(100),
+    MEMORY: Quantity.from_int(200 * 1024 * 1024),
+}
+
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - the default address of a host port
+TCP = "TCP"
+
+Port = tuple[str, int]  # protocol and number
+HostPort = tuple[str, Port]  # address, protocol and number
+# Used addresses by protocol and number, sorted; an address used twice is there twice.
+UsedPorts = Mapping[Port, tuple[str, ...]]
+
+
+class ResourceAmounts(Struct, frozen=True, gc=False):
+    """Resources in base units; `others` has all but the first three, without zeros."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    others: Mapping[str, int] = {}
+
+
+class NonZeroRequests(NamedTuple):
+    """CPU and memory as scores count them."""
+
+    milli_cpu: int
+    memory: int
+
+
+class FreeResources(NamedTuple):
+    """What is free on a node, in the form in which most pods are filtered and scored by it.
+
+    Most pods request some CPU and memory and nothing else that other pods could use. For them a
+    few numbers decide, which are computed when a pod comes to the node or leaves it, and not for
+    each kind of pods that is tried on it afterwards.
+    """
+
+    cpu_free: int
+    memory_free: int
+    pods_free: int
+    cpu_left: int  # as scores count it
+    memory_left: int
+    cpu: int  # in all
+    memory: int
+    evenness: int  # how equally both are used
+
+
+NOTHING_FREE = FreeResources(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def resource_amounts(totals: ResourceList) -> ResourceAmounts:
+    """Return quantities in base units, rounded up, without names that no node can have."""
+    others = {
+        name: quantity.value
+        for name, quantity in totals.items()
+        if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and _is_scalar(name)
+    }
+    return ResourceAmounts(
+        milli_cpu=totals.get(CPU, Quantity.ZERO).milli_value,
+        memory=totals.get(MEMORY, Quantity.ZERO).value,
+        ephemeral_storage=totals.get(EPHEMERAL_STORAGE, Quantity.ZERO).value,
+        others={name: amount for name, amount in sorted(others.items()) if amount},
+    )
+
+
+def _is_scalar(name: str) -> bool:
+    """Return whether nodes count the resource: huge pages, extended and Kubernetes' own names."""
+    return (
+        name.startswith((HUGE_PAGES_PREFIX, ATTACHABLE_VOLUMES_PREFIX))
+        or NATIVE_DOMAIN in name
+        or names.is_extended_resource(name)
+    )
+
+
+def free_resources(
+    allocatable: ResourceAmounts,
+    pods_free: int,
+    requested: ResourceAmounts,
+    non_zero: NonZeroRequests,
+) -> FreeResources:
+    """Return what is free of a node's allocatable resources."""
+    cpu, memory = allocatable.milli_cpu, allocatable.memory
+    cpu_free, memory_free = cpu - requested.milli_cpu, memory - requested.memory
+    is_odd = cpu_free < 0 or memory_free < 0 or not cpu or not memory
+    return FreeResources(
+        cpu_free,
+        memory_free,
+        pods_free,
+        cpu - non_zero.milli_cpu,
+        memory - non_zero.memory,
+        cpu,
+        memory,
+        0 if is_odd else evenness(requested.milli_cpu, cpu, requested.memory, memory),
+    )
+
+
+def evenness(milli_cpu: int, cpu_total: int, memory: int, memory_total: int) -> int:
+    """Return 100 if both are used in equal parts; less by half the gap."""
+    cpu_part = milli_cpu / cpu_total if milli_cpu < cpu_total else 1.0
+    memory_part = memory / memory_total if memory < memory_total else 1.0
+    return int((1 - abs((cpu_part - memory_part) / 2)) * PERCENT)
+
+
+# --- requests of pods ---------------------------------------------------------------------------
+
+
+def requests_of(pod: Pod) -> ResourceAmounts:
+    """Return what the pod needs free on a node."""
+    return resource_amounts(requests_read(pod, ASKED))
+
+
+def requests_on_node(pod: Pod, *, with_claims: bool = True) -> ResourceAmounts:
+    """Return what the pod takes of the node it is on.
+
+    A pod that is being resized counts with the most of what it requests, was allocated and uses.
+    With `with_claims` the node's own resources that its claims stand for count, too.
+    """
+    return resource_amounts(requests_read(pod, _reading(pod, with_claims=with_claims)))
+
+
+def non_zero_requests_on_node(pod: Pod, *, with_claims: bool = True) -> NonZeroRequests:
+    """Return what the pod on its node counts for in scores."""
+    reading = _reading(pod, with_claims=with_claims)
+    defaults = DEFAULTS
+    if has_pod_level_requests(pod):
+        totals = requests_read(pod, reading)
+        defaults = {name: default for name, default in DEFAULTS.items() if name not in totals}
+    return _non_zero(requests_read(pod, reading._replace(defaults=defaults)))
+
+
+def non_zero_requests_of(pod: Pod) -> NonZeroRequests:
+    """Return what a pod without a node counts for in LeastAllocated.
+
+    Kubernetes leaves out pod-level requests, here and only here.
+    """
+    return _non_zero(requests_read(pod, Reading(defaults=DEFAULTS, with_pod_level=False)))
+
+
+def _non_zero(totals: ResourceList) -> NonZeroRequests:
+    cpu, memory = totals.get(CPU, Quantity.ZERO), totals.get(MEMORY, Quantity.ZERO)
+    return NonZeroRequests(cpu.milli_value, memory.value)
+
+
+def _reading(pod: Pod, *, with_claims: bool) -> Reading:
+    claims = pod.status.node_allocatable_resource_claim_statuses if with_claims else None
+    return Reading(claim_statuses=claims or (), with_status=True)
+
+
+# --- host ports ---------------------------------------------------------------------------------
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the host ports of containers and sidecars; other init containers do not last."""
+    lasting = [container for container in pod.spec.init_containers if container.is_sidecar]
+    return tuple(
+        (port.host_ip or ALL_ADDRESSES, (port.protocol or TCP, port.host_port))
+        for container in (*lasting, *pod.spec.containers)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def is_port_free(wanted: HostPort, used: UsedPorts) -> bool:
+    """Return whether no pod uses the port: all addresses and any one of them exclude each other."""
+    address, port = wanted
+    addresses = used.get(port)
+    if not addresses:
+        return True
+    return address != ALL_ADDRESSES and address not in addresses and ALL_ADDRESSES not in addresses
+
+
+def with_ports(used: UsedPorts, ports: tuple[HostPort, ...]) -> UsedPorts:
+    """Return the used ports with these added."""
+    result = dict(used)
+    for address, port in ports:
+        result[port] = tuple(sorted((*result.get(port, ()), address)))
+    return result
+
+
+def without_ports(used: UsedPorts, ports: tuple[HostPort, ...]) -> UsedPorts:
+    """Return the used ports with these removed, each once."""
+    result = dict(used)
+    for address, port in ports:
+        addresses = list(result.pop(port))
+        addresses.remove(address)
+        if addresses:
+            result[port] = tuple(addresses)
+    return result

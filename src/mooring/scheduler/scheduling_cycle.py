@@ -1,0 +1,254 @@
+"""The scheduling cycle: one pod, one decision.
+
+    gated? ─ PreFilter ─ claims found ─ Filter ─ Score ─► Placed
+                                          └ PostFilter ─► Pending
+
+It decides and changes nothing; `reserve` applies what was decided.
+
+    # alone: not as a member of a pod group; only then PostFilter is run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from mooring.api.core.pod import Pod
+from mooring.claims.owners import group_name
+from mooring.claims.uses import Use
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.diagnosis import (
+    CLAIM_DEALLOCATED,
+    CLAIM_DELETED,
+    NO_PREEMPTION,
+    FitDiagnosis,
+    fit_message,
+    preemption_message,
+)
+from mooring.scheduler.errors import CycleError
+from mooring.scheduler.framework import (
+    DEFAULT_PREEMPTION,
+    DYNAMIC_RESOURCES,
+    GANG_SCHEDULING,
+    POST_FILTER,
+    PRE_FILTER,
+    SCHEDULING_GATES,
+    PluginError,
+    PluginStatus,
+    Unschedulable,
+    run_timed,
+)
+from mooring.scheduler.node_ranking import NodeRanking
+from mooring.scheduler.plugins.claim_needs import ClaimNeeds, Waiting, claim_needs, find_uses
+from mooring.scheduler.plugins.dynamic_resources import (
+    ClaimDeallocation,
+    ClaimFilter,
+    FilterClaims,
+    NodeAllocation,
+    no_claims,
+)
+from mooring.scheduler.pod_signature import PodSignature
+from mooring.scheduler.pre_filter import UNMODELLED
+from mooring.scheduler.preemption import Preemption, preempt
+
+NEVER_PREEMPTS = "Never"
+SILENT = (SCHEDULING_GATES, UNMODELLED)  # Kubernetes does not try such pods and reports nothing.
+
+
+class Placed(Struct, frozen=True):
+    """The pod gets a node, and its claims get devices there."""
+
+    pod: Pod
+    node: str
+    needs: ClaimNeeds | None
+    allocation: NodeAllocation
+
+
+class Pending(Struct, frozen=True):
+    """The pod gets no node as things are."""
+
+    pod: Pod
+    diagnosis: FitDiagnosis
+    reason: str  # why, in one line
+    message: str  # what Kubernetes writes; "" where it writes nothing
+    is_fault: bool = False  # the attempt failed; Kubernetes tries again by itself
+    preemption: Preemption | None = None  # the pods that Kubernetes would preempt for it
+    deallocation: ClaimDeallocation | None = None
+    # The statuses of nodes even without all pods of lower priority.
+    without_victims: Mapping[str, Unschedulable] = {}
+
+    survey = property(lambda self: self.diagnosis)  # old name
+
+
+Outcome = Placed | Pending
+
+
+def schedule(cluster: Cluster, pod: Pod, *, alone: bool = True) -> Outcome:
+    """Return where a pod goes, or why nowhere."""
+    ready = attempt(cluster, pod)
+    return ready if isinstance(ready, Pending) else ready.best(alone=alone)
+
+
+def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
+    """Return a pod whose nodes can be filtered, or what stops it before that."""
+    signature = cluster.signature(pod)
+    uses = _uses(cluster, pod, signature)
+    if isinstance(uses, Pending):
+        return uses
+    if signature.pre_filter_status is not None:
+        return _stopped(cluster, pod, signature.pre_filter_status)
+    times = cluster.work.times
+    claims = run_timed(times, DYNAMIC_RESOURCES, PRE_FILTER, _claim_filter, cluster, pod, uses)
+    if isinstance(claims, Unschedulable | PluginError):
+        return _stopped(cluster, pod, claims)
+    if claims is None:
+        ranking = cluster.ranking(signature, None, has_alternatives=False)
+        return Attempt(cluster, pod, signature, ranking)
+    ranking = cluster.ranking(
+        signature,
+        claims.key,
+        has_alternatives=claims.needs.has_alternatives,
+        needs_free_device=claims.needs_free_device,
+    )
+    return Attempt(cluster, pod, signature, ranking, claims)
+
+
+def _claim_filter(
+    cluster: Cluster, pod: Pod, uses: tuple[Use, ...]
+) -> ClaimFilter | PluginStatus | None:
+    """Return the filter for the pod's claims; None if it needs no devices."""
+    needs = claim_needs(pod, uses, cluster)
+    return ClaimFilter(needs, cluster, cluster.budget) if isinstance(needs, ClaimNeeds) else needs
+
+
+def pre_enqueue(cluster: Cluster, pod: Pod) -> Pending | None:
+    """Return why a pod is not tried yet, if so; nothing is reported of it then."""
+    found = _uses(cluster, pod, cluster.signature(pod))
+    return found if isinstance(found, Pending) else None
+
+
+def _uses(cluster: Cluster, pod: Pod, signature: PodSignature) -> tuple[Use, ...] | Pending:
+    """Return the claims of a pod that may be tried, or what it waits for before that."""
+    status = signature.pre_filter_status
+    if status is not None and status.plugin in SILENT:
+        return _stopped(cluster, pod, status)
+    uses = find_uses(pod, cluster)
+    if isinstance(uses, Waiting):
+        return _waiting(cluster, pod, Unschedulable(DYNAMIC_RESOURCES, (uses.text,)))
+    name = group_name(pod) if cluster.features.pod_groups else None
+    if name is not None and (pod.metadata.namespace, name) not in cluster.groups:
+        text = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+        return _waiting(cluster, pod, Unschedulable(GANG_SCHEDULING, (text,)))
+    return uses
+
+
+class Attempt(Struct, frozen=True):
+    """A pod whose nodes can be filtered."""
+
+    cluster: Cluster
+    pod: Pod
+    signature: PodSignature
+    ranking: NodeRanking
+    claims: ClaimFilter | None = None  # None if it needs no devices
+
+    shape = property(lambda self: self.signature)  # old names
+    check = property(lambda self: self.claims)
+
+    @property
+    def filter_claims(self) -> FilterClaims:
+        """The filter that a node's devices must pass."""
+        return self.claims or no_claims
+
+    ask = filter_claims  # old name
+
+    def best(self, *, alone: bool) -> Outcome:
+        """Return the pod on the best feasible node, or that there is none."""
+        try:
+            found = self.ranking.choose(self.filter_claims)
+        except CycleError as error:
+            return self._failed(error)
+        if found is None:
+            return self.rejected(alone=alone)
+        info, allocation = found
+        return self._placed(info.facts.name, allocation)
+
+    def nodes_by_score(self) -> list[str]:
+        """Return the feasible nodes, the best first."""
+        try:
+            return self.ranking.ordered(self.filter_claims)
+        except CycleError:
+            return []
+
+    def on(self, node: str) -> Placed | None:
+        """Return the pod on a node, if that has devices for it."""
+        allocation = self.filter_claims(self.cluster.snapshot.nodes[node])
+        return None if isinstance(allocation, Unschedulable) else self._placed(node, allocation)
+
+    def rejected(self, *, alone: bool) -> Pending:
+        """Return the diagnosis where no node is feasible."""
+        try:
+            diagnosis = self.ranking.diagnose(self.filter_claims)
+        except CycleError as error:
+            return self._failed(error)
+        reason = fit_message(diagnosis)
+        if not alone:
+            return Pending(self.pod, diagnosis, reason, reason)
+        times = self.cluster.work.times
+        deallocation = None
+        if self.claims is not None:
+            call = self.claims.post_filter
+            deallocation = run_timed(times, DYNAMIC_RESOURCES, POST_FILTER, call, diagnosis)
+        preemption, text, outcomes = run_timed(
+            times, DEFAULT_PREEMPTION, POST_FILTER, self._preempt, diagnosis
+        )
+        after = [text]
+        if preemption is None and deallocation is not None:
+            after.insert(0, CLAIM_DELETED if deallocation.is_deleted else CLAIM_DEALLOCATED)
+        message = fit_message(diagnosis, *after)
+        return Pending(
+            self.pod, diagnosis, reason, message, False, preemption, deallocation, outcomes
+        )
+
+    def _failed(self, error: CycleError) -> Pending:
+        return _stopped(self.cluster, self.pod, PluginError(DYNAMIC_RESOURCES, str(error)))
+
+    def _placed(self, node: str, allocation: NodeAllocation) -> Placed:
+        needs = None if self.claims is None else self.claims.needs
+        return Placed(self.pod, node, needs, allocation)
+
+    def _preempt(
+        self, diagnosis: FitDiagnosis
+    ) -> tuple[Preemption | None, str, Mapping[str, Unschedulable]]:
+        """Return the pods to preempt, the message about it, and statuses without any victims."""
+        if self.pod.spec.preemption_policy == NEVER_PREEMPTS:
+            return None, NO_PREEMPTION, {}
+        priority = self.pod.spec.priority or 0
+        found = preempt(self.cluster, self.signature, priority, diagnosis, self.filter_claims)
+        if isinstance(found, Preemption):
+            text = f"found a potential placement for pod on node {found.node}"
+            return found, f"preemption: {text}, preempting {len(found.victims)} victims", {}
+        if found.fault is not None:
+            return None, f"preemption: {found.fault}", {}
+        return None, preemption_message(diagnosis, found.outcomes), found.outcomes
+
+
+# --- pods that are stopped before nodes are filtered ----------------------------------------------
+
+
+def _waiting(cluster: Cluster, pod: Pod, status: Unschedulable) -> Pending:
+    """Return that the pod is not tried yet."""
+    diagnosis = FitDiagnosis(len(cluster.snapshot.nodes), pre_filter_status=status)
+    return Pending(pod, diagnosis, reason=", ".join(status.reasons), message="")
+
+
+def _stopped(cluster: Cluster, pod: Pod, status: PluginStatus) -> Pending:
+    """Return that the pod is stopped wherever it might go."""
+    diagnosis = FitDiagnosis(len(cluster.snapshot.nodes), pre_filter_status=status)
+    if isinstance(status, PluginError):
+        return Pending(pod, diagnosis, status.message, fit_message(diagnosis), is_fault=True)
+    if status.plugin in SILENT:
+        return _waiting(cluster, pod, status)
+    never = pod.spec.preemption_policy == NEVER_PREEMPTS
+    after = NO_PREEMPTION if never else preemption_message(diagnosis)
+    return Pending(pod, diagnosis, ", ".join(status.reasons), fit_message(diagnosis, after))
