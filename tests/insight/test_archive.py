@@ -21,12 +21,12 @@ from mooring.api.resource.v1 import (
     DeviceClassSpec,
     OpaqueDeviceConfiguration,
 )
-from mooring.insight.archives.archive import MANIFEST, read_archive, write_archive
-from mooring.insight.archives.redaction import redacted
-from mooring.insight.archives.tarstream import ArchiveError, Member, pack, unpack
-from mooring.insight.clusters.completion import complete
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.archive import MANIFEST, read_archive, write_archive
+from mooring.insight.snapshot.completion import complete
+from mooring.insight.snapshot.intake import Intake
+from mooring.insight.snapshot.redaction import redacted
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.tarstream import ArchiveError, Member, pack, unpack
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT, DAEMONS, DEPLOYMENT
 

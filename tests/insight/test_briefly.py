@@ -13,8 +13,8 @@ from mooring.api.resource.v1 import (
     DeviceClassSpec,
     DeviceSelector,
 )
-from mooring.insight.pending.briefly import Briefly
-from mooring.insight.planning.plan import Plan
+from mooring.insight.explain.summary import Briefly
+from mooring.insight.plan.planner import Plan
 from mooring.scheduler.cycle import Pending, schedule
 from tests.insight.test_explanations import planned
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mooring.api.gates import Gates
 from mooring.claims.features import ALL_FEATURES
 from mooring.claims.uses import Use, uses_of
-from mooring.insight.clusters.completion import Completed, complete, with_claims
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.completion import Completed, complete, with_claims
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.validation.context import Context
 from tests.insight.test_intake import NOW
 from tests.insight.test_workloads import CONTEXT, snapshot

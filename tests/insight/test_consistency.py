@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.clusters.consistency import check_consistency
+from mooring.insight.snapshot.consistency import check_consistency
 from tests.insight.test_intake import intake
 
 NODE = """\

@@ -16,11 +16,11 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.diagnosis import EFFORT, Effort
-from mooring.insight.pending.explain import explain
-from mooring.insight.pending.explanations import lines, name_of, tree
-from mooring.insight.planning.plan import Plan, plan
+from mooring.insight.explain.pods import explain
+from mooring.insight.explain.report import lines, name_of, tree
+from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cycle import Pending
 from mooring.validation.context import Context
 from tests.insight.topologies import device, node, slice_of

@@ -9,8 +9,8 @@ import pytest
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.clusters.identity import is_new
-from mooring.insight.clusters.intake import Intake
+from mooring.insight.snapshot.identity import is_new
+from mooring.insight.snapshot.intake import Intake
 from mooring.validation.context import Context
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.api.core import Node, Pod
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning import orders
-from mooring.insight.planning.orders import BetterOrder, better_order
-from mooring.insight.planning.plan import plan
+from mooring.insight.plan.arrival_orders import BetterOrder, better_order
+from mooring.insight.plan.planner import plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.test_plan import CONTEXT
 from tests.scheduler.makers import node, pod
 

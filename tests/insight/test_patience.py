@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.pending.patience import Patience
+from mooring.insight.explain.patience import Patience
 
 
 class Clock:

@@ -7,8 +7,8 @@ from typing import Any
 from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning.plan import Plan, plan
+from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.validation.context import Context
 from tests.scheduler.makers import HOST, node, pod
 from tests.scheduler.scenes import Object, claim, device_class, group, slice_of, user

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mooring.api.codec import encode_json
-from mooring.insight.archives.pseudonyms import anonymised
-from mooring.insight.archives.redaction import redacted
-from mooring.insight.clusters.completion import complete
-from mooring.insight.clusters.consistency import check_consistency
-from mooring.insight.clusters.identity import is_new
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.completion import complete
+from mooring.insight.snapshot.consistency import check_consistency
+from mooring.insight.snapshot.identity import is_new
+from mooring.insight.snapshot.pseudonyms import anonymised
+from mooring.insight.snapshot.redaction import redacted
+from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT, DEPLOYMENT, pod
 

@@ -11,9 +11,9 @@ from mooring.api.codec import encode_json
 from mooring.api.core import Container, Pod, PodSpec
 from mooring.api.meta import ObjectMeta
 from mooring.api.typed_json import message_named
-from mooring.insight.archives.redaction import redact, redacted
-from mooring.insight.clusters.completion import complete
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.completion import complete
+from mooring.insight.snapshot.redaction import redact, redacted
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.shape import PodShape, prepare
 from mooring.validation.admission import admit_create
 from tests.insight.test_archive import FILES, taken

@@ -2,7 +2,7 @@
 
 from mooring.api.core import Node, Pod
 from mooring.api.meta import ObjectMeta
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot
 
 
 def node(name: str, **labels: str) -> Node:

@@ -19,8 +19,8 @@ from mooring.api.resource.v1 import (
     DeviceTaintSelector,
 )
 from mooring.hardware import Catalogue, Form
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import State, holdings_of
+from mooring.insight.devices import State, holdings_of
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import topology
 from mooring.insight.topology.model import Partitions
 from tests.insight.topologies import (

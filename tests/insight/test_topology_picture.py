@@ -18,7 +18,7 @@ from mooring.api.core import Node
 from mooring.api.resource.v1 import DeviceTaint
 from mooring.cli.examplepicture import example_picture
 from mooring.hardware import Catalogue, Form
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import Format, format_of, picture, svg, topology
 from mooring.insight.topology.drawing import DETAILED_MAX, DEVICES_MAX
 from mooring.insight.topology.ink import stylesheet

@@ -24,7 +24,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import Topology, topology
 from mooring.insight.topology.model import Box, Item, Machine, Unit
 

@@ -22,28 +22,20 @@ from mooring.api.resource.v1 import (
     ResourcePool,
     ResourceSlice,
 )
-from mooring.insight.diagnosis import (
-    Change,
-    Diagnosis,
-    Effort,
-    Place,
-    Situation,
-    applied,
-    diagnose,
-    diagnose_claims,
-    lines,
-    member_text,
-    refusal_text,
-    text_of,
-    tree,
-)
-from mooring.insight.diagnosis.changes import (
+from mooring.insight.explain.conflict import HOLDERS_MAX
+from mooring.insight.explain.diagnosis import Diagnosis, diagnose, diagnose_claims
+from mooring.insight.explain.phrases import member_text, refusal_text, text_of
+from mooring.insight.explain.report import diagnosis_lines, diagnosis_tree
+from mooring.insight.explain.situation import (
     DropConstraint,
     DropRequest,
     DropSelector,
     LowerCount,
+    RequestPath,
+    Situation,
+    SituationChange,
 )
-from mooring.insight.diagnosis.surroundings import HOLDERS_MAX
+from mooring.insight.explain.trials import Effort, applied
 from tests.allocator.problems.parts import (
     NUMA,
     allocated,
@@ -147,7 +139,7 @@ def test_a_constraint_shows_the_values_that_clash() -> None:
         "drop request r, the only one",
     ]
     assert refused(diagnosis) == f"gpu-0 {NUMA} 0 does not match with others (gpu-1 for r has 1)"
-    assert any("r: 0 on gpu-0, 1 on gpu-1" in line for line in lines(diagnosis))
+    assert any("r: 0 on gpu-0, 1 on gpu-1" in line for line in diagnosis_lines(diagnosis))
 
 
 def test_a_list_is_not_offered_while_lists_are_off() -> None:
@@ -279,7 +271,7 @@ def test_of_very_many_claims_not_all_are_looked_at() -> None:
     diagnosis = explained(found, wanting(gpu()))
     assert diagnosis.conflict.is_minimal
     assert len(diagnosis.conflict.members) == 1 + HOLDERS_MAX
-    told = list(lines(diagnosis))
+    told = list(diagnosis_lines(diagnosis))
     assert any("2 more claims with devices of these pools" in line for line in told)
     assert len(told) < 20
 
@@ -319,7 +311,7 @@ def test_a_search_that_is_given_up_claims_nothing() -> None:
     assert diagnosis.fixes == ()
     assert not diagnosis.conflict.is_minimal
     assert diagnosis.trials_given_up > 0
-    assert [*lines(diagnosis)][-1] == (
+    assert [*diagnosis_lines(diagnosis)][-1] == (
         "the diagnosis was ended: out of time; there may be more fixes"
     )
 
@@ -378,12 +370,12 @@ def test_changes_applied_together_do_not_shift_one_another() -> None:
     other = DeviceConstraint(distinct_attribute=NUMA)
     wanted = wanting(gpu("a"), gpu("b"), chosen, constraints=(MATCH_NUMA, other))
     situation = Situation.of(inventory(published(*gpus(1))), HERE, [wanted])
-    changes: list[Change] = [
+    changes: list[SituationChange] = [
         DropRequest(0, 0),
         DropRequest(0, 1),
-        DropSelector(Place(0, 2), 0),
-        DropSelector(Place(0, 2), 2),
-        LowerCount(Place(0, 2), 1),
+        DropSelector(RequestPath(0, 2), 0),
+        DropSelector(RequestPath(0, 2), 2),
+        LowerCount(RequestPath(0, 2), 1),
         DropConstraint(0, 0),
     ]
     (done,) = applied(situation, changes).claims
@@ -405,7 +397,7 @@ def test_a_fix_that_is_applied_is_what_it_says() -> None:
 def test_the_report_tells_requests_that_are_alike_at_once() -> None:
     wanted = wanting(gpu("a"), gpu("b"), gpu("c"))
     diagnosis = explained(inventory(published(*gpus(2))), wanted)
-    assert list(lines(diagnosis)) == [
+    assert list(diagnosis_lines(diagnosis)) == [
         "requests a, b, c: 1 wanted each",
         "  devices: 2 in the fleet → 2 on the node",
         "impossible together:",
@@ -420,7 +412,7 @@ def test_the_report_tells_requests_that_are_alike_at_once() -> None:
 def test_the_tree_is_json() -> None:
     found = inventory(published(shareable("gpu-0", memory="4Gi")))
     diagnosis = explained(found, wanting(gpu(capacity=amounts({"memory": "6Gi"}))))
-    told = json.loads(json.dumps(tree(diagnosis)))
+    told = json.loads(json.dumps(diagnosis_tree(diagnosis)))
     assert told["fixes"][0]["changes"][0]["amount"] == "4Gi"
     assert told["conflict"]["isMinimal"] is True
     assert told["requests"][0]["nearest"]["refusal"]["refused"] == "by an amount"

@@ -7,7 +7,7 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core import Node, Pod
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.insight.holdings import DeviceHolding, Holdings
+from mooring.insight.devices import DeviceHolding, Holdings
 
 GPU = "gpu.example.com"
 

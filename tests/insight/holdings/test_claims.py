@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import ClaimHolding, holdings_of
+from mooring.insight.devices import ClaimHolding, holdings_of
+from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.holdings.clusters import claim_of, node, pod_of, result, slice_of
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.allocator import ALL_FEATURES
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import State, holdings_of
-from mooring.insight.holdings.counting import by_driver, by_node, by_pool, count
+from mooring.insight.devices import State, holdings_of
+from mooring.insight.devices.counting import by_driver, by_node, by_pool, count
+from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.holdings.clusters import (
     GPU,
     by_name,

@@ -14,8 +14,8 @@ from mooring.allocator import ALL_FEATURES, Allocated, Features, Inventory, allo
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import DeviceHolding, State, holdings_of
+from mooring.insight.devices import DeviceHolding, State, holdings_of
+from mooring.insight.snapshot.snapshot import Snapshot
 from tests.allocator.problems import FAMILIES, SMALL, problem
 from tests.allocator.problems.parts import claim, class_, node, request
 from tests.insight.holdings.clusters import claim_of, result, slice_of

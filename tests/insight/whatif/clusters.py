@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning.plan import plan
+from mooring.insight.plan.planner import plan
+from mooring.insight.snapshot.intake import Intake
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import Change, Difference, difference
 from mooring.validation.context import Context
 from tests.insight.test_intake import NOW

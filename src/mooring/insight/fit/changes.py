@@ -15,12 +15,12 @@ from mooring.api.core.container import Container
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceClaimTemplate
 from mooring.claims import is_device_resource
+from mooring.insight.explain.pod_fixes import pod_changes
 from mooring.insight.fit.filling import Refused
 from mooring.insight.fit.limits import Limit
 from mooring.insight.fit.replicas import Model
 from mooring.insight.fit.shortages import Shortage
 from mooring.insight.fit.stocks import OF_CLAIM
-from mooring.insight.pending.podfixes import pod_changes
 from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
 
 SHORT_OF = "Insufficient "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mooring.insight.fit.replicas import Replica, Replicas
-from mooring.insight.planning.plan import Progress, new_names
+from mooring.insight.plan.planner import Progress, new_names
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, attempt
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve

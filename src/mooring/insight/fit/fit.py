@@ -14,8 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.claims.features import Features
-from mooring.insight.clusters.completion import complete
-from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern
 from mooring.insight.fit.changes import changes_of
 from mooring.insight.fit.filling import Filling
@@ -24,8 +22,10 @@ from mooring.insight.fit.levers import Lever, Runner, levers_of
 from mooring.insight.fit.limits import Limit, fullness_of, limits_of
 from mooring.insight.fit.replicas import Model, Replicas, Subject, model_of, waiting_of
 from mooring.insight.fit.stocks import Stock, bound_of, stocks_of
-from mooring.insight.planning.placements import Placement, placement_of
-from mooring.insight.planning.plan import Plan, Progress, plan_completed, unwatched
+from mooring.insight.plan.placements import Placement, placement_of
+from mooring.insight.plan.planner import Plan, Progress, plan_completed, unwatched
+from mooring.insight.snapshot.completion import complete
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
 from mooring.validation.claimstatus import RESERVED_FOR_MAX

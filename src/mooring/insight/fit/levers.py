@@ -14,7 +14,7 @@ from mooring.insight.fit.changes import Change
 from mooring.insight.fit.filling import Filling
 from mooring.insight.fit.limits import Limit, fullness_of, limits_of
 from mooring.insight.fit.replicas import Model
-from mooring.insight.planning.plan import Progress
+from mooring.insight.plan.planner import Progress
 from mooring.scheduler.cluster import Cluster
 
 LEVERS_TRIED_MAX = 8

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from mooring.insight.explain.nodes import facts_of
 from mooring.insight.fit.filling import Refused
 from mooring.insight.fit.shortages import Shortage, shortages_of
 from mooring.insight.fit.stocks import names_of, problem_on
-from mooring.insight.pending.noderefusals import facts_of
 from mooring.scheduler.claimcheck import CANNOT_ALLOCATE
 from mooring.scheduler.cycle import Attempt
 from mooring.scheduler.refusals import Refusal

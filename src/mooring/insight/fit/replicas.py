@@ -23,13 +23,13 @@ from mooring.api.resource.v1 import (
 from mooring.claims.features import Features
 from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
-from mooring.insight.clusters.completion import ClaimMaker
-from mooring.insight.clusters.identity import identified
-from mooring.insight.clusters.ownership import ExistingPods
-from mooring.insight.clusters.snapshot import Controller, Snapshot
-from mooring.insight.clusters.workloads import model_pod
 from mooring.insight.concerns import Concern, full_name, titled
-from mooring.insight.planning.standins import stand_in
+from mooring.insight.plan.stand_ins import stand_in
+from mooring.insight.snapshot.completion import ClaimMaker
+from mooring.insight.snapshot.identity import identified
+from mooring.insight.snapshot.ownership import ExistingPods
+from mooring.insight.snapshot.snapshot import Controller, Snapshot
+from mooring.insight.snapshot.workloads import model_pod
 from mooring.validation.context import Context
 
 Subject = Pod | Controller | ResourceClaim | ResourceClaimTemplate

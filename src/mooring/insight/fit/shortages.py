@@ -18,7 +18,8 @@ from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.rules.constraints import Constraint, DistinctAttribute
 from mooring.allocator.trace import stuck_at
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.diagnosis.funnel import (
+from mooring.insight.explain.device_rejections import constraints_of, rejection_of, value_text
+from mooring.insight.explain.funnel import (
     FITTING,
     FREE,
     SELECTED,
@@ -27,8 +28,7 @@ from mooring.insight.diagnosis.funnel import (
     TOLERATED,
     devices_left,
 )
-from mooring.insight.diagnosis.refusing import constraints_of, refusal_of, value_text
-from mooring.insight.diagnosis.words import refusal_text
+from mooring.insight.explain.phrases import refusal_text
 from mooring.insight.fit.stocks import Names
 
 VALUES_SHOWN_MAX = 6
@@ -162,7 +162,7 @@ class _Finder:
         detail = ""
         if cause in (Cause.TAINTED, Cause.AMOUNTS) and lost:
             position = next(iter(bits(lost)))
-            refusal = refusal_of(
+            refusal = rejection_of(
                 self._problem, slot, position, STAGES[number], self._fitting, self._compiler
             )
             name = self._problem.view.spots[position].device.name

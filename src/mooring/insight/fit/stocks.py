@@ -17,7 +17,7 @@ from mooring.allocator.bits import bits
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Problem, Slot
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
-from mooring.insight.diagnosis.funnel import FITTING, SELECTED, devices_left
+from mooring.insight.explain.funnel import FITTING, SELECTED, devices_left
 from mooring.scheduler.cycle import Attempt
 
 OF_CLAIM = " of claim "

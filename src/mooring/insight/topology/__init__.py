@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import Holdings
+from mooring.insight.devices import Holdings
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology.building import topology
 from mooring.insight.topology.drawing import svg
 from mooring.insight.topology.model import Topology

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import Holdings, holdings_of
+from mooring.insight.devices import Holdings, holdings_of
 from mooring.insight.ordering import natural
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology.items import items_by_site
 from mooring.insight.topology.model import Box, Item, Kind, Machine, Partitions, Topology, Unit
 from mooring.insight.topology.owners import Owners

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mooring.insight.holdings import State
+from mooring.insight.devices import State
 from mooring.insight.topology.census import Census
 from mooring.insight.topology.ink import filled, name, rectangle, tooltip, words
 from mooring.insight.topology.layout import Placed

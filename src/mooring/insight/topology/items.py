@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mooring.insight.holdings import DeviceHolding, State
-from mooring.insight.holdings.places import Place as Reach
-from mooring.insight.holdings.places import only_node, selector_text
+from mooring.insight.devices import DeviceHolding, State
+from mooring.insight.devices.places import Place as Reach
+from mooring.insight.devices.places import only_node, selector_text
 from mooring.insight.topology.model import Item, Use
 from mooring.insight.topology.owners import Hold, Owners
 from mooring.insight.topology.places import place_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mooring.insight.holdings import State
+from mooring.insight.devices import State
 from mooring.insight.topology.cells import MARK, MARKS, Mark, marks_of
 from mooring.insight.topology.census import Census
 from mooring.insight.topology.ink import filled, name, rectangle, words

@@ -16,7 +16,7 @@ from enum import Enum
 from msgspec import Struct
 
 from mooring.api.quantity import Quantity
-from mooring.insight.holdings import State
+from mooring.insight.devices import State
 from mooring.insight.topology.owners import Hold, Owner
 from mooring.insight.topology.places import Place
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.api.quantity import Quantity
-from mooring.insight.holdings import ClaimHolding, DeviceHolding
-from mooring.insight.holdings.model import ClaimId, Holder
+from mooring.insight.devices import ClaimHolding, DeviceHolding
+from mooring.insight.devices.model import ClaimId, Holder
 
 
 class Owner(Struct, frozen=True, order=True):

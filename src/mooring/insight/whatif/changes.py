@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from mooring.api.core.placement import Taint
 from mooring.api.resource.v1 import DeviceTaintRule, ResourceSlice
-from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.nearness import nearest
+from mooring.insight.snapshot.snapshot import Snapshot
 
 
 class AddObjects(Struct, frozen=True):

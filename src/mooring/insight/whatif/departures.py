@@ -38,8 +38,8 @@ from mooring.claims import (
 from mooring.claims.owners import controller_of
 from mooring.claims.references import statuses_of
 from mooring.controllers.podstates import is_active
-from mooring.insight.clusters.identity import stand_in_uid
 from mooring.insight.concerns import full_name
+from mooring.insight.snapshot.identity import stand_in_uid
 from mooring.insight.whatif.nodetaints import NodeEviction
 
 MIRROR: Final = "kubernetes.io/config.mirror"

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name
-from mooring.insight.holdings import holdings_in
-from mooring.insight.planning.plan import Plan
+from mooring.insight.devices import holdings_in
+from mooring.insight.plan.planner import Plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif.changes import Change
 from mooring.insight.whatif.departures import Departure, Fate
 from mooring.insight.whatif.freedoms import Freedom, freedoms, missing_in

@@ -14,9 +14,9 @@ from mooring.api.core import Node, Pod
 from mooring.api.core.placement import Taint
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.controllers.podstates import is_active
-from mooring.insight.clusters.overlay import overlay
-from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name
+from mooring.insight.snapshot.overlay import overlay
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif.changes import (
     AddObjects,
     AddTaintRule,

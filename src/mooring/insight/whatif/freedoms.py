@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from mooring.insight.holdings import Holdings, State
-from mooring.insight.holdings.counting import Counts, by_node, count
+from mooring.insight.devices import Holdings, State
+from mooring.insight.devices.counting import Counts, by_node, count
 
 _NONE = Counts(Counter())
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from mooring.api.timestamp import Timestamp
 from mooring.claims import Cause, Eviction
 from mooring.insight.concerns import full_name
-from mooring.insight.planning.plan import Plan
+from mooring.insight.plan.planner import Plan
 from mooring.insight.whatif.departures import Departure
 from mooring.insight.whatif.nodetaints import NodeEviction
 from mooring.insight.whatif.worlds import RuleOutlook, evictions_in

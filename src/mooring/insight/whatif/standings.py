@@ -7,9 +7,9 @@ from msgspec import Struct
 from mooring.api.core import Pod
 from mooring.claims import claims_to_release
 from mooring.controllers.podstates import is_active
-from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import full_name
-from mooring.insight.planning.plan import Plan
+from mooring.insight.plan.planner import Plan
+from mooring.insight.snapshot.snapshot import Snapshot
 
 
 class Standing(Struct, frozen=True, omit_defaults=True):

@@ -32,8 +32,8 @@ from mooring.claims import (
     rule_status,
 )
 from mooring.controllers.podstates import is_active
-from mooring.insight.clusters.snapshot import Snapshot
 from mooring.insight.concerns import Concern, full_name, listed
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif.changes import Change
 from mooring.insight.whatif.departures import (
     Departure,

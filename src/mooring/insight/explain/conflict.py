@@ -1,0 +1,286 @@
+"""A minimal conflict: what together is impossible, while without any one of it the rest is not.
+
+    # member: a request (with its class), constraint, selector, taint, capacity asked for, or
+    #   claim that holds devices; the change that takes it away stands for it
+    # kept: the members that are still there; all others are taken away
+
+Taking members away mostly helps, but not always: devices that a selector kept out may be ones that
+another cannot judge. So nothing is inferred, everything is tried:
+
+1. The members that are a fix by themselves are in every conflict. If they are one, it is the
+   smallest there is.
+2. Otherwise members are taken away, whole groups first and then halves of them, as long as the
+   claims stay impossible for the same kind of reason; in two orders, and the smaller result counts.
+3. Then one by one as long as the claims stay impossible at all, until no member can go. Only that
+   makes it minimal, and it is known of each member from a trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from mooring.allocator import Features, Inventory
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.ledger import ClaimKey
+from mooring.allocator.pools import Spot
+from mooring.allocator.rules.taints import BLOCKING
+from mooring.allocator.view import View
+from mooring.api.core.node import Node
+from mooring.api.resource.v1 import DeviceToleration
+from mooring.insight.explain.situation import (
+    AskCapacity,
+    Details,
+    DropConstraint,
+    DropRequest,
+    DropSelector,
+    FreeClaim,
+    Situation,
+    SituationChange,
+    Tolerate,
+)
+from mooring.insight.explain.trials import Trials
+
+Members = tuple[SituationChange, ...]
+Groups = Sequence[Sequence[SituationChange]]
+
+TAINTS_MAX = 24  # more kinds of taints than these are one member
+SMALL = 2  # members; a conflict of so few is not tried to be beaten
+EVERYTHING = DeviceToleration(operator="Exists")
+
+
+class Conflict(Struct, frozen=True):
+    """Members that together are impossible."""
+
+    members: Members
+    is_minimal: bool  # whether every member is known to be needed; not if trials were given up
+
+
+def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationChange]) -> Conflict:
+    """Return a minimal conflict of a situation that is known to be impossible.
+
+    `fixing` are changes that are known to make it possible by themselves.
+    """
+    groups = member_groups(trials.situation, around)
+    search = _Search(trials, members_of(trials.situation, around))
+    needed = tuple(member for member in search.members if member in set(fixing))
+    if needed and search.is_impossible(needed):
+        return search.finished(needed)
+    best = search.shrunk(groups)
+    if len(best) > SMALL:
+        best = min(best, search.shrunk(groups[::-1]), key=len)
+    return search.finished(best)
+
+
+def member_groups(situation: Situation, around: Obstacles) -> list[list[SituationChange]]:
+    """Return all members by kind; what tells most comes first."""
+    asks = situation.asks()
+    claims = list(enumerate(situation.claims))
+    return [
+        [
+            DropRequest(number, index)
+            for number, claim in claims
+            for index in range(len(claim.spec.devices.requests or ()))
+        ],
+        [
+            DropConstraint(number, index)
+            for number, claim in claims
+            for index in range(len(claim.spec.devices.constraints))
+        ],
+        [
+            DropSelector(place, number)
+            for place, details in asks
+            for number in range(len(details.selectors))
+        ],
+        [FreeClaim(*key) for key in around.holders],
+        list(map(Tolerate, tolerations(around))),
+        [
+            AskCapacity(place, name)
+            for place, details in asks
+            for name in (sorted(details.capacity.requests) if details.capacity else ())
+        ],
+    ]
+
+
+def members_of(situation: Situation, around: Obstacles) -> Members:
+    """Return all that may be a member of a conflict."""
+    return tuple(member for group in member_groups(situation, around) for member in group)
+
+
+def tolerations(around: Obstacles) -> list[DeviceToleration]:
+    """Return a toleration for each kind of taint; one for all if there are too many."""
+    if len(around.taints) > TAINTS_MAX:
+        return [EVERYTHING]
+    return [
+        DeviceToleration(key=key, operator="Equal", value=value, effect=effect)
+        for key, value, effect in around.taints
+    ]
+
+
+class _Search:
+    """Takes members away from one situation."""
+
+    def __init__(self, trials: Trials, members: Members) -> None:
+        self.members = members
+        self._trials = trials
+        self._kind = trials.outcome().kind
+
+    def is_impossible(self, kept: Members) -> bool:
+        """Return whether what is kept is known to be impossible."""
+        return self._trials.is_possible(self._gone(kept)) is False
+
+    def shrunk(self, groups: Groups) -> Members:
+        """Return what is left when nothing more can be taken away for the same kind of reason."""
+        kept = self.members
+        for group in groups:
+            kept = self._without(kept, tuple(reversed(group)), self._is_alike)
+        return kept
+
+    def finished(self, kept: Members) -> Conflict:
+        """Return the conflict, without all members of which it is known that they can go."""
+        while True:
+            loose = next((m for m in kept if self.is_impossible(_less(kept, (m,)))), None)
+            if loose is None:
+                break
+            kept = _less(kept, (loose,))
+        is_minimal = self.is_impossible(kept) and all(
+            self._trials.is_possible(self._gone(_less(kept, (member,)))) for member in kept
+        )
+        return Conflict(kept, is_minimal)
+
+    def _without(self, kept: Members, group: Members, may_go: Callable[[Members], bool]) -> Members:
+        """Return what is kept without as much of the group as may go."""
+        if not group:
+            return kept
+        less = _less(kept, group)
+        if may_go(less):
+            return less
+        if len(group) == 1:
+            return kept
+        middle = len(group) // 2
+        kept = self._without(kept, group[:middle], may_go)
+        return self._without(kept, group[middle:], may_go)
+
+    def _is_alike(self, kept: Members) -> bool:
+        """Return whether what is kept is impossible, and in the way that the whole is."""
+        return self._trials.outcome(self._gone(kept)).kind is self._kind
+
+    def _gone(self, kept: Members) -> list[SituationChange]:
+        rest = set(kept)
+        return [member for member in self.members if member not in rest]
+
+
+def _less(kept: Members, gone: Sequence[SituationChange]) -> Members:
+    taken = set(gone)
+    return tuple(member for member in kept if member not in taken)
+
+
+# ---- from mooring.insight.diagnosis.surroundings: What stands in the way on a node: who holds its devices, and which taints they have.
+
+HOLDERS_MAX = 128
+
+
+class Obstacles(Struct, frozen=True):
+    """What stands in the way of the claims of a situation, on its node."""
+
+    holders: Mapping[ClaimKey, tuple[str, ...]]  # what claims have of the node's pools
+    taints: tuple[tuple[str, str, str], ...]  # key, value, effect of those that keep claims off
+    holders_left_out: int = 0  # claims that are more than can be tried; they stay as they are
+
+
+def obstacles_on(inventory: Inventory, node: Node) -> Obstacles:
+    """Return what stands in the way on a node."""
+    view = node_view(inventory, node)
+    if view is None:
+        return Obstacles({}, ())
+    holders: dict[ClaimKey, list[str]] = {}
+    for facts in view.pools:
+        for name, entries in inventory.ledger.taken(facts.pool.id).items():
+            for entry in entries:
+                holders.setdefault(entry.claim, []).append(f"{facts.pool.id}/{name}")
+    taints = {
+        (taint.key, taint.value, taint.effect): None
+        for spot in view.spots
+        for taint in spot.device.taints
+        if taint.effect in BLOCKING
+    }
+    looked_at = sorted(holders.items())[:HOLDERS_MAX]
+    return Obstacles(
+        holders={key: tuple(dict.fromkeys(devices)) for key, devices in looked_at},
+        taints=tuple(taints) if inventory.features.device_taints else (),
+        holders_left_out=len(holders) - len(looked_at),
+    )
+
+
+def node_view(inventory: Inventory, node: Node) -> View | None:
+    """Return what a node sees; None if a selector of nodes cannot be read."""
+    try:
+        return inventory.view(node)
+    except AllocationError:
+        return None
+
+
+# --- features that matter -----------------------------------------------------------------
+
+
+def features_that_matter(situation: Situation) -> list[str]:
+    """Return the features whose switch can change something here."""
+    found = _needed_by_asks(situation) | _needed_by_slices(situation)
+    if any(claim.spec.devices.constraints for claim in situation.claims):
+        found.add("list_type_attributes")
+    if any(
+        result.share_id is not None
+        for claim in situation.allocated
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results
+    ):
+        found.add("consumable_capacity")
+    return [feature for feature in Features._fields if feature in found]
+
+
+def _needed_by_asks(situation: Situation) -> set[str]:
+    found: set[str] = set()
+    for place, details in situation.asks():
+        if place.alternative is not None:
+            found.add("prioritized_list")
+        if details.capacity is not None:
+            found.add("consumable_capacity")
+        if details.derived_attributes:
+            found.add("derived_attributes")
+        if _admin_access(details) is not None:
+            found.add("admin_access")
+    return found
+
+
+def _admin_access(details: Details) -> bool | None:
+    return getattr(details, "admin_access", None)
+
+
+def _needed_by_slices(situation: Situation) -> set[str]:
+    found: set[str] = set()
+    for slice_ in situation.slices:
+        spec = slice_.spec
+        if spec.shared_counters or spec.per_device_node_selection is not None:
+            found.add("partitionable_devices")
+        if spec.skip_node_operations:
+            found.add("optional_node_operations")
+        for device in spec.devices or ():
+            found.update(_needed_by_device(Spot(device, slice_)))
+    return found
+
+
+def _needed_by_device(spot: Spot) -> Iterator[str]:
+    device = spot.device
+    if device.consumes_counters:
+        yield "partitionable_devices"
+        if any(each.compatibility_groups for each in device.consumes_counters):
+            yield "compatibility_groups"
+    if device.taints:
+        yield "device_taints"
+    if device.binding_conditions:
+        yield "device_binding_and_status"
+    if device.capacity or device.allow_multiple_allocations:
+        yield "consumable_capacity"
+    if any(each.request_policy is not None for each in device.capacity.values()):
+        yield "fractional_capacity_range"

@@ -1,0 +1,259 @@
+"""An explanation as lines of text and as a tree for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.quantity import Quantity
+from mooring.insight.concerns import full_name, listed
+from mooring.insight.explain.diagnosis import Diagnosis
+from mooring.insight.explain.fixes import Fix, asks_for_nothing
+from mooring.insight.explain.funnel import STAGES, Funnel, values_text
+from mooring.insight.explain.phrases import member_text, member_texts, refusal_text, text_of
+from mooring.insight.explain.pods import Explanation, Verdict
+from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
+from mooring.insight.plan.placements import placement_of
+from mooring.insight.plan.planner import Result
+from mooring.insight.plan.stand_ins import stands_for
+from mooring.insight.wording import counted
+from mooring.scheduler.reserving import Reservation
+
+
+def name_of(result: Result) -> str:
+    """Return the pod of a result, or the claim or template that it stands for."""
+    return stands_for(result.pod) or f"pod {full_name(result.pod)}"
+
+
+def placed_line(result: Reservation) -> str:
+    """Return what a pod gets that needs no explanation."""
+    placement = placement_of(result)
+    devices = sum(len(granted.devices) for granted in placement.requests)
+    with_devices = f" with {counted(devices, 'device')}" if devices else ""
+    return f"{name_of(result)} gets node {result.node}{with_devices}"
+
+
+def lines(explanation: Explanation) -> Iterator[str]:
+    """Give the lines that tell why a pod gets no node."""
+    pending = explanation.pending
+    yield from _told(explanation)
+    if pending.preemption is not None:
+        victims = listed([victim.full_name for victim in pending.preemption.victims])
+        yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
+    if pending.message:
+        yield f"  Kubernetes: {pending.message}"
+    yield from (f"  Kubernetes writes {each}" for each in explanation.written)
+
+
+def _told(explanation: Explanation) -> Iterator[str]:
+    """Give what is said besides Kubernetes' message."""
+    pending = explanation.pending
+    yield f"{name_of(pending)} gets no node"
+    if explanation.stopped_by and explanation.stopped_by != pending.message:
+        yield f"  {explanation.stopped_by}"
+    yield from (f"  {fact}" for fact in explanation.facts)
+    for verdict in explanation.verdicts:
+        yield from (f"  {line}".rstrip() for line in _verdict(verdict))
+    if explanation.undiagnosed:
+        kinds = counted(explanation.undiagnosed, "more kind")
+        yield f"  {kinds} of nodes, whose devices were not looked into"
+    if explanation.companion is not None:
+        yield ""
+        yield "  once the pods of its group before it have nodes:"
+        yield from (f"    {line}".rstrip() for line in _told(explanation.companion))
+    if explanation.fixes:
+        yield "  any of these changes to the pod would give it a node, each was tried:"
+        for fix in explanation.fixes:
+            yield f"    {fix.text} → {fix.node}"
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    yield ""
+    nodes = listed(verdict.nodes)
+    title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
+    yield f"{title}: {', '.join(verdict.texts) or 'would do'}"
+    yield from (f"  {fact}" for fact in verdict.facts)
+    if verdict.diagnosis is not None:
+        if verdict.is_behind:
+            yield "  and behind that its claims cannot be allocated there either:"
+        indent = "    " if verdict.is_behind else "  "
+        if len(verdict.nodes) > 1:
+            # Whose devices they are and who has them may differ from node to node.
+            yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
+        yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
+
+
+def tree(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON holds it."""
+    pending = explanation.pending
+    return {
+        "pod": full_name(pending.pod),
+        "standsFor": stands_for(pending.pod),
+        "stoppedBy": explanation.stopped_by,
+        "facts": list(explanation.facts),
+        "verdicts": [
+            {
+                "nodes": list(verdict.nodes),
+                "reasons": list(verdict.texts),
+                "facts": list(verdict.facts),
+                "diagnosis": verdict.diagnosis and diagnosis_tree(verdict.diagnosis),
+                "isBehind": verdict.is_behind,
+            }
+            for verdict in explanation.verdicts
+        ],
+        "companion": explanation.companion and tree(explanation.companion),
+        "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
+        "message": pending.message,
+        "written": list(explanation.written),
+    }
+
+
+# ---- from mooring.insight.diagnosis.report: A diagnosis as lines of text and as a tree for JSON.
+
+CLAIMS_SHOWN_MAX = 8
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """Give the lines that tell a diagnosis, without the node's name."""
+    if diagnosis.message:
+        yield diagnosis.message
+    for pool in diagnosis.pools:
+        reason = f": {pool.reason}" if pool.reason else ""
+        yield f"pool {pool.pool} is {pool.state}{reason}; none of its devices is given away"
+    for alike in _alike(diagnosis.funnels):
+        yield from _funnel(alike, diagnosis)
+    yield from _conflict(diagnosis)
+    yield from _fixes(diagnosis)
+
+
+def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
+    """Return the funnels together that differ in nothing but the name of the request."""
+    found: dict[Funnel, list[Funnel]] = {}
+    for funnel in funnels:
+        found.setdefault(replace(funnel, request=""), []).append(funnel)
+    return found.values()
+
+
+def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
+    funnel, *others = alike
+    of = f" of claim {funnel.claim}" if len(diagnosis.situation.claims) > 1 else ""
+    wanted = "all" if funnel.wanted is None else f"{funnel.wanted:,}"
+    names = ", ".join(each.request for each in alike)
+    noun, each = ("requests", " each") if others else ("request", "")
+    yield f"{noun} {names}{of}: {wanted} wanted{each}"
+    steps = [f"{funnel.in_fleet:,} in the fleet"]
+    before = funnel.in_fleet
+    for stage, count in zip(STAGES, funnel.counts, strict=True):
+        # A question that keeps no device out is not worth a word, but for the first.
+        if count != before or stage == STAGES[0]:
+            steps.append(f"{count:,} {stage}")
+        before = count
+    yield f"  devices: {' → '.join(steps)}"
+    if funnel.nearest is not None:
+        refusal = refusal_text(funnel.nearest.refusal)
+        yield f"  nearest: {funnel.nearest.device} {refusal}"
+
+
+def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
+    members = diagnosis.conflict.members
+    if not members:
+        return
+    if len(members) == 1:
+        yield "impossible by itself:"
+    else:
+        known = "" if diagnosis.conflict.is_minimal else " (not all may be needed)"
+        yield f"impossible together{known}:"
+    for text in member_lines(diagnosis):
+        yield f"  {text}"
+    if diagnosis.around.holders_left_out:
+        more = counted(diagnosis.around.holders_left_out, "more claim")
+        yield f"  {more} with devices of these pools, which were not looked at one by one"
+
+
+def member_lines(diagnosis: Diagnosis) -> list[str]:
+    """Return the members of the conflict, constraints with the values that they compare."""
+    situation, around = diagnosis.situation, diagnosis.around
+    found: list[str] = []
+    for kind, members in groupby(diagnosis.conflict.members, type):
+        texts = member_texts(alike := list(members), situation, around)
+        if kind is DropConstraint:
+            shown = [values_text(diagnosis.values, constraint) for constraint in alike]
+            texts = [f"{text} ({values})" for text, values in zip(texts, shown, strict=True)]
+        elif kind is FreeClaim and len(texts) > CLAIMS_SHOWN_MAX:
+            more = len(texts) - CLAIMS_SHOWN_MAX
+            texts = [*texts[:CLAIMS_SHOWN_MAX], f"{counted(more, 'more claim')} with such devices"]
+        found += texts
+    return found
+
+
+def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
+    tried = counted(diagnosis.trials, "trial")
+    fixes = useful_fixes(diagnosis)
+    if fixes:
+        yield "any of these would make it fit, each was tried:"
+        for fix in fixes:
+            yield f"  {fix_text(fix, diagnosis)}"
+    elif diagnosis.trials:
+        yield f"no fix of one or two changes was found in {tried}"
+    if diagnosis.ended_by:
+        yield f"the diagnosis was ended: {diagnosis.ended_by}; there may be more fixes"
+    elif diagnosis.trials_given_up:
+        given_up = counted(diagnosis.trials_given_up, "trial")
+        yield f"{given_up} took too long; there may be more fixes"
+
+
+def useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
+    """Return the fixes worth telling, the nearest first."""
+    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
+    # What a class is for is not the business of one claim, unless nothing else helps.
+    return [fix for fix in fixes if not _changes_class(fix)] or fixes
+
+
+def _changes_class(fix: Fix) -> bool:
+    return any(isinstance(change, DropClassSelector) for change in fix.changes)
+
+
+def fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
+    """Return a fix on one line."""
+    return ", and ".join(text_of(change, diagnosis.situation) for change in fix.changes)
+
+
+def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return a diagnosis as JSON holds it, with the texts of its members and fixes."""
+    return {
+        "node": diagnosis.situation.node.metadata.name,
+        "message": diagnosis.message,
+        "nodeOnly": diagnosis.node_only,
+        "pools": _plain(diagnosis.pools),
+        "requests": _plain(diagnosis.funnels),
+        "conflict": {
+            "isMinimal": diagnosis.conflict.is_minimal,
+            "members": [
+                {
+                    "text": member_text(member, diagnosis.situation, diagnosis.around),
+                    "withoutIt": _plain(member),
+                }
+                for member in diagnosis.conflict.members
+            ],
+        },
+        "fixes": [
+            {"text": fix_text(fix, diagnosis), "changes": _plain(fix.changes)}
+            for fix in diagnosis.fixes
+        ],
+        "trials": diagnosis.trials,
+        "trialsGivenUp": diagnosis.trials_given_up,
+        "endedBy": diagnosis.ended_by,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=_text)
+
+
+def _text(value: object) -> str:
+    assert isinstance(value, Quantity)
+    return str(value)

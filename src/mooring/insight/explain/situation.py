@@ -1,0 +1,217 @@
+"""A situation: all that decides whether claims get devices on one node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from mooring.allocator import Features, Inventory
+from mooring.allocator.ledger import ClaimKey
+from mooring.api.core.node import Node
+from mooring.api.meta import ObjectMeta
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceClass,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
+
+Details = ExactDeviceRequest | DeviceSubRequest
+
+
+class RequestPath(Struct, frozen=True, order=True):
+    """Where a request, or one alternative of a request, stands among the claims."""
+
+    claim: int
+    request: int
+    alternative: int | None = None
+
+
+class Situation(Struct, frozen=True):
+    """Claims that are wanted on a node, and the cluster around it."""
+
+    features: Features
+    node: Node
+    classes: tuple[DeviceClass, ...]
+    slices: tuple[ResourceSlice, ...]  # at least all of the pools that the node may see
+    allocated: tuple[ResourceClaim, ...]  # at least all that have devices of these pools
+    claims: tuple[ResourceClaim, ...]
+    fleet_devices: int | None = None  # how many devices there are anywhere, if more than above
+
+    @classmethod
+    def of(
+        cls,
+        inventory: Inventory,
+        node: Node,
+        claims: Iterable[ResourceClaim],
+        *,
+        fleet_devices: int | None = None,
+    ) -> Situation:
+        """Return the situation of claims on a node; of the inventory it has what the node sees."""
+        wanted = tuple(claims)
+        slices = tuple(inventory.slices_around(node.metadata.name))
+        names = sorted({details.device_class_name for _, details in asked_by(wanted)})
+        found = [inventory.device_class(name) for name in names]
+        count = inventory.devices_count if fleet_devices is None else fleet_devices
+        return cls(
+            features=inventory.features,
+            node=node,
+            classes=tuple([device_class for device_class in found if device_class is not None]),
+            slices=slices,
+            allocated=tuple(_holders(inventory, slices)),
+            claims=wanted,
+            fleet_devices=count,
+        )
+
+    def asks(self) -> list[tuple[RequestPath, Details]]:
+        """Return all requests and alternatives with their places."""
+        return asked_by(self.claims)
+
+    def details(self, place: RequestPath) -> Details:
+        """Return what is asked for at a place."""
+        request = (self.claims[place.claim].spec.devices.requests or ())[place.request]
+        if place.alternative is None:
+            return request.exactly or ExactDeviceRequest()
+        return request.first_available[place.alternative]
+
+    def ask_name(self, place: RequestPath) -> str:
+        """Return the name of a request, or of an alternative with its request's in front."""
+        request = (self.claims[place.claim].spec.devices.requests or ())[place.request]
+        if place.alternative is None:
+            return request.name
+        return f"{request.name}/{request.first_available[place.alternative].name}"
+
+
+def asked_by(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details]]:
+    """Return all requests and alternatives of claims with their places."""
+    found: list[tuple[RequestPath, Details]] = []
+    for number, claim in enumerate(claims):
+        for index, request in enumerate(claim.spec.devices.requests or ()):
+            if request.exactly is not None and not request.first_available:
+                found.append((RequestPath(number, index), request.exactly))
+            for alternative, details in enumerate(request.first_available):
+                found.append((RequestPath(number, index, alternative), details))
+    return found
+
+
+def _holders(inventory: Inventory, slices: Iterable[ResourceSlice]) -> Iterable[ResourceClaim]:
+    """Return the claims that have devices of the slices' pools, as the ledger knows them."""
+    ledger = inventory.ledger
+    keys: dict[ClaimKey, None] = {}
+    for pool in dict.fromkeys((s.spec.driver, s.spec.pool.name) for s in slices):
+        for entries in ledger.taken(pool).values():
+            keys.update((entry.claim, None) for entry in entries)
+    for namespace, name in keys:
+        devices = DeviceAllocationResult(results=ledger.results((namespace, name)))
+        yield ResourceClaim(
+            metadata=ObjectMeta(name=name, namespace=namespace),
+            status=ResourceClaimStatus(allocation=AllocationResult(devices=devices)),
+        )
+
+
+# ---- from mooring.insight.diagnosis.changes: Changes: what could be otherwise in a situation, each small and each a value.
+
+
+class _Tagged(Struct, frozen=True, tag_field="change"):
+    """A change as JSON names it."""
+
+
+class DropRequest(_Tagged, frozen=True, tag="drop request"):
+    """Do without a request."""
+
+    claim: int
+    request: int
+
+
+class DropAlternative(_Tagged, frozen=True, tag="drop subrequest"):
+    """Do without one alternative of a request."""
+
+    place: RequestPath
+
+
+class DropConstraint(_Tagged, frozen=True, tag="drop constraint"):
+    """Do without a constraint of a claim."""
+
+    claim: int
+    constraint: int
+
+
+class DropSelector(_Tagged, frozen=True, tag="drop selector"):
+    """Do without a selector of a request."""
+
+    place: RequestPath
+    selector: int
+
+
+class DropClassSelector(_Tagged, frozen=True, tag="drop class selector"):
+    """Do without a selector of a class."""
+
+    device_class: str
+    selector: int
+
+
+class LowerCount(_Tagged, frozen=True, tag="lower count"):
+    """Ask for fewer devices."""
+
+    place: RequestPath
+    count: int
+
+
+class AskCapacity(_Tagged, frozen=True, tag="ask for capacity"):
+    """Ask for another amount of a capacity; None: do not ask for it."""
+
+    place: RequestPath
+    name: str
+    amount: Quantity | None = None
+
+
+class Tolerate(_Tagged, frozen=True, tag="tolerate"):
+    """Put up with a taint, in one request or, without a place, in all."""
+
+    toleration: DeviceToleration
+    place: RequestPath | None = None
+
+
+class FreeClaim(_Tagged, frozen=True, tag="free claim"):
+    """Take back what a claim has."""
+
+    namespace: str
+    name: str
+
+
+class SwitchFeature(_Tagged, frozen=True, tag="switch feature"):
+    """Switch a feature on or off; it has its name in `Features`."""
+
+    feature: str
+    is_on: bool
+
+
+class PublishList(_Tagged, frozen=True, tag="publish list"):
+    """Let a driver publish several values of an attribute where its devices have one of them."""
+
+    driver: str
+    attribute: str
+    values: tuple[int, ...]
+
+
+SituationChange = (
+    DropRequest
+    | DropAlternative
+    | DropConstraint
+    | DropSelector
+    | DropClassSelector
+    | LowerCount
+    | AskCapacity
+    | Tolerate
+    | FreeClaim
+    | SwitchFeature
+    | PublishList
+)
+SituationChanges = frozenset[SituationChange]

@@ -1,0 +1,133 @@
+"""A plan in plain terms: pods, their claims, the devices of each request.
+
+Commands print this, and JSON and YAML have it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
+from mooring.claims import is_device_resource, pod_requests
+from mooring.insight.concerns import full_name
+from mooring.insight.plan.planner import Result
+from mooring.insight.plan.stand_ins import stands_for
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.bindingconditions import is_ready
+from mooring.scheduler.cycle import Pending
+from mooring.scheduler.reserving import Reservation
+
+
+class Given(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A device that a request gets."""
+
+    driver: str
+    pool: str
+    device: str
+    share_id: str | None = None
+    consumed: dict[str, str] = {}
+    admin_access: bool = False
+
+
+class Granted(Struct, frozen=True, rename="camel"):
+    """A request and what it gets."""
+
+    claim: str
+    request: str
+    devices: tuple[Given, ...]
+
+
+class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What becomes of one pod."""
+
+    pod: str
+    node: str | None = None
+    requests: tuple[Granted, ...] = ()
+    stands_for: str | None = None  # a claim or template by itself, which no pod uses
+    extended_resources: dict[str, str] = {}  # by request of the special claim
+    plugin_resources: dict[str, str] = {}  # what the node's device plugins give, and how much
+    waits_for: tuple[str, ...] = ()  # conditions of devices, before the pod is bound
+    reason: str = ""
+    message: str = ""  # as Kubernetes has it
+    written: tuple[str, ...] = ()  # what Kubernetes writes where its scheduler has no message
+    preempts: tuple[str, ...] = ()
+
+
+def placement_of(result: Result) -> Placement:
+    """Return what becomes of a pod."""
+    name, instead = full_name(result.pod), stands_for(result.pod)
+    if isinstance(result, Pending):
+        return Placement(name, stands_for=instead, reason=result.reason, message=result.message)
+    extended = dict(_extended(result))
+    return Placement(
+        name,
+        result.node,
+        tuple(granted for claim in result.claims for granted in _granted(claim)),
+        stands_for=instead,
+        extended_resources=extended,
+        plugin_resources=dict(_from_plugins(result.pod, set(extended.values()))),
+        waits_for=tuple(dict.fromkeys(_conditions(result.claims))),
+    )
+
+
+def chosen_results(results: Iterable[Result], manifests: Snapshot) -> list[Result]:
+    """Return the results of pods that are among the manifests, or that these ask for."""
+    pods = {full_name(pod) for pod in manifests.pods}
+    makers = {(each.kind, full_name(each)) for each in manifests.controllers}
+    return [
+        result
+        for result in results
+        if full_name(result.pod) in pods or not makers.isdisjoint(_owners(result.pod))
+    ]
+
+
+def _owners(pod: Pod) -> Iterator[tuple[str, str]]:
+    for owner in pod.metadata.owner_references:
+        yield owner.kind, f"{pod.metadata.namespace}/{owner.name}"
+
+
+def _granted(claim: ResourceClaim) -> Iterator[Granted]:
+    allocation = claim.status.allocation
+    if allocation is None:
+        return
+    by_request: dict[str, list[Given]] = {}
+    for result in allocation.devices.results:
+        by_request.setdefault(result.request, []).append(_given(result))
+    for request, devices in by_request.items():
+        yield Granted(claim.metadata.name, request, tuple(devices))
+
+
+def _given(result: DeviceRequestAllocationResult) -> Given:
+    consumed = result.consumed_capacity or {}
+    return Given(
+        result.driver,
+        result.pool,
+        result.device,
+        result.share_id,
+        {name: str(amount) for name, amount in consumed.items()},
+        bool(result.admin_access),
+    )
+
+
+def _extended(result: Reservation) -> Iterator[tuple[str, str]]:
+    status = result.pod.status.extended_resource_claim_status
+    for mapping in status.request_mappings if status is not None else ():
+        yield mapping.request_name, mapping.resource_name
+
+
+def _from_plugins(pod: Pod, from_devices: set[str]) -> Iterator[tuple[str, str]]:
+    """Give the extended resources that devices do not serve: the node has them itself."""
+    for name, quantity in sorted(pod_requests(pod).items()):
+        if is_device_resource(name) and name not in from_devices and not quantity.is_zero:
+            yield name, str(quantity)
+
+
+def _conditions(claims: Iterable[ResourceClaim]) -> Iterator[str]:
+    for claim in claims:
+        allocation = claim.status.allocation
+        if allocation is not None and not is_ready(claim):
+            for result in allocation.devices.results:
+                yield from result.binding_conditions

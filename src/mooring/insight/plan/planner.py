@@ -1,0 +1,241 @@
+"""Where every pod of a snapshot would go, and which devices its claims would get.
+
+    snapshot ─ completed: pods, priorities, claims ─ cluster ─ queue ─ cycle, pod by pod ─ Plan
+
+The cycle is the scheduler's own. Pods come in the order of their priority and then of their age;
+those of a group come together. Of new pods those that are given come before those that controllers
+make, as they do when all is applied at once, and each in the order of the files; in a real cluster
+that is a race (see `orders`). Pods that wait for others are tried again once these have a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
+from mooring.claims.owners import group_name
+from mooring.controllers.podstates import is_active
+from mooring.insight.concerns import Concern, full_name
+from mooring.insight.snapshot.completion import Completed, complete
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Pending, Placed, schedule
+from mooring.scheduler.features import Features
+from mooring.scheduler.groups import Gang, schedule_group
+from mooring.scheduler.reserving import Fresh, Reservation, reserve
+from mooring.validation.context import Context
+
+Result = Reservation | Pending
+Progress = Callable[[int, int], None]  # how much is done, of how much
+
+
+def unwatched(done: int, total: int) -> None:
+    """Tell nobody how much is done."""
+
+
+class Plan(Struct, frozen=True):
+    """What becomes of every pod that had no node."""
+
+    before: Snapshot  # completed, with nothing decided yet
+    results: tuple[Result, ...]  # in the order of the snapshot's pods
+    concerns: tuple[Concern, ...]
+    cluster: Cluster  # with everything that fits in its place
+
+    @property
+    def placed(self) -> tuple[Reservation, ...]:
+        """The pods that get a node."""
+        return tuple(each for each in self.results if isinstance(each, Reservation))
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """The pods that get none."""
+        return tuple(each for each in self.results if isinstance(each, Pending))
+
+    @property
+    def after(self) -> Snapshot:
+        """The snapshot with all that was decided."""
+        return self.before.with_objects(
+            [claim for each in self.placed for claim in each.claims]
+            + [each.pod for each in self.placed]
+        )
+
+
+def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
+    """Return where the pods of a snapshot would go, or raise TooManyPodsError."""
+    return plan_completed(complete(snapshot, context), context, progress=progress)
+
+
+def plan_completed(
+    completed: Completed,
+    context: Context,
+    *,
+    left_out: Collection[str] = (),
+    arrival: Sequence[str] = (),
+    progress: Progress = unwatched,
+) -> Plan:
+    """Return where pods would go; those that are left out, by their full names, go nowhere.
+
+    `arrival` has the full names of pods in the order in which they come, if not in the usual one.
+    """
+    before = completed.snapshot
+    cluster = cluster_of(before, context)
+    waiting = [pod for pod in before.pods if is_waiting(pod) and full_name(pod) not in left_out]
+    results = _Planner(cluster, before, progress, len(waiting)).run(_arranged(waiting, arrival))
+    ordered = tuple(results[full_name(pod)] for pod in waiting)
+    return Plan(before, ordered, completed.concerns, cluster)
+
+
+def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
+    place = {name: number for number, name in enumerate(arrival)}
+    return sorted(pods, key=lambda pod: place.get(full_name(pod), len(place)))
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Tell whether a pod looks for a node."""
+    return not pod.spec.node_name and is_active(pod)
+
+
+def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
+    """Return the cluster of a snapshot, with the pods that have a node in their places."""
+    cluster = Cluster(
+        Features.of(context.gates),
+        now=context.now.instant,
+        extensions=context.extensions,
+    )
+    for namespace in snapshot.namespaces:
+        cluster.fleet.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+    for node in snapshot.nodes:
+        cluster.put_node(node)
+    for device_class in snapshot.classes:
+        cluster.put_class(device_class)
+    for rule in snapshot.taint_rules:
+        cluster.put_taint_rule(rule)
+    for slice_ in snapshot.slices:
+        cluster.put_slice(slice_)
+    for claim in snapshot.claims:
+        cluster.put_claim(claim)
+    for group in snapshot.groups:
+        cluster.put_group(group)
+    for spreader in snapshot.spreaders():
+        cluster.default_spreading.put(spreader)
+    for pod in snapshot.pods:
+        cluster.put_pod(pod)
+    return cluster
+
+
+def new_names(cluster: Cluster) -> Fresh:
+    """Return where names of shares and claims come from: the same for the same cluster."""
+    numbers = iter(range(1, 10**12))
+    taken = {name for _, name in cluster.claims}
+
+    def share_id() -> str:
+        return f"00000000-0000-4000-8000-{next(numbers):012x}"
+
+    def name(prefix: str) -> str:
+        found = next(each for n in range(10**9) if (each := f"{prefix}{n}") not in taken)
+        taken.add(found)
+        return found
+
+    return Fresh(share_id, name)
+
+
+# --- the queue ----------------------------------------------------------------------------------
+
+
+class _Item(NamedTuple):
+    """A pod, or the pods of a group, in the queue."""
+
+    order: tuple[int, str, int]
+    pods: tuple[Pod, ...]
+    group: tuple[str, str] | None = None
+
+
+class _Planner:
+    """Takes pods from the queue until no more of them get a node."""
+
+    def __init__(
+        self, cluster: Cluster, snapshot: Snapshot, progress: Progress, total: int
+    ) -> None:
+        self._cluster = cluster
+        self._fresh = new_names(cluster)
+        self._progress = progress
+        self._total = total
+        self._results: dict[str, Result] = {}
+        self._members: dict[tuple[str, str], list[Pod]] = {}
+        if cluster.features.pod_groups:
+            for pod in snapshot.pods:
+                if (key := self._group_of(pod)) is not None and is_active(pod):
+                    self._members.setdefault(key, []).append(pod)
+
+    def run(self, waiting: list[Pod]) -> dict[str, Result]:
+        """Return what becomes of each pod, by its full name."""
+        queue = sorted(self._items(waiting), key=lambda item: item.order)
+        while queue:
+            for item in queue:
+                self._take(item)
+            again = [item for item in queue if self._may_fit_later(item)]
+            if len(again) == len(queue):
+                break
+            queue = again
+        return self._results
+
+    def _items(self, waiting: list[Pod]) -> Iterator[_Item]:
+        grouped: dict[tuple[str, str], list[Pod]] = {}
+        for number, pod in enumerate(waiting):
+            key = self._group_of(pod)
+            if key is None or key not in self._cluster.groups:
+                yield _Item(standing(pod, number), (pod,))
+            elif key in grouped:
+                grouped[key].append(pod)
+            else:
+                grouped[key] = [pod]
+        for key, pods in grouped.items():
+            group = self._cluster.groups[key]
+            yield _Item(standing(group, waiting.index(pods[0])), tuple(pods), key)
+
+    def _take(self, item: _Item) -> None:
+        results: Iterable[Result]
+        if item.group is not None:
+            results = schedule_group(self._cluster, self._gang(item), self._fresh)
+        else:
+            outcome = schedule(self._cluster, item.pods[0])
+            if isinstance(outcome, Placed):
+                results = [reserve(self._cluster, outcome, self._fresh)]
+            else:
+                results = [outcome]
+        for result in results:
+            self._results[full_name(result.pod)] = result
+        self._progress(len(self._results), self._total)
+
+    def _gang(self, item: _Item) -> Gang:
+        assert item.group is not None
+        members = self._members[item.group]
+        placed = {pod for pod in map(full_name, members) if self._has_node(pod)}
+        scheduled = sum(bool(pod.spec.node_name) for pod in members) + len(placed)
+        pods = tuple(pod for pod in item.pods if full_name(pod) not in placed)
+        group = self._cluster.groups[item.group]
+        return Gang(group, pods, scheduled=scheduled, existing=len(members))
+
+    def _has_node(self, pod: str) -> bool:
+        """Tell whether a pod got a node, in an earlier round perhaps."""
+        return isinstance(self._results.get(pod), Reservation)
+
+    def _may_fit_later(self, item: _Item) -> bool:
+        """Tell whether pods that were placed since may help this one: it wants company."""
+        pending = [p for p in item.pods if isinstance(self._results[full_name(p)], Pending)]
+        shapes = [self._cluster.shape(pod) for pod in pending]
+        return any(shape.terms.near or shape.spreading.hard for shape in shapes)
+
+    def _group_of(self, pod: Pod) -> tuple[str, str] | None:
+        name = group_name(pod) if self._cluster.features.pod_groups else None
+        return None if name is None else (pod.metadata.namespace, name)
+
+
+def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
+    """Return where a pod or group stands: by priority, then age, then as it was given."""
+    created = value.metadata.creation_timestamp
+    return -(value.spec.priority or 0), "9" if created is None else str(created), number

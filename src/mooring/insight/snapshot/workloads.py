@@ -1,0 +1,229 @@
+"""The pods that controllers would make, of those that are not there yet.
+
+Names are those of Kubernetes with a number instead of random letters, and with the name of the
+node for daemons. So the same objects give the same pods.
+
+# wanted: how many pods a controller keeps; existing: those it has; missing: what we make
+
+A Workload makes nothing by itself: its groups are made by whoever made the Workload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from mooring.api.batch import Job
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.core import Pod
+from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.meta import ObjectMeta
+from mooring.controllers.daemons import node_of_daemon, nodes_for, pinned
+from mooring.controllers.finishedjobs import is_finished
+from mooring.controllers.jobindexes import index_of
+from mooring.controllers.jobs import free_indexes, pods_wanted
+from mooring.controllers.jobtracking import is_indexed
+from mooring.controllers.podmaking import COMPLETION_INDEX, TEMPLATE_HASH, Want, metadata_of
+from mooring.controllers.podstates import is_active
+from mooring.insight.concerns import Concern, full_name, titled
+from mooring.insight.snapshot.identity import identified
+from mooring.insight.snapshot.ownership import ExistingPods
+from mooring.insight.snapshot.snapshot import Controller, Snapshot
+from mooring.validation.admission import admit_create
+from mooring.validation.context import Context
+
+PODS_MAX: Final = 100_000
+_POD_KIND = CATALOGUE.find("v1", "Pod")
+
+
+class TooManyPodsError(ValueError):
+    """Controllers that want more pods than we make; the message names the one that is too much."""
+
+
+class Expanded(NamedTuple):
+    """A snapshot with the pods of its controllers, and those that were made."""
+
+    snapshot: Snapshot
+    made: tuple[Pod, ...]
+    concerns: list[Concern]
+
+
+def with_controlled_pods(
+    snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX
+) -> Expanded:
+    """Return the snapshot with all pods that its controllers want, or raise TooManyPodsError."""
+    existing = ExistingPods(snapshot)
+    made: list[Pod] = []
+    concerns: list[Concern] = []
+    for controller in snapshot.controllers:
+        if existing.is_left_to_owner(controller):
+            continue
+        wants = _wants(controller, existing, snapshot, pods_max - len(made))
+        if wants is None:
+            raise TooManyPodsError(
+                f"{titled(controller)} asks for more than the {pods_max:,} pods that are made"
+            )
+        pods = _make(controller, wants, existing, context) if wants else []
+        if isinstance(pods, Concern):
+            concerns.append(pods)
+        else:
+            made += pods
+    return Expanded(snapshot.with_objects(made) if made else snapshot, tuple(made), concerns)
+
+
+def model_pod(controller: Controller, context: Context) -> Pod | Concern:
+    """Return a pod as the controller makes them, or why a cluster would not take it."""
+    want = Want(f"{controller.metadata.name}-0")
+    made = _make(controller, [want], ExistingPods(Snapshot()), context)
+    return made if isinstance(made, Concern) else made[0]
+
+
+# --- what is wanted -----------------------------------------------------------------------
+
+
+def _wants(
+    controller: Controller, existing: ExistingPods, snapshot: Snapshot, room: int
+) -> list[Want] | None:
+    """Return the pods that are missing, or None if there is no room for so many."""
+    pods = existing.of(controller)
+    # A name that another pod has stays that pod's; one that an own pod had is free again.
+    own = {full_name(pod) for pod in pods}
+    found: list[Want] = []
+    for want in _missing(controller, pods, existing, snapshot):
+        if len(found) >= room:
+            return None
+        name = f"{controller.metadata.namespace}/{want.name}"
+        if name in own or name not in existing.names:
+            found.append(want)
+    return found
+
+
+def _missing(
+    controller: Controller, pods: list[Pod], existing: ExistingPods, snapshot: Snapshot
+) -> Iterator[Want]:
+    match controller:
+        case Deployment() | ReplicaSet():
+            active = sum(map(is_active, pods))
+            yield from _numbered(controller, _replicas(controller) - active, existing)
+        case StatefulSet():
+            yield from _ordinals(controller, pods)
+        case Job():
+            yield from _of_job(controller, pods, existing)
+        case DaemonSet():
+            has_pod = {node_of_daemon(pod) for pod in pods if is_active(pod)}
+            for node in nodes_for(controller.spec.template, snapshot.nodes):
+                if node not in has_pod:
+                    yield Want(f"{controller.metadata.name}-{node}", node=node)
+
+
+def _replicas(controller: Deployment | ReplicaSet | StatefulSet) -> int:
+    return 1 if controller.spec.replicas is None else controller.spec.replicas
+
+
+def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[Want]:
+    """Give so many pods with the first numbers that are free."""
+    metadata = controller.metadata
+    number = 0
+    while count > 0:
+        name = f"{metadata.name}-{number}"
+        if f"{metadata.namespace}/{name}" not in existing.names:
+            yield Want(name)
+            count -= 1
+        number += 1
+
+
+def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[Want]:
+    match controller.spec.ordinals:
+        case {"start": int(start)} if start > 0:
+            first = start
+        case _:
+            first = 0
+    has = {pod.metadata.name for pod in pods if is_active(pod)}
+    for number in range(first, first + _replicas(controller)):
+        name = f"{controller.metadata.name}-{number}"
+        if name not in has:
+            labels = {
+                "statefulset.kubernetes.io/pod-name": name,
+                "apps.kubernetes.io/pod-index": str(number),
+            }
+            yield Want(name, labels)
+
+
+def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]:
+    """Give the pods that the job runs at once: as many as may, and as are still to succeed."""
+    if is_finished(job) or job.spec.suspend:
+        return
+    active = sum(map(is_active, pods))
+    succeeded = max(job.status.succeeded, sum(pod.status.phase == SUCCEEDED for pod in pods))
+    missing = pods_wanted(job, succeeded, active) - active
+    if not is_indexed(job):
+        yield from _numbered(job, missing, existing)
+        return
+    taken = {index_of(pod) for pod in pods if pod.status.phase != FAILED}
+    for index, _ in zip(free_indexes(job, set(), taken), range(missing), strict=False):
+        marks = {COMPLETION_INDEX: str(index)}
+        yield Want(f"{job.metadata.name}-{index}", marks, marks)
+
+
+# --- making -------------------------------------------------------------------------------
+
+
+def _make(
+    controller: Controller, wants: list[Want], existing: ExistingPods, context: Context
+) -> list[Pod] | Concern:
+    """Return the pods, or why a cluster would not take them; they share one spec."""
+    first = Pod(
+        metadata=ObjectMeta(name=wants[0].name, namespace=controller.metadata.namespace),
+        spec=_spec(controller),
+    )
+    admission = admit_create(first, _POD_KIND, context, namespace=controller.metadata.namespace)
+    if admission.stored is None:
+        why = admission.refused or "; ".join(map(str, admission.errors))
+        return Concern("refused-pods", f"{titled(controller)} gets no pods: {why}")
+    model: Pod = admission.stored
+    labels = _labels(controller)
+    pods = []
+    for want in wants:
+        made = metadata_of(controller, want)
+        metadata = replace(
+            model.metadata,
+            name=made.name,
+            labels={**made.labels, **labels},
+            annotations=made.annotations,
+            finalizers=made.finalizers,
+            owner_references=made.owner_references,
+        )
+        spec = pinned(model.spec, want.node) if want.node else model.spec
+        pods.append(identified(replace(model, metadata=metadata, spec=spec)))
+        existing.names.add(full_name(pods[-1]))
+    return pods
+
+
+def _spec(controller: Controller) -> Any:
+    spec = controller.spec.template.spec
+    if not isinstance(controller, StatefulSet):
+        return spec
+    # Every pod has volume claims of its own; which ones does not matter here, but that it has.
+    names = [_volume_name(claim) for claim in controller.spec.volume_claim_templates]
+    volumes = tuple({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names)
+    return replace(spec, volumes=(*spec.volumes, *volumes)) if volumes else spec
+
+
+def _volume_name(claim: Any) -> str:
+    match claim:
+        case {"metadata": {"name": str(name)}}:
+            return name
+    return ""
+
+
+def _labels(controller: Controller) -> dict[str, str]:
+    """Return the hash of a deployment's template, which its replica set would have."""
+    if not isinstance(controller, Deployment):
+        return {}
+    # Of the deployment, not of its template: redaction must not change it.
+    digest = hashlib.sha256(controller.metadata.uid.encode()).hexdigest()
+    return {TEMPLATE_HASH: digest[:10]}
