@@ -10,25 +10,27 @@ changes      what could be otherwise; levers: what of that lets more replicas fi
 fit          the door
 """
 
-from mooring.insight.fit.fit import REPLICAS_MAX, Fit, Fitted, Place, Supply, fit
-from mooring.insight.fit.leftovers import Apart, Leftover
+from mooring.insight.fit.fit import REPLICAS_MAX, Fit, Fitted, NodeReplicas, Supply, fit
 from mooring.insight.fit.levers import Lever
-from mooring.insight.fit.limits import Limit
+from mooring.insight.fit.limits import Apart, Leftover, Limit, Shortage, ShortageCause
 from mooring.insight.fit.replicas import Subject
-from mooring.insight.fit.shortages import Cause, Shortage
 
 __all__ = [
     "REPLICAS_MAX",
     "Apart",
-    "Cause",
+    "ShortageCause",
     "Fit",
     "Fitted",
     "Leftover",
     "Lever",
     "Limit",
-    "Place",
+    "NodeReplicas",
     "Shortage",
     "Subject",
     "Supply",
     "fit",
 ]
+
+
+# MOVED
+Place = NodeReplicas  # MOVED

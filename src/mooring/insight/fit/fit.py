@@ -15,13 +15,17 @@ from msgspec.structs import replace
 
 from mooring.claims.features import Features
 from mooring.insight.concerns import Concern
-from mooring.insight.fit.changes import changes_of
-from mooring.insight.fit.filling import Filling
-from mooring.insight.fit.leftovers import Leftover, leftovers_of
-from mooring.insight.fit.levers import Lever, Runner, levers_of
-from mooring.insight.fit.limits import Limit, fullness_of, limits_of
-from mooring.insight.fit.replicas import Model, Replicas, Subject, model_of, waiting_of
-from mooring.insight.fit.stocks import Stock, bound_of, stocks_of
+from mooring.insight.fit.device_supply import DeviceSupply, bound_of, supplies_of
+from mooring.insight.fit.levers import Lever, Runner, changes_of, levers_of
+from mooring.insight.fit.limits import Leftover, Limit, fullness_of, leftovers_of, limits_of
+from mooring.insight.fit.replicas import (
+    Model,
+    ReplicaFiller,
+    Replicas,
+    Subject,
+    model_of,
+    waiting_of,
+)
 from mooring.insight.plan.placements import Placement, placement_of
 from mooring.insight.plan.planner import Plan, Progress, plan_completed, unwatched
 from mooring.insight.snapshot.completion import complete
@@ -34,7 +38,7 @@ from mooring.validation.context import Context
 REPLICAS_MAX = 10_000
 
 
-class Place(Struct, frozen=True, rename="camel"):
+class NodeReplicas(Struct, frozen=True, rename="camel"):
     """What a node takes."""
 
     node: str
@@ -59,7 +63,7 @@ class Fit(Struct, frozen=True, rename="camel"):
     total: int
     is_more: bool  # more may fit: so many were asked for, and no more were tried
     nodes: int
-    places: tuple[Place, ...] = ()
+    places: tuple[NodeReplicas, ...] = ()
     limits: tuple[Limit, ...] = ()
     message: str = ""  # what Kubernetes says to the first that does not fit
     supplies: tuple[Supply, ...] = ()
@@ -121,7 +125,7 @@ class _Fitter:
         filling = self._filling(model)
         room, notes = self._shared_room(model)
         first = filling.ask()
-        stocks = () if isinstance(first, Pending) else stocks_of(first, model.shared)
+        stocks = () if isinstance(first, Pending) else supplies_of(first, model.shared)
         tried_max = min(room, replicas_max)
         filling.run(tried_max, progress)
         found = _answer(model, filling, stocks)
@@ -136,8 +140,8 @@ class _Fitter:
         levers, futile = levers_of(changes, found.total, runner)
         return replace(found, levers=levers, futile=futile, notes=tuple(notes))
 
-    def _filling(self, model: Model) -> Filling:
-        return Filling(self._cluster, Replicas(model, self._around, self._features))
+    def _filling(self, model: Model) -> ReplicaFiller:
+        return ReplicaFiller(self._cluster, Replicas(model, self._around, self._features))
 
     def _shared_room(self, model: Model) -> tuple[int, list[str]]:
         """Return how many pods can still share the model's claims, and what to know of that."""
@@ -156,7 +160,7 @@ class _Fitter:
         return max(room, 0), notes
 
 
-def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
+def _answer(model: Model, filling: ReplicaFiller, stocks: Sequence[DeviceSupply]) -> Fit:
     """Return what a full cluster says."""
     refused, placed = filling.refused, filling.placed
     counts = Counter(each.node for each in placed)
@@ -172,7 +176,7 @@ def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
     if refused is None:
         return found
     fullness = fullness_of(refused)
-    left = () if refused.ready is None else stocks_of(refused.ready, model.shared)
+    left = () if refused.ready is None else supplies_of(refused.ready, model.shared)
     return replace(
         found,
         limits=tuple(limits_of(refused, fullness, counts)),
@@ -182,14 +186,16 @@ def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
     )
 
 
-def _places(placed: Sequence[Reservation]) -> tuple[Place, ...]:
+def _places(placed: Sequence[Reservation]) -> tuple[NodeReplicas, ...]:
     by_node: dict[str, list[Placement]] = {}
     for each in placed:
         by_node.setdefault(each.node, []).append(placement_of(each))
-    return tuple(Place(node, len(found), tuple(found)) for node, found in sorted(by_node.items()))
+    return tuple(
+        NodeReplicas(node, len(found), tuple(found)) for node, found in sorted(by_node.items())
+    )
 
 
-def _supply(stock: Stock) -> Supply:
+def _supply(stock: DeviceSupply) -> Supply:
     return Supply(
         stock.request, stock.wanted, stock.free_count, len(stock.matching), stock.is_countable
     )

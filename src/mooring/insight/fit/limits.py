@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from mooring.allocator.asks import Ask
+from mooring.allocator.bits import bits
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.constraints import Constraint, DistinctAttribute
+from mooring.allocator.trace import stuck_at
+from mooring.cel.device import DeviceCompiler
+from mooring.insight.explain.device_rejections import constraints_of, rejection_of, value_text
+from mooring.insight.explain.funnel import (
+    FITTING,
+    FREE,
+    SELECTED,
+    STAGES,
+    TOGETHER,
+    TOLERATED,
+    devices_left,
+)
 from mooring.insight.explain.nodes import facts_of
-from mooring.insight.fit.filling import Refused
-from mooring.insight.fit.shortages import Shortage, shortages_of
-from mooring.insight.fit.stocks import names_of, problem_on
+from mooring.insight.explain.phrases import refusal_text
+from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of, problem_on
+from mooring.insight.fit.replicas import UnplacedReplica
+from mooring.insight.wording import counted
 from mooring.scheduler.claimcheck import CANNOT_ALLOCATE
 from mooring.scheduler.cycle import Attempt
 from mooring.scheduler.refusals import Refusal
 
 
-class Full(NamedTuple):
+class NodeFullness(NamedTuple):
     """What one node says."""
 
     texts: tuple[str, ...]  # Kubernetes' reasons
@@ -41,10 +59,10 @@ class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
         return f"{reasons} ({'; '.join(self.facts)})" if self.facts else reasons
 
 
-Fullness = Mapping[str, Full]  # by node
+Fullness = Mapping[str, NodeFullness]  # by node
 
 
-def fullness_of(refused: Refused) -> Fullness:
+def fullness_of(refused: UnplacedReplica) -> Fullness:
     """Return what each node says to the replica that was refused."""
     pending, ready = refused
     names = sorted(pending.survey.refusals)
@@ -54,15 +72,17 @@ def fullness_of(refused: Refused) -> Fullness:
     elsewhere = pending.survey.elsewhere
     if elsewhere is not None:
         unasked = sorted(set(ready.cluster.fleet.nodes) - found.keys())
-        found |= dict.fromkeys(unasked, Full(elsewhere.texts))
+        found |= dict.fromkeys(unasked, NodeFullness(elsewhere.texts))
     return found
 
 
-def limits_of(refused: Refused, fullness: Fullness, replicas: Mapping[str, int]) -> list[Limit]:
+def limits_of(
+    refused: UnplacedReplica, fullness: Fullness, replicas: Mapping[str, int]
+) -> list[Limit]:
     """Return why nodes are full, the limit behind the most replicas first."""
     if not fullness:
         return [Limit((), sum(replicas.values()), (refused.pending.reason,))]
-    groups: dict[Full, list[str]] = {}
+    groups: dict[NodeFullness, list[str]] = {}
     for node, full in fullness.items():
         groups.setdefault(full, []).append(node)
     found = [
@@ -72,12 +92,266 @@ def limits_of(refused: Refused, fullness: Fullness, replicas: Mapping[str, int])
     return sorted(found, key=lambda limit: (-limit.replicas, -len(limit.nodes), limit.nodes))
 
 
-def _full(ready: Attempt, node: str, refusal: Refusal) -> Full:
+def _full(ready: Attempt, node: str, refusal: Refusal) -> NodeFullness:
     if refusal != CANNOT_ALLOCATE:
         facts = facts_of(refusal, ready, ready.cluster.fleet.nodes[node])
-        return Full(refusal.texts, tuple(facts))
+        return NodeFullness(refusal.texts, tuple(facts))
     problem = problem_on(ready, node)
     if problem is None or not problem.stages:
-        return Full(refusal.texts)
+        return NodeFullness(refusal.texts)
     compiler = ready.cluster.inventory.compiler
-    return Full(refusal.texts, (), shortages_of(problem, names_of(ready, node), compiler))
+    return NodeFullness(refusal.texts, (), shortages_of(problem, names_of(ready, node), compiler))
+
+
+# ---- from mooring.insight.fit.leftovers: Leftovers: devices that stay free although a request matches them, and what keeps them apart.
+
+
+class Apart(Struct, frozen=True):
+    """Free devices that no replica can use, and why."""
+
+    why: str
+    devices: int
+    nodes: tuple[str, ...]
+
+
+class Leftover(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What is left free for one request once no more replicas fit."""
+
+    request: str
+    wanted: int
+    free: int
+    matching: int
+    percent: float  # of the devices that match
+    apart: tuple[Apart, ...] = ()
+
+
+def leftovers_of(stocks: Sequence[DeviceSupply], fullness: Fullness) -> tuple[Leftover, ...]:
+    """Return what is left for each request that takes whole devices."""
+    return tuple(_leftover(stock, fullness) for stock in stocks if stock.is_countable)
+
+
+def _leftover(stock: DeviceSupply, fullness: Fullness) -> Leftover:
+    matching = len(stock.matching)
+    percent = round(100 * stock.free_count / matching, 1) if matching else 0.0
+    return Leftover(
+        stock.request,
+        stock.wanted,
+        stock.free_count,
+        matching,
+        percent,
+        tuple(sorted(_apart(stock, fullness), key=lambda each: (-each.devices, each.why))),
+    )
+
+
+def _apart(stock: DeviceSupply, fullness: Fullness) -> Iterator[Apart]:
+    by_reason: dict[str, dict[str, int]] = {}
+    for node, devices in stock.free.items():
+        why = _why(stock, fullness[node]) if node in fullness else "the node is not asked"
+        by_reason.setdefault(why, {})[node] = len(devices)
+    for why, nodes in by_reason.items():
+        yield Apart(why, sum(nodes.values()), tuple(nodes))
+
+
+def _why(stock: DeviceSupply, full: NodeFullness) -> str:
+    """Return what keeps the devices of a request from being used on a node."""
+    if not full.shortages:
+        return ", ".join(full.texts)
+    own = [short for short in full.shortages if short.request == stock.request]
+    if not own:
+        others = dict.fromkeys(short.request for short in full.shortages)
+        return f"nothing is left there for {', '.join(others)}"
+    if any(short.cause is ShortageCause.TOGETHER for short in own):
+        return "the requests are in each other's way"
+    if any(short.usable >= short.wanted for short in own):
+        attributes = dict.fromkeys(short.attribute for short in own)
+        return f"not {stock.wanted} with {own[0].detail} {', '.join(attributes)}"
+    return f"a node has fewer than the {counted(stock.wanted, 'device')} that are wanted"
+
+
+# ---- from mooring.insight.fit.shortages: Which request runs out on a node, and why: the first question that leaves too few devices.
+
+VALUES_SHOWN_MAX = 6
+MATCHING, DISTINCT = "one", "a distinct"  # what a constraint wants of the values
+
+
+class ShortageCause(Enum):
+    """What leaves too few devices."""
+
+    NONE_MATCH = "none-match"  # too few are selected, whoever has them
+    IN_USE = "in-use"
+    TAINTED = "tainted"
+    AMOUNTS = "amounts"  # counters, capacity, what goes beside devices in use
+    CONSTRAINT = "constraint"
+    TOGETHER = "together"  # each request by itself would find enough
+
+
+_CAUSES = {
+    SELECTED: ShortageCause.NONE_MATCH,
+    FREE: ShortageCause.IN_USE,
+    TOLERATED: ShortageCause.TAINTED,
+    FITTING: ShortageCause.AMOUNTS,
+    TOGETHER: ShortageCause.CONSTRAINT,
+}
+
+
+class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A request that a node has too few devices for."""
+
+    request: str
+    cause: ShortageCause
+    wanted: int
+    matching: int
+    free: int  # of these, those that nobody has
+    tainted: int  # of these, those with a taint that is not tolerated
+    usable: int  # of the free, those that nothing else speaks against, each by itself
+    detail: str = (
+        ""  # what speaks against the first that is not usable, or what is wanted of values
+    )
+    attribute: str = ""  # of the constraint
+    values: tuple[tuple[str, int], ...] = ()  # of the attribute, with usable devices of each
+    alternative: str = ""  # of the request, if it has several
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the request by itself finds too few devices."""
+        if self.cause is not ShortageCause.CONSTRAINT or self.detail == DISTINCT:
+            return self.cause is not ShortageCause.TOGETHER
+        return all(count < self.wanted for _, count in self.values)
+
+    def __str__(self) -> str:
+        which = f", alternative {self.alternative}" if self.alternative else ""
+        return f"request {self.request}{which}: {self._fact()}"
+
+    def _fact(self) -> str:
+        wanted = f"{self.wanted} wanted"
+        match self.cause:
+            case ShortageCause.NONE_MATCH if self.matching:
+                return f"only {self.matching} match, {wanted}"
+            case ShortageCause.NONE_MATCH:
+                return f"no device matches, {wanted}"
+            case ShortageCause.IN_USE:
+                return f"{self.free} free of {self.matching}, {wanted}"
+            case ShortageCause.TAINTED | ShortageCause.AMOUNTS:
+                there = f"{self.free} free of {self.matching}"
+                tainted = f", {self.tainted} tainted" if self.tainted else ""
+                return f"{there}{tainted}, {self.usable} usable, {wanted}; {self.detail}"
+            case ShortageCause.CONSTRAINT:
+                return f"{self.usable} free, {wanted} with {self._values()}"
+        return f"{self.usable} free, {wanted}, but not beside the other requests"
+
+    def _values(self) -> str:
+        shown = [f"{value or 'none'}: {count} free" for value, count in self.values]
+        more = len(shown) - VALUES_SHOWN_MAX
+        if more > 0:
+            shown = [*shown[:VALUES_SHOWN_MAX], f"{more} more values"]
+        return f"{self.detail} {self.attribute} ({', '.join(shown)})"
+
+
+def shortages_of(
+    problem: Problem, names: RequestNames, compiler: DeviceCompiler
+) -> tuple[Shortage, ...]:
+    """Return the requests that run out, all alternatives of each; at least one."""
+    left = devices_left(problem)
+    finder = _Finder(problem, names, left, compiler)
+    found: list[Shortage] = []
+    for stage in problem.stages:
+        short = [finder.shortage(slot) for slot in stage]
+        if all(short):
+            found += [each for each in short if each is not None]
+    # One that is short only because another must match it is not worth a word beside that one.
+    found = [each for each in found if each.is_own] or found
+    if not found:
+        found = list(map(finder.crowded, problem.stages[stuck_at(problem) or 0]))
+    return tuple(found)
+
+
+class _Finder:
+    def __init__(
+        self,
+        problem: Problem,
+        names: RequestNames,
+        left: Mapping[Ask, Sequence[int]],
+        compiler: DeviceCompiler,
+    ) -> None:
+        self._problem = problem
+        self._names = names
+        self._left = left
+        self._fitting = {ask: masks[FITTING] for ask, masks in left.items()}
+        self._compiler = compiler
+
+    def shortage(self, slot: Slot) -> Shortage | None:
+        """Return why an ask finds too few devices; None if it finds enough."""
+        masks = self._left[slot.ask]
+        wanted = max(slot.count, 1)
+        for number, cause in _CAUSES.items():
+            if masks[number].bit_count() < wanted:
+                return self._shortage(slot, cause, number)
+        for rule in constraints_of(slot):
+            if isinstance(rule, DistinctAttribute) and len(self._by_value(slot, rule)) < wanted:
+                return self._constrained(slot, rule)
+        return None
+
+    def crowded(self, slot: Slot) -> Shortage:
+        """Return that an ask would find enough by itself."""
+        return self._make(slot, ShortageCause.TOGETHER)
+
+    def _shortage(self, slot: Slot, cause: ShortageCause, number: int) -> Shortage:
+        if cause is ShortageCause.CONSTRAINT:
+            return self._constrained(slot, self._tightest(slot))
+        masks = self._left[slot.ask]
+        lost = masks[number - 1] & ~masks[number]
+        detail = ""
+        if cause in (ShortageCause.TAINTED, ShortageCause.AMOUNTS) and lost:
+            position = next(iter(bits(lost)))
+            refusal = rejection_of(
+                self._problem, slot, position, STAGES[number], self._fitting, self._compiler
+            )
+            name = self._problem.view.spots[position].device.name
+            detail = f"{name}: {refusal_text(refusal)}"
+        return self._make(slot, cause, detail)
+
+    def _tightest(self, slot: Slot) -> Constraint:
+        """Return the constraint that leaves the fewest devices with one value."""
+        rules = constraints_of(slot)
+        return min(rules, key=lambda rule: max(self._by_value(slot, rule).values(), default=0))
+
+    def _constrained(self, slot: Slot, rule: Constraint) -> Shortage:
+        values = tuple(self._by_value(slot, rule).items())
+        kind = DISTINCT if isinstance(rule, DistinctAttribute) else MATCHING
+        return self._make(slot, ShortageCause.CONSTRAINT, kind, rule.attribute, values)
+
+    def _by_value(self, slot: Slot, rule: Constraint) -> dict[str, int]:
+        """Return how many usable devices have each value."""
+        table = rule.tables[slot.ask]
+        found: dict[str, int] = {}
+        for position in bits(self._fitting[slot.ask]):
+            is_known = table.known >> position & 1
+            value = value_text(table.elements[position]) if is_known else ""
+            found[value] = found.get(value, 0) + 1
+        return dict(sorted(found.items()))
+
+    def _make(
+        self,
+        slot: Slot,
+        cause: ShortageCause,
+        detail: str = "",
+        attribute: str = "",
+        values: tuple[tuple[str, int], ...] = (),
+    ) -> Shortage:
+        masks = self._left[slot.ask]
+        counts = [mask.bit_count() for mask in masks]
+        name, _, alternative = slot.ask.full_name.partition("/")
+        request = self._names.of(slot.ask.claim, name)
+        return Shortage(
+            request=request,
+            cause=cause,
+            wanted=max(slot.count, 1),
+            matching=counts[SELECTED],
+            free=counts[FREE],
+            tainted=counts[FREE] - counts[TOLERATED],
+            usable=counts[FITTING],
+            detail=detail,
+            attribute=attribute,
+            values=values,
+            alternative=alternative,
+        )

@@ -23,7 +23,7 @@ from mooring.scheduler.cycle import Attempt
 OF_CLAIM = " of claim "
 
 
-class Stock(Struct, frozen=True):
+class DeviceSupply(Struct, frozen=True):
     """What there is for one request."""
 
     request: str
@@ -51,7 +51,7 @@ def problem_on(ready: Attempt, node_name: str) -> Problem | None:
         return None
 
 
-class Names(NamedTuple):
+class RequestNames(NamedTuple):
     """What the claims and requests of a problem are called: as the pod calls them."""
 
     claims: Sequence[str]
@@ -71,16 +71,16 @@ class Names(NamedTuple):
         return request if self.is_one else f"{request}{OF_CLAIM}{self.claims[claim]}"
 
 
-def names_of(ready: Attempt, node_name: str) -> Names:
+def names_of(ready: Attempt, node_name: str) -> RequestNames:
     """Return what is called how in the problem that a pod is for a node."""
     check = ready.check
     if check is None:
-        return Names((), {})
+        return RequestNames((), {})
     node = ready.cluster.node(node_name)
     extended = check.extended_on(node)
     mappings = () if extended is None else extended.mappings
     resources = {each.request_name: each.resource_name for each in mappings}
-    return Names([_entry_name(claim) for claim in check.wanted_on(node)], resources)
+    return RequestNames([_entry_name(claim) for claim in check.wanted_on(node)], resources)
 
 
 def _entry_name(claim: ResourceClaim) -> str:
@@ -117,14 +117,14 @@ class _Stock:
         if fresh:
             self.free[node] = tuple(fresh)
 
-    def done(self, request: str, *, is_countable: bool) -> Stock:
+    def done(self, request: str, *, is_countable: bool) -> DeviceSupply:
         """Return the stock."""
         wanted = self.wanted or 0
         countable = is_countable and self.is_countable and wanted > 0
-        return Stock(request, wanted, countable, frozenset(self.matching), self.free)
+        return DeviceSupply(request, wanted, countable, frozenset(self.matching), self.free)
 
 
-def stocks_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[Stock, ...]:
+def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSupply, ...]:
     """Return what the fleet has for each request of a pod, some of whose claims are shared."""
     found: dict[str, _Stock] = {}
     is_served_otherwise = False  # by a device plugin, which is no business of ours
@@ -145,7 +145,7 @@ def stocks_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[Stock, ...]
     )
 
 
-def bound_of(stocks: Sequence[Stock]) -> int | None:
+def bound_of(stocks: Sequence[DeviceSupply]) -> int | None:
     """Return how many replicas the free devices would do for, if nothing kept them apart."""
     countable = [stock for stock in stocks if stock.is_countable]
     if not countable:
