@@ -5,8 +5,8 @@ from __future__ import annotations
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.expressions.fleet import Fleet
-from mooring.insight.expressions.inquiry import compiler_for
+from mooring.insight.expressions.evaluation import compiler_for
+from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import KINDS, Finding, Surroundings, World, lint
 from mooring.insight.objects import Object, read_object, read_slice, resource_kind
 from mooring.validation.context import Context
@@ -30,7 +30,7 @@ def objects_of(text: str, context: Context) -> list[Object]:
 
 def world_of(objects: list[Object], context: Context) -> World:
     return World(
-        Fleet(found.stored for found in objects if found.stored is not None),
+        PublishedDevices(found.stored for found in objects if found.stored is not None),
         (found.value for found in objects if found.kind.name == "DeviceClass"),
         compiler_for(context.gates, extensions=True),
         Surroundings(objects, context),

@@ -21,12 +21,19 @@ from mooring.api.resource.v1 import (
     DeviceClassSpec,
     OpaqueDeviceConfiguration,
 )
-from mooring.insight.snapshot.archive import MANIFEST, read_archive, write_archive
+from mooring.insight.errors import ArchiveError
+from mooring.insight.snapshot.archive import (
+    MANIFEST,
+    Member,
+    pack,
+    read_archive,
+    unpack,
+    write_archive,
+)
+from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.completion import complete
-from mooring.insight.snapshot.intake import Intake
 from mooring.insight.snapshot.redaction import redacted
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.snapshot.tarstream import ArchiveError, Member, pack, unpack
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT, DAEMONS, DEPLOYMENT
 
@@ -36,7 +43,7 @@ GATES = Gates.parse("")
 
 
 def taken(path: Path) -> Snapshot:
-    into = Intake(CONTEXT)
+    into = SnapshotBuilder(CONTEXT)
     for document in read(path.read_bytes(), source=path.name, schema=CORE):
         for each in expand_lists(document):
             into.add_document(each)
@@ -44,7 +51,7 @@ def taken(path: Path) -> Snapshot:
 
 
 def replayed(data: bytes) -> Snapshot:
-    into = Intake(CONTEXT)
+    into = SnapshotBuilder(CONTEXT)
     for place, line in read_archive(data).lines():
         for document in read(line, source=place, schema=CORE):
             into.add_document(document)

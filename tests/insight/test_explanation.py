@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.cel.results import KEY_HINT, with_hint
-from mooring.insight.expressions.inquiry import Inquiry, inquire
-from mooring.insight.expressions.survey import Survey
+from mooring.insight.expressions.evaluation import (
+    EvaluationReport,
+    ExpressionEvaluator,
+    evaluator_of,
+)
 from tests.insight.fleets import GPU, compiler, device, fleet
 
 H200 = device(
@@ -19,9 +22,9 @@ H200 = device(
 
 def why(expression: str) -> list[str]:
     """Return the reasons why an expression gives what it gives for the device."""
-    inquiry = inquire(expression.replace("D[", "device.attributes["), compiler())
-    assert isinstance(inquiry, Inquiry), inquiry
-    survey = Survey(inquiry, fleet(H200))
+    inquiry = evaluator_of(expression.replace("D[", "device.attributes["), compiler())
+    assert isinstance(inquiry, ExpressionEvaluator), inquiry
+    survey = EvaluationReport(inquiry, fleet(H200))
     (explained,) = survey.explained
     return [str(reason).replace("device.attributes[", "D[") for reason in explained.reasons]
 

@@ -9,8 +9,8 @@ import pytest
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.snapshot.identity import is_new
-from mooring.insight.snapshot.intake import Intake
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.snapshot import is_new
 from mooring.validation.context import Context
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
@@ -41,16 +41,16 @@ status:
 
 def intake(
     text: str, *, gates: str = "", namespace: str = "default", is_cluster: bool = False
-) -> Intake:
+) -> SnapshotBuilder:
     context = Context(gates=Gates.parse(gates), now=NOW)
-    taken = Intake(context, namespace=namespace, is_cluster=is_cluster)
+    taken = SnapshotBuilder(context, namespace=namespace, is_cluster=is_cluster)
     for document in read(text.encode(), source="here.yaml", schema=CORE):
         for each in expand_lists(document):
             taken.add_document(each)
     return taken
 
 
-def facts(taken: Intake) -> list[str]:
+def facts(taken: SnapshotBuilder) -> list[str]:
     return [str(concern) for concern in taken.concerns()]
 
 

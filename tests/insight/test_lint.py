@@ -5,7 +5,7 @@ import pytest
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
 from mooring.insight.lint.world import World
 from mooring.insight.objects import Object, read_object
@@ -76,7 +76,7 @@ def objects(text: str) -> list[Object]:
 
 def world_of(subjects: list[Object], *, devices: bool = True, lists: bool = True) -> World:
     classes = [found.value for found in subjects if found.kind.name == "DeviceClass"]
-    return World(Fleet(SLICES if devices else ()), classes, compiler(lists=lists))
+    return World(PublishedDevices(SLICES if devices else ()), classes, compiler(lists=lists))
 
 
 def findings(
@@ -433,7 +433,7 @@ def test_expressions_are_evaluated_once_for_devices_that_look_alike() -> None:
     many = [device(f"gpu-{i}", model="H200", uuid=str(i)) for i in range(1000)]
     subjects = objects(CLASSES + claim(f'{MODEL} == "H200"'))
     classes = [found.value for found in subjects if found.kind.name == "DeviceClass"]
-    world = World(Fleet([slice_of(*many)]), classes, compiler())
+    world = World(PublishedDevices([slice_of(*many)]), classes, compiler())
     (stage,) = world.stages(subjects[-1])
     assert len(stage.answers) == 1
     assert len(stage.passing) == 1000

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.insight.nearness import nearest
+from mooring.insight.messages import nearest
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.ordering import natural
+from mooring.insight.messages import natural_order
 
 
 def test_names_sort_as_people_count() -> None:
-    found = sorted(["gpu-10", "gpu-9", "gpu-09", "a", "gpu-" + "1" * 5000], key=natural)
+    found = sorted(["gpu-10", "gpu-9", "gpu-09", "a", "gpu-" + "1" * 5000], key=natural_order)
     assert found[:4] == ["a", "gpu-09", "gpu-9", "gpu-10"]
 
 
 def test_a_name_comes_before_those_that_go_on_with_a_number() -> None:
-    assert sorted(["gpu0", "gpu", "gpu0a"], key=natural) == ["gpu", "gpu0", "gpu0a"]
+    assert sorted(["gpu0", "gpu", "gpu0a"], key=natural_order) == ["gpu", "gpu0", "gpu0a"]
 
 
 @given(st.permutations(["a", "a1", "a01", "a1b", "a\u0663", "1", "", "a-1"]))
 def test_the_order_of_names_is_total(names: list[str]) -> None:
-    assert sorted(names, key=natural) == ["", "1", "a", "a01", "a1", "a1b", "a-1", "a\u0663"]
+    assert sorted(names, key=natural_order) == ["", "1", "a", "a01", "a1", "a1b", "a-1", "a\u0663"]

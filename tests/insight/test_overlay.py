@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.snapshot.overlay import overlay
+from mooring.insight.snapshot.snapshot import overlay
 from tests.insight.test_intake import CLAIM, HELD, POD, intake
 
 

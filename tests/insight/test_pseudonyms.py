@@ -5,10 +5,9 @@ from __future__ import annotations
 from mooring.api.codec import encode_json
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.consistency import check_consistency
-from mooring.insight.snapshot.identity import is_new
 from mooring.insight.snapshot.pseudonyms import anonymised
 from mooring.insight.snapshot.redaction import redacted
-from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot, is_new
 from tests.insight.test_intake import intake
 from tests.insight.test_workloads import CONTEXT, DEPLOYMENT, pod
 

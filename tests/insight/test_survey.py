@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 from mooring.api.resource.v1 import Device, DeviceAttribute
-from mooring.insight.expressions.fleet import Fleet
-from mooring.insight.expressions.inquiry import Inquiry, Outcome, Refusal, inquire
-from mooring.insight.expressions.survey import Survey
+from mooring.insight.expressions.evaluation import (
+    EvaluationReport,
+    ExpressionEvaluator,
+    InvalidExpression,
+    MatchOutcome,
+    evaluator_of,
+)
+from mooring.insight.expressions.published_devices import PublishedDevices
 from tests.insight.fleets import GPU, NIC, compiler, device, fleet, slice_of
 
 MODEL = f'device.attributes["{GPU}"].model'
@@ -13,13 +18,15 @@ FLEET = fleet(
 )
 
 
-def survey(expression: str, found: Fleet = FLEET, *, derived: bool = False) -> Survey:
-    inquiry = inquire(expression, compiler(), derived=derived)
-    assert isinstance(inquiry, Inquiry), inquiry
-    return Survey(inquiry, found)
+def survey(
+    expression: str, found: PublishedDevices = FLEET, *, derived: bool = False
+) -> EvaluationReport:
+    inquiry = evaluator_of(expression, compiler(), derived=derived)
+    assert isinstance(inquiry, ExpressionEvaluator), inquiry
+    return EvaluationReport(inquiry, found)
 
 
-def outcomes(found: Survey) -> dict[str, str]:
+def outcomes(found: EvaluationReport) -> dict[str, str]:
     return {d.name: answer.outcome.value for d, answer in found.by_device()}
 
 
@@ -87,8 +94,8 @@ def test_a_derived_attribute_that_fails_on_one_device_is_no_good() -> None:
 
 
 def test_what_does_not_compile_is_refused_with_a_caret() -> None:
-    refused = inquire("device.drvier == 'x'", compiler())
-    assert isinstance(refused, Refusal)
+    refused = evaluator_of("device.drvier == 'x'", compiler())
+    assert isinstance(refused, InvalidExpression)
     assert refused.error == (
         "compilation failed: ERROR: <input>:1:7: undefined field 'drvier'\n"
         " | device.drvier == 'x'\n"
@@ -97,8 +104,8 @@ def test_what_does_not_compile_is_refused_with_a_caret() -> None:
 
 
 def test_a_derived_attribute_of_the_wrong_type_is_refused() -> None:
-    refused = inquire("1.5", compiler(), derived=True)
-    assert isinstance(refused, Refusal)
+    refused = evaluator_of("1.5", compiler(), derived=True)
+    assert isinstance(refused, InvalidExpression)
     assert refused.error.startswith("must evaluate to a primitive scalar")
 
 
@@ -111,7 +118,7 @@ def test_an_expression_that_may_cost_too_much_is_no_good() -> None:
 def test_devices_with_the_same_reasons_are_explained_together() -> None:
     found = survey(
         f'{MODEL} == "B200"',
-        Fleet(
+        PublishedDevices(
             [
                 slice_of(*(device(f"gpu-{i}", model="A100", uuid=str(i)) for i in range(5))),
                 slice_of(device("nic-0"), driver=NIC),
@@ -120,8 +127,8 @@ def test_devices_with_the_same_reasons_are_explained_together() -> None:
     )
     told = [(len(e.devices), e.outcome, str(e.reasons[0])[-16:]) for e in found.explained]
     assert told == [
-        (5, Outcome.NO_MATCH, 'model is "A100"'.rjust(16)),
-        (1, Outcome.ERROR, "optional fields"[-16:].rjust(16)),
+        (5, MatchOutcome.NO_MATCH, 'model is "A100"'.rjust(16)),
+        (1, MatchOutcome.ERROR, "optional fields"[-16:].rjust(16)),
     ]
 
 
@@ -138,9 +145,9 @@ def test_an_expression_is_evaluated_once_for_devices_it_cannot_tell_apart() -> N
     many = fleet(*(device(f"gpu-{i}", model="H200", uuid=str(i)) for i in range(1000)))
     found = survey(f'{MODEL} == "H200" && device.driver == "{GPU}"', many)
     assert len(found.answers) == 1
-    assert found.count(Outcome.MATCH) == 1000
+    assert found.count(MatchOutcome.MATCH) == 1000
 
 
 def test_an_empty_fleet_is_no_good() -> None:
-    assert not survey("true", Fleet([])).is_good
-    assert not survey("1", Fleet([])).is_good
+    assert not survey("true", PublishedDevices([])).is_good
+    assert not survey("1", PublishedDevices([])).is_good

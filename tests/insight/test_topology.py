@@ -19,7 +19,7 @@ from mooring.api.resource.v1 import (
     DeviceTaintSelector,
 )
 from mooring.hardware import Catalogue, Form
-from mooring.insight.devices import State, holdings_of
+from mooring.insight.devices import DeviceState, usage_of
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import topology
 from mooring.insight.topology.model import Partitions
@@ -283,7 +283,7 @@ def test_rules_may_select_by_class() -> None:
         ),
     )
     found = drawn(slice_of(device("d")), rule, DeviceClass(metadata=ObjectMeta(name="all")))
-    assert item_of(found, "d").state is State.TAINTED
+    assert item_of(found, "d").state is DeviceState.TAINTED
 
 
 def test_what_a_taint_without_effect_marks_is_free() -> None:
@@ -301,8 +301,8 @@ def test_gates_decide_what_can_be_had() -> None:
         ]
     )
     assert item_of(topology(objects), "d").is_free
-    off = holdings_of(objects, ALL_FEATURES._replace(partitionable_devices=False))
-    assert item_of(topology(objects, off), "d").state is State.UNUSABLE
+    off = usage_of(objects, ALL_FEATURES._replace(partitionable_devices=False))
+    assert item_of(topology(objects, off), "d").state is DeviceState.UNUSABLE
 
 
 # --- laws --------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def test_every_device_of_a_profile_stands_once_whatever_the_order(profile: str) 
 @settings(max_examples=25, deadline=None)
 def test_the_picture_says_of_every_device_what_the_list_says(seed: int) -> None:
     snapshot = _cluster(random.Random(seed))
-    listed = {each.id: each.state for each in holdings_of(snapshot).devices if not each.is_replaced}
+    listed = {each.id: each.state for each in usage_of(snapshot).devices if not each.is_replaced}
     assert {item.key: item.state for item in topology(snapshot).items()} == listed
 
 

@@ -21,12 +21,19 @@ from mooring.hardware import Catalogue, Form
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import Format, format_of, picture, svg, topology
 from mooring.insight.topology.drawing import DETAILED_MAX, DEVICES_MAX
-from mooring.insight.topology.ink import stylesheet
-from mooring.insight.topology.layout import Placed, machine_frame, placed
+from mooring.insight.topology.elements import (
+    CHARACTER_WIDTH,
+    COLOURS,
+    PATTERNS,
+    TEXT,
+    columns,
+    fitted,
+    styles_of,
+    stylesheet,
+)
+from mooring.insight.topology.layout import PlacedShape, machine_frame, placed
 from mooring.insight.topology.model import Item
 from mooring.insight.topology.page import SCRIPT, STYLE, policy
-from mooring.insight.topology.palette import COLOURS, PATTERNS, TEXT, styles_of
-from mooring.insight.topology.text import CHARACTER_WIDTH, columns, fitted
 from tests.insight.topologies import (
     claim,
     device,
@@ -284,7 +291,7 @@ def test_an_owner_keeps_its_colour_when_others_come_that_do_not_take_it() -> Non
 # --- layout ------------------------------------------------------------------------------------
 
 
-def shapes_of(profile: str) -> list[Placed]:
+def shapes_of(profile: str) -> list[PlacedShape]:
     fleet = Catalogue().fleet(profile, Form.LIST)
     machine = topology(Snapshot.of([*fleet.nodes, *fleet.slices])).machines[0]
     frame = machine_frame(machine, is_compact=False)

@@ -6,8 +6,9 @@ import pytest
 
 from mooring.api.core import Pod
 from mooring.api.gates import Gates
+from mooring.insight.errors import TooManyPodsError
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.snapshot.workloads import Expanded, TooManyPodsError, with_controlled_pods
+from mooring.insight.snapshot.workloads import Expanded, with_controlled_pods
 from mooring.validation.context import Context
 from tests.insight.test_intake import NOW, intake
 

@@ -7,7 +7,7 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core import Node, Pod
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from mooring.insight.devices import DeviceHolding, Holdings
+from mooring.insight.devices import ClusterUsage, DeviceUsage
 
 GPU = "gpu.example.com"
 
@@ -78,9 +78,9 @@ def pod_of(name: str, *, node_name: str = "", **spec: Any) -> Pod:
     return decode_tree(tree, Pod).value
 
 
-def by_name(holdings: Holdings) -> dict[str, DeviceHolding]:
+def by_name(holdings: ClusterUsage) -> dict[str, DeviceUsage]:
     return {each.id.device: each for each in holdings.devices}
 
 
-def states(holdings: Holdings) -> dict[str, str]:
+def states(holdings: ClusterUsage) -> dict[str, str]:
     return {each.id.device: each.state.value for each in holdings.devices}

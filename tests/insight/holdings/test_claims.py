@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.insight.devices import ClaimHolding, holdings_of
+from mooring.insight.devices import ClaimUsage, usage_of
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.holdings.clusters import claim_of, node, pod_of, result, slice_of
 
 
-def claims(*objects: Any) -> dict[str, ClaimHolding]:
-    found = holdings_of(Snapshot.of([node(), slice_of("a", "b"), *objects]))
+def claims(*objects: Any) -> dict[str, ClaimUsage]:
+    found = usage_of(Snapshot.of([node(), slice_of("a", "b"), *objects]))
     return {each.id.name: each for each in found.claims}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.allocator import ALL_FEATURES
-from mooring.insight.devices import State, holdings_of
-from mooring.insight.devices.counting import by_driver, by_node, by_pool, count
+from mooring.insight.devices import DeviceState, usage_of
+from mooring.insight.devices.model import by_driver, by_node, by_pool, count_states
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.holdings.clusters import (
     GPU,
@@ -25,7 +25,7 @@ from tests.insight.holdings.clusters import (
 
 
 def holdings(*objects: Any, **options: Any) -> Any:
-    return holdings_of(Snapshot.of(objects), **options)
+    return usage_of(Snapshot.of(objects), **options)
 
 
 def partition(name: str, memory: str, *, groups: list[str] | None = None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_device_of_a_claim_is_taken_and_names_its_holder() -> None:
 def test_admin_access_takes_nothing_and_is_told_apart() -> None:
     found = holdings(node(), slice_of("a"), claim_of("c", result("a", adminAccess=True)))
     device = by_name(found)["a"]
-    assert device.state is State.FREE
+    assert device.state is DeviceState.FREE
     assert not device.holders
     assert [str(holder.claim) for holder in device.admins] == ["ns/c"]
 
@@ -80,7 +80,7 @@ def test_overdrawn_counters_block_every_partition() -> None:
     slices = partitioned(partition("a", "60Gi"), partition("b", "60Gi"), partition("c", "0"))
     found = holdings(node(), *slices, claim_of("x", result("a")), claim_of("y", result("b")))
     device = by_name(found)["c"]
-    assert device.state is State.BLOCKED
+    assert device.state is DeviceState.BLOCKED
     assert device.reasons[0].text == "counter gpu/memory is overdrawn: 120Gi of 80Gi used"
 
 
@@ -100,7 +100,7 @@ def test_partition_is_blocked_by_devices_that_it_is_not_compatible_with() -> Non
 def test_shared_device_tells_what_is_used_and_left() -> None:
     claims = [claim_of("x", share(1, "nic", bandwidth="30")), claim_of("y", share(2, "nic"))]
     found = by_name(holdings(node(), slice_of(nic(default="10")), *claims))["nic"]
-    assert found.state is State.SHARED
+    assert found.state is DeviceState.SHARED
     assert found.is_open
     (room,) = found.rooms
     assert tuple(map(str, room)) == ("bandwidth", "100", "30", "70")
@@ -185,7 +185,7 @@ def test_rule_by_class_means_the_devices_of_the_class() -> None:
 )
 def test_unusable_device_says_why(slices: list[Any], reason: str) -> None:
     found = holdings(node(), *slices)
-    assert {each.state for each in found.devices} == {State.UNUSABLE}
+    assert {each.state for each in found.devices} == {DeviceState.UNUSABLE}
     assert {each.reasons[0].text for each in found.devices} == {reason}
 
 
@@ -193,11 +193,11 @@ def test_old_generation_is_unusable_and_its_holder_has_the_new_device() -> None:
     old, new = slice_of("a", "b", name="old"), slice_of("a", name="new", generation=2)
     found = holdings(node(), old, new, claim_of("c", result("a")), claim_of("d", result("b")))
     told = {(each.slice_name, each.id.device): each for each in found.devices}
-    assert told["new", "a"].state is State.TAKEN
-    assert told["old", "a"].state is State.UNUSABLE
+    assert told["new", "a"].state is DeviceState.TAKEN
+    assert told["old", "a"].state is DeviceState.UNUSABLE
     assert not told["old", "a"].holders
     assert told["old", "a"].reasons[0].text == "generation 1 is old: the pool is at 2"
-    assert told["old", "b"].state is State.TAKEN  # nothing replaced it
+    assert told["old", "b"].state is DeviceState.TAKEN  # nothing replaced it
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_device_of_a_feature_that_is_off_is_unusable(
 ) -> None:
     features = ALL_FEATURES._replace(**{feature: False})
     found = by_name(holdings(node(), slice_of(device), features=features))["a"]
-    assert found.state is State.UNUSABLE
+    assert found.state is DeviceState.UNUSABLE
     assert found.reasons[0].text == reason
 
 
@@ -268,14 +268,14 @@ def test_selector_that_cannot_be_read_makes_everything_unusable() -> None:
 def test_device_that_no_slice_has_is_missing() -> None:
     found = holdings(node(), slice_of("a"), claim_of("c", result("gone", pool="p")))
     device = by_name(found)["gone"]
-    assert (device.state, str(device.id)) == (State.MISSING, f"{GPU}/p/gone")
+    assert (device.state, str(device.id)) == (DeviceState.MISSING, f"{GPU}/p/gone")
     assert [str(holder.claim) for holder in device.holders] == ["ns/c"]
 
 
 def test_two_holders_of_one_device_are_a_conflict() -> None:
     claims = [claim_of("c", result("a")), claim_of("d", result("a"))]
     device = by_name(holdings(node(), slice_of("a"), *claims))["a"]
-    assert device.state is State.TAKEN
+    assert device.state is DeviceState.TAKEN
     assert device.conflict == "2 holders of a device that has one"
     twice = claim_of("c", result("a", request="r"), result("a", request="s"))
     assert by_name(holdings(node(), slice_of("a"), twice))["a"].conflict
@@ -284,7 +284,7 @@ def test_two_holders_of_one_device_are_a_conflict() -> None:
 def test_shares_beyond_the_capacity_are_a_conflict() -> None:
     claims = [claim_of(name, share(1, "nic", bandwidth="60")) for name in ("x", "y")]
     device = by_name(holdings(node(), slice_of(nic()), *claims))["nic"]
-    assert device.state is State.TAKEN
+    assert device.state is DeviceState.TAKEN
     assert device.conflict == "shares have more of bandwidth than there is"
 
 
@@ -296,10 +296,10 @@ def test_numbers_add_up_by_pool_driver_and_node() -> None:
         slice_of("a", name="s2", pool="n2"),
         claim_of("c", result("a"), result("gone")),
     )
-    by = {key: counts.states for key, counts in count(found.devices, by_pool).items()}
+    by = {key: counts.states for key, counts in count_states(found.devices, by_pool).items()}
     assert by == {
-        (GPU, "n1"): {State.TAKEN: 1, State.FREE: 1, State.MISSING: 1},
-        (GPU, "n2"): {State.FREE: 1},
+        (GPU, "n1"): {DeviceState.TAKEN: 1, DeviceState.FREE: 1, DeviceState.MISSING: 1},
+        (GPU, "n2"): {DeviceState.FREE: 1},
     }
-    assert count(found.devices, by_driver)[GPU,].total == 3
-    assert count(found.devices, by_node)["n2", GPU].of(State.FREE) == 1
+    assert count_states(found.devices, by_driver)[GPU,].total == 3
+    assert count_states(found.devices, by_node)["n2", GPU].of(DeviceState.FREE) == 1

@@ -14,7 +14,7 @@ from mooring.allocator import ALL_FEATURES, Allocated, Features, Inventory, allo
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
-from mooring.insight.devices import DeviceHolding, State, holdings_of
+from mooring.insight.devices import DeviceState, DeviceUsage, usage_of
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.allocator.problems import FAMILIES, SMALL, problem
 from tests.allocator.problems.parts import claim, class_, node, request
@@ -38,7 +38,7 @@ def numbered(slices: tuple[ResourceSlice, ...]) -> list[ResourceSlice]:
     return found
 
 
-def is_given(snapshot: Snapshot, features: Features, holding: DeviceHolding) -> bool:
+def is_given(snapshot: Snapshot, features: Features, holding: DeviceUsage) -> bool:
     """Return whether a claim for the device, and nothing else, is allocated on some node."""
     number = holding.device.attributes[NUMBER].int_value
     inventory = Inventory(features, compiler=COMPILER)
@@ -54,11 +54,11 @@ def is_given(snapshot: Snapshot, features: Features, holding: DeviceHolding) -> 
 
 
 def check_law(snapshot: Snapshot, features: Features) -> None:
-    for holding in holdings_of(snapshot, features).devices:
-        if holding.state is State.MISSING:
+    for holding in usage_of(snapshot, features).devices:
+        if holding.state is DeviceState.MISSING:
             continue
         assert holding.is_open == is_given(snapshot, features, holding), holding
-        assert (holding.state is State.FREE) == (holding.is_open and not holding.holders)
+        assert (holding.state is DeviceState.FREE) == (holding.is_open and not holding.holders)
         if not holding.is_open and not holding.holders:
             assert holding.reasons, "a device that cannot be had has a reason"
 

@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.insight.snapshot.tarstream import ArchiveError as ArchiveError  # noqa
+
+from mooring.insight.errors import ArchiveError as ArchiveError  # noqa
+
 __all__ = ["ArchiveError"]  # noqa

@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.insight.snapshot.intake import Intake as Intake  # noqa
+
+from mooring.insight.snapshot.builder import SnapshotBuilder as Intake  # noqa
+
 __all__ = ["Intake"]  # noqa

@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.insight.snapshot.overlay import overlay as overlay  # noqa
+
+from mooring.insight.snapshot.snapshot import overlay as overlay  # noqa
+
 __all__ = ["overlay"]  # noqa

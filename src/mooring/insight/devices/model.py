@@ -1,23 +1,28 @@
-"""What is told of devices and of claims.
+"""What is known of devices and claims: who uses what, and what can still be allocated.
 
-# holder: a claim that has a device, or a share of it
-# open: a claim that asks for this device and nothing in particular would get it now
+# holder: a claim that has a device, or a share of one
+# open: a claim that requests this device and nothing in particular would get it now
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from mooring.api.devicetaints import DeviceName
 from mooring.api.meta import Condition
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceTaint, ResourceClaim
-from mooring.insight.devices.places import Place
+from mooring.insight.devices.node_selection import NodeSelection
+
+CountKey = tuple[str, ...]
 
 
-class State(StrEnum):
+class DeviceState(StrEnum):
     """What may be had of a device."""
 
     FREE = "free"
@@ -27,17 +32,6 @@ class State(StrEnum):
     TAINTED = "tainted"
     UNUSABLE = "unusable"  # no claim gets it, whatever is given back
     MISSING = "missing"  # claims have it, but no slice has
-
-
-class DeviceId(NamedTuple):
-    """What names a device."""
-
-    driver: str
-    pool: str
-    device: str
-
-    def __str__(self) -> str:
-        return f"{self.driver}/{self.pool}/{self.device}"
 
 
 class ClaimId(NamedTuple):
@@ -71,7 +65,7 @@ class Holder(Struct, frozen=True):
     consumers: tuple[Consumer, ...] = ()
 
 
-class Room(NamedTuple):
+class CapacityUse(NamedTuple):
     """How much of a capacity the shares of a device have."""
 
     name: str
@@ -80,7 +74,7 @@ class Room(NamedTuple):
     left: Quantity
 
 
-class Mark(NamedTuple):
+class AppliedTaint(NamedTuple):
     """A taint, and the rule that it comes from, if not from the slice."""
 
     taint: DeviceTaint
@@ -91,37 +85,40 @@ class Mark(NamedTuple):
         return f"{self.taint.key}{value}:{self.taint.effect}"
 
 
-class User(NamedTuple):
+class CounterUser(NamedTuple):
     """A device that has some of what another one needs, and the claims that have it."""
 
-    device: DeviceId
+    device: DeviceName
     claims: tuple[ClaimId, ...]
 
 
-class Reason(NamedTuple):
+class UnavailableReason(NamedTuple):
     """Why a device cannot be had."""
 
-    state: State
+    state: DeviceState
     text: str
-    users: tuple[User, ...] = ()
+    users: tuple[CounterUser, ...] = ()
 
 
-class DeviceHolding(Struct, frozen=True):
+class DeviceUsage(Struct, frozen=True):
     """A device, who has it, and why it cannot be had if it cannot."""
 
-    id: DeviceId
-    state: State
+    id: DeviceName
+    state: DeviceState
     is_open: bool
-    place: Place
+    place: NodeSelection
     slice_name: str
     device: Device  # as its slice has it, without the taints of rules
     holders: tuple[Holder, ...] = ()
     admins: tuple[Holder, ...] = ()
-    rooms: tuple[Room, ...] = ()
-    marks: tuple[Mark, ...] = ()
-    reasons: tuple[Reason, ...] = ()
+    rooms: tuple[CapacityUse, ...] = ()
+    marks: tuple[AppliedTaint, ...] = ()
+    reasons: tuple[UnavailableReason, ...] = ()
     conflict: str = ""  # how claims have more of it than there is
     is_replaced: bool = False  # a newer generation of the pool has it, too
+
+
+# --- claims -----------------------------------------------------------------------------
 
 
 class ClaimState(StrEnum):
@@ -133,7 +130,7 @@ class ClaimState(StrEnum):
     DELETING = "deleting"
 
 
-class Wanted(NamedTuple):
+class RequestSummary(NamedTuple):
     """A request of a claim, and the alternative that was chosen."""
 
     name: str
@@ -142,10 +139,10 @@ class Wanted(NamedTuple):
     chosen: str = ""
 
 
-class Held(Struct, frozen=True):
+class HeldDevice(Struct, frozen=True):
     """A device that a claim has."""
 
-    id: DeviceId
+    id: DeviceName
     request: str
     node: str  # "" if it is not one node
     is_published: bool
@@ -156,23 +153,68 @@ class Held(Struct, frozen=True):
     conflict: str = ""
 
 
-class ClaimHolding(Struct, frozen=True):
+class ClaimUsage(Struct, frozen=True):
     """A claim, what it wants and has, and for whom."""
 
     id: ClaimId
     state: ClaimState
     claim: ResourceClaim
-    wanted: tuple[Wanted, ...] = ()
-    held: tuple[Held, ...] = ()
+    wanted: tuple[RequestSummary, ...] = ()
+    held: tuple[HeldDevice, ...] = ()
     owner: Consumer | None = None
     template: str = ""
     consumers: tuple[Consumer, ...] = ()
     nodes: tuple[str, ...] = ()  # where its devices and consumers are
 
 
-class Holdings(Struct, frozen=True):
+# --- the cluster ------------------------------------------------------------------------
+
+
+class ClusterUsage(Struct, frozen=True):
     """All devices and claims, sorted by their names."""
 
-    devices: tuple[DeviceHolding, ...]
-    claims: tuple[ClaimHolding, ...]
+    devices: tuple[DeviceUsage, ...]
+    claims: tuple[ClaimUsage, ...]
     are_nodes_known: bool  # else each device is judged as if its node were there
+
+
+class StateCounts(NamedTuple):
+    """How many devices are in which state."""
+
+    states: Counter[DeviceState]
+
+    @property
+    def total(self) -> int:
+        """All devices that slices have."""
+        return sum(
+            number for state, number in self.states.items() if state is not DeviceState.MISSING
+        )
+
+    def of(self, state: DeviceState) -> int:
+        """Return how many are in a state."""
+        return self.states[state]
+
+
+def by_pool(holding: DeviceUsage) -> CountKey:
+    """Return driver and pool."""
+    return holding.id.driver, holding.id.pool
+
+
+def by_driver(holding: DeviceUsage) -> CountKey:
+    """Return the driver."""
+    return (holding.id.driver,)
+
+
+def by_node(holding: DeviceUsage) -> CountKey:
+    """Return the nodes that a device is for, and the driver."""
+    return str(holding.place), holding.id.driver
+
+
+def count_states(
+    devices: Iterable[DeviceUsage], key: Callable[[DeviceUsage], CountKey]
+) -> dict[CountKey, StateCounts]:
+    """Return the numbers for each key, in the order of the keys."""
+    found: dict[CountKey, StateCounts] = {}
+    for holding in devices:
+        found.setdefault(key(holding), StateCounts(Counter())).states[holding.state] += 1
+    return dict(sorted(found.items()))

@@ -1,4 +1,5 @@
 """MOVED."""
+
 from mooring.insight.explain.situation import SituationChange as Change  # noqa
 from mooring.insight.explain.situation import Situation as Situation  # noqa
 from mooring.insight.explain.conflict import members_of as members_of  # noqa
@@ -8,4 +9,15 @@ from mooring.insight.explain.fixes import Fix as Fix  # noqa
 from mooring.insight.explain.fixes import asks_for_nothing as asks_for_nothing  # noqa
 from mooring.insight.explain.phrases import text_of as text_of  # noqa
 from mooring.insight.explain.trials import applied as applied  # noqa
-__all__ = ["Change", "Situation", "members_of", "Diagnosis", "diagnose", "Fix", "asks_for_nothing", "text_of", "applied"]  # noqa
+
+__all__ = [
+    "Change",
+    "Situation",
+    "members_of",
+    "Diagnosis",
+    "diagnose",
+    "Fix",
+    "asks_for_nothing",
+    "text_of",
+    "applied",
+]  # noqa

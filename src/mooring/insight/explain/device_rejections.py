@@ -25,8 +25,8 @@ from mooring.cel.device import DeviceCompiler
 from mooring.cel.inputs import device_variables
 from mooring.cel.lang.steps import COST_EXCEEDED
 from mooring.cel.lang.values import EvalError
+from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import Reason
-from mooring.insight.expressions.inquiry import Inquiry
 
 
 class _Tagged(Struct, frozen=True, tag_field="refused"):
@@ -176,7 +176,7 @@ def _no_match(
         )
     except EvalError as error:
         return NotEvaluable(f"selector #{number}: {error}")
-    reasons = Inquiry(compiled).reasons_for(variables)
+    reasons = ExpressionEvaluator(compiled).reasons_for(variables)
     return NoMatch(device_class, number, expressions[number], reasons)
 
 

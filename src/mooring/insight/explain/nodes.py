@@ -9,8 +9,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.quantity import Quantity
 from mooring.claims import ClassIndex, pod_requests
 from mooring.claims.classindex import is_device_resource
-from mooring.insight.concerns import full_name, listed
-from mooring.insight.nearness import nearest
+from mooring.insight.messages import full_name, listed, nearest
 from mooring.scheduler import claimneeds
 from mooring.scheduler.amounts import Amounts
 from mooring.scheduler.claimcheck import NOT_AVAILABLE, ClaimCheck

@@ -35,7 +35,7 @@ from mooring.insight.explain.situation import (
     SwitchFeature,
     Tolerate,
 )
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted
 
 EXPRESSION_LENGTH_MAX = 80
 DEVICES_SHOWN_MAX = 4

@@ -10,17 +10,16 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.quantity import Quantity
-from mooring.insight.concerns import full_name, listed
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.fixes import Fix, asks_for_nothing
 from mooring.insight.explain.funnel import STAGES, Funnel, values_text
 from mooring.insight.explain.phrases import member_text, member_texts, refusal_text, text_of
 from mooring.insight.explain.pods import Explanation, Verdict
 from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
+from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.placements import placement_of
 from mooring.insight.plan.planner import Result
 from mooring.insight.plan.stand_ins import stands_for
-from mooring.insight.wording import counted
 from mooring.scheduler.reserving import Reservation
 
 

@@ -20,9 +20,8 @@ from mooring.controllers.resourceclaims.entries import Need, Problem, group_need
 from mooring.controllers.resourceclaims.indexes import prepare
 from mooring.controllers.resourceclaims.making import complaint
 from mooring.hardware.nodes import EXAMPLE_PROFILES
-from mooring.insight.concerns import listed
+from mooring.insight.messages import counted, listed
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.wording import counted
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.filtering import Survey

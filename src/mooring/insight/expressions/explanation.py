@@ -1,6 +1,6 @@
 """Why an expression gives what it gives for a device: the parts that decided, and their values.
 
-From the whole expression we go down to whatever decided it:
+From the whole expression the explanation goes down to what decided it:
 
     a && b      false because of the first term that is false; true because of all
     a || b      true because of the first term that is true; false because of all
@@ -9,29 +9,37 @@ From the whole expression we go down to whatever decided it:
     x.all(…)    false because of the first element that fails
     x.exists(…) true because of the first element that passes; false because none does
     cel.bind    because of its result
-    else        the part itself: its values are shown
+    else        the part itself, with its values
 
-An error comes from the deepest part that has no value although all below it have one.
+An error comes from the deepest part that has no value although all parts below it have one.
+
+Every node of the tree is a small expression, once the variables of the loops around it are bound,
+so `Parts` evaluates nodes by themselves. `atoms` gives the questions that an expression asks:
+
+    a == 1 && !(b == 2 || c)    asks a == 1, b == 2 and c; b == 2 and c should be false
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang import ast
+from mooring.cel.lang.library.bindings import UNUSED
+from mooring.cel.lang.planner import plan
+from mooring.cel.lang.program import Program
 from mooring.cel.lang.steps import Budget, Failure
-from mooring.cel.lang.values import Cancelled
+from mooring.cel.lang.values import Cancelled, key_value
 from mooring.cel.results import with_hint
-from mooring.insight.expressions.parts import Loop, Parts, Variables
-from mooring.insight.expressions.trees import Binding, binding, chains, terms
-from mooring.insight.wording import shown
+from mooring.insight.expressions.syntax import LOGIC, VariableBinding, binding, chains, terms, walk
+from mooring.insight.expressions.text import shown, write
 
 DECISIVE: Final = {"_&&_": False, "_||_": True}
-
 EXPLANATION_COST_MAX: Final = COST_LIMIT
 SINCE: Final = ", since "
+Variables = dict[str, Any]
 
 
 class Valued(NamedTuple):
@@ -112,7 +120,7 @@ class _Explainer:
             return self.why(deciding[0], variables)
         return tuple(dict.fromkeys(r for term in deciding for r in self.why(term, variables)))
 
-    def _why_loop(self, node: ast.Expr, loop: Loop, variables: Variables) -> Reasons:
+    def _why_loop(self, node: ast.Expr, loop: MacroLoop, variables: Variables) -> Reasons:
         reason = self._reason(node, variables)
         decisive = loop.macro == "exists"
         if self.value(node, variables) is not decisive:
@@ -178,7 +186,7 @@ class _Explainer:
                 if len(loop.bodies) > 1 and self.value(body, inside) is False:
                     break  # `map(x, p, t)` looks at t only if p holds.
 
-    def _rounds(self, loop: Loop, variables: Variables) -> Iterator[Variables]:
+    def _rounds(self, loop: MacroLoop, variables: Variables) -> Iterator[Variables]:
         return self._parts.rounds(loop, self.value(loop.range, variables), variables)
 
     # --- variables ------------------------------------------------------------------------
@@ -187,7 +195,7 @@ class _Explainer:
         condition, truthy, falsy = node.args
         return truthy if self.value(condition, variables) is True else falsy
 
-    def _bound(self, bound: Binding, variables: Variables) -> Variables:
+    def _bound(self, bound: VariableBinding, variables: Variables) -> Variables:
         value = self.value(bound.value, variables)
         return variables if isinstance(value, Failure) else {**variables, bound.name: value}
 
@@ -216,3 +224,122 @@ def _label(chain: ast.Expr, text: str) -> str:
             return str(key)
         case _:
             return text
+
+
+# --- parts ------------------------------------------------------------------------------
+
+
+class MacroLoop(NamedTuple):
+    """A loop that the user wrote: `range.macro(variables, bodies)`."""
+
+    macro: str
+    range: ast.Expr
+    variables: tuple[str, ...]
+    bodies: tuple[ast.Expr, ...]
+
+
+class Parts:
+    """Evaluates the nodes of one expression."""
+
+    def __init__(self, program: Program) -> None:
+        self._checked = program.checked
+        self._environment = program.environment
+        self._programs = {self.root.id: program}
+        self._texts: dict[int, str] = {}
+        # Macros keep their arguments as written; here is what the checker made of them.
+        self._nodes = {node.id: node for node in walk(self.root)}
+
+    @property
+    def root(self) -> ast.Expr:
+        """The whole expression."""
+        return self._checked.parsed.expr
+
+    def value(self, node: ast.Expr, variables: Variables, budget: Budget | None = None) -> Any:
+        """Return what a node gives for these variables: a value, or a Failure.
+
+        It is counted against the caller's budget, and Cancelled is raised when that is spent.
+        """
+        limit = COST_LIMIT if budget is None else budget.limit - budget.spent
+        value, cost, error = self._program(node).evaluate(variables, cost_limit=limit)
+        if budget is not None:
+            budget.spend(cost or 0)
+        return value if error is None else Failure(error)
+
+    def _program(self, node: ast.Expr) -> Program:
+        program = self._programs.get(node.id)
+        if program is None:
+            checked = replace(self._checked, parsed=replace(self._checked.parsed, expr=node))
+            program = Program(checked, plan(checked, self._environment), self._environment)
+            self._programs[node.id] = program
+        return program
+
+    def text(self, node: ast.Expr) -> str:
+        """Return the text of a node."""
+        text = self._texts.get(node.id)
+        if text is None:
+            text = self._texts[node.id] = write(node, self._checked.parsed.macro_calls)
+        return text
+
+    def loop(self, node: ast.Expr) -> MacroLoop | None:
+        """Return the loop that a node is, if it is one that the user wrote."""
+        call = self._checked.parsed.macro_calls.get(node.id)
+        if not isinstance(node, ast.Comprehension) or call is None or node.iter_var == UNUSED:
+            return None
+        names = (node.iter_var,) if node.iter_var2 is None else (node.iter_var, node.iter_var2)
+        written = call.args[len(names) :]
+        bodies = tuple(self._nodes[body.id] for body in written if body.id in self._nodes)
+        return MacroLoop(call.function, node.iter_range, names, bodies)
+
+    def rounds(self, loop: MacroLoop, values: Any, variables: Variables) -> Iterator[Variables]:
+        """Give the variables of each round of a loop over these values."""
+        if isinstance(values, dict):
+            pairs = [(key_value(key), value) for key, value in values.items()]
+        elif isinstance(values, list | tuple):
+            pairs = list(enumerate(values))
+        else:
+            return
+        for first, second in pairs:
+            if len(loop.variables) == 2:
+                yield {**variables, loop.variables[0]: first, loop.variables[1]: second}
+            else:
+                element = first if isinstance(values, dict) else second
+                yield {**variables, loop.variables[0]: element}
+
+
+# --- questions --------------------------------------------------------------------------
+
+
+class Atom(NamedTuple):
+    """A part that is yes or no by itself, and the names that are bound around it."""
+
+    node: ast.Expr
+    wants_yes: bool
+    bindings: tuple[VariableBinding, ...] = ()
+
+    def variables(self, parts: Parts, variables: Variables) -> Variables:
+        """Return the variables with those that are bound around the atom."""
+        for bound in self.bindings:
+            value = parts.value(bound.value, variables)
+            if not isinstance(value, Failure):
+                variables = {**variables, bound.name: value}
+        return variables
+
+
+def atoms(
+    node: ast.Expr, *, wants_yes: bool = True, bindings: tuple[VariableBinding, ...] = ()
+) -> Iterator[Atom]:
+    """Give the questions of an expression in their order; those that choose a side left out."""
+    match node:
+        case ast.Call(function=function, args=args) if function in LOGIC:
+            inner = args
+        case ast.Call(function="!_", args=inner):
+            wants_yes = not wants_yes
+        case ast.Call(function="_?_:_", args=(_, truthy, falsy)):
+            inner = (truthy, falsy)
+        case _ if (bound := binding(node)) is not None:
+            inner, bindings = (bound.result,), (*bindings, bound)
+        case _:
+            yield Atom(node, wants_yes, bindings)
+            return
+    for child in inner:
+        yield from atoms(child, wants_yes=wants_yes, bindings=bindings)

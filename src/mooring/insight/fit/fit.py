@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.claims.features import Features
-from mooring.insight.concerns import Concern
 from mooring.insight.fit.device_supply import DeviceSupply, bound_of, supplies_of
 from mooring.insight.fit.levers import Lever, Runner, changes_of, levers_of
 from mooring.insight.fit.limits import Leftover, Limit, fullness_of, leftovers_of, limits_of
@@ -26,6 +25,7 @@ from mooring.insight.fit.replicas import (
     model_of,
     waiting_of,
 )
+from mooring.insight.messages import Concern
 from mooring.insight.plan.placements import Placement, placement_of
 from mooring.insight.plan.planner import Plan, Progress, plan_completed, unwatched
 from mooring.insight.snapshot.completion import complete

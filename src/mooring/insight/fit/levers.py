@@ -1,4 +1,8 @@
-"""Levers: changes that let more replicas fit, each tried, with the limit that comes next."""
+"""Levers: changes that let more replicas fit, each tried, with the limit that comes next.
+
+The rejection of the last replica decides which changes to the pod, to its claims or to all nodes
+are worth a try. Only trials count.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,7 @@ from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
 LEVERS_TRIED_MAX = 8
 ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 2  # replicas after which a change has shown what it does
 PODS_LIFTED = Quantity.from_int(10**6)
+SHORT_OF = "Insufficient "
 
 
 class Lever(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -81,9 +86,7 @@ def _lever(text: str, filling: ReplicaFiller) -> Lever:
     return Lever(text, total, next=limits[0])
 
 
-# ---- from mooring.insight.fit.changes: Changes that may let more replicas fit: to the pod, to its claims, to all nodes.
-
-SHORT_OF = "Insufficient "
+# --- candidates -------------------------------------------------------------------------
 
 
 class ReplicaChange(NamedTuple):
@@ -116,7 +119,7 @@ def changes_of(
             yield ReplicaChange(text, _with_pod(model, replace(model.pod, spec=pod.spec)))
 
 
-# --- devices ------------------------------------------------------------------------------
+# --- candidates: claims -----------------------------------------------------------------
 
 
 def _of_claims(model: Model, short: Sequence[Shortage]) -> Iterator[ReplicaChange]:
@@ -190,7 +193,7 @@ def _changed(template: ResourceClaimTemplate, **changes: Any) -> ResourceClaimTe
     return replace(template, spec=replace(template.spec, spec=claim))
 
 
-# --- pods ---------------------------------------------------------------------------------
+# --- candidates: pods -------------------------------------------------------------------
 
 
 def _with_pod(model: Model, pod: Pod) -> Model:

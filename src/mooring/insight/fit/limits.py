@@ -1,4 +1,13 @@
-"""Limits: why nodes take no more replicas, those that say the same together."""
+"""Limits: why nodes take no more replicas, and which devices stay free for that reason.
+
+    refused replica ─ fullness of each node ─┬─ limits: nodes that reject it alike, together
+                                             └─ leftovers: free devices, and what keeps them apart
+
+A node without enough devices names the request that runs out first, and the question of its funnel
+that leaves too few devices. Requests are examined one by one, before anything is picked. Where each
+by itself would find enough, they get in each other's way; then the first is named that does not
+fit beside those before it.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +37,13 @@ from mooring.insight.explain.nodes import facts_of
 from mooring.insight.explain.phrases import refusal_text
 from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of, problem_on
 from mooring.insight.fit.replicas import UnplacedReplica
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted
 from mooring.scheduler.claimcheck import CANNOT_ALLOCATE
 from mooring.scheduler.cycle import Attempt
 from mooring.scheduler.refusals import Refusal
 
-
-class NodeFullness(NamedTuple):
-    """What one node says."""
-
-    texts: tuple[str, ...]  # Kubernetes' reasons
-    facts: tuple[str, ...] = ()  # what is behind them
-    shortages: tuple[Shortage, ...] = ()  # of devices, if that is the reason
+VALUES_SHOWN_MAX = 6
+MATCHING, DISTINCT = "one", "a distinct"  # what a constraint wants of the values
 
 
 class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -57,6 +61,14 @@ class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
             return "; ".join(map(str, self.shortages))
         reasons = ", ".join(self.reasons)
         return f"{reasons} ({'; '.join(self.facts)})" if self.facts else reasons
+
+
+class NodeFullness(NamedTuple):
+    """What one node says."""
+
+    texts: tuple[str, ...]  # Kubernetes' reasons
+    facts: tuple[str, ...] = ()  # what is behind them
+    shortages: tuple[Shortage, ...] = ()  # of devices, if that is the reason
 
 
 Fullness = Mapping[str, NodeFullness]  # by node
@@ -103,7 +115,7 @@ def _full(ready: Attempt, node: str, refusal: Refusal) -> NodeFullness:
     return NodeFullness(refusal.texts, (), shortages_of(problem, names_of(ready, node), compiler))
 
 
-# ---- from mooring.insight.fit.leftovers: Leftovers: devices that stay free although a request matches them, and what keeps them apart.
+# --- leftovers --------------------------------------------------------------------------
 
 
 class Apart(Struct, frozen=True):
@@ -168,10 +180,7 @@ def _why(stock: DeviceSupply, full: NodeFullness) -> str:
     return f"a node has fewer than the {counted(stock.wanted, 'device')} that are wanted"
 
 
-# ---- from mooring.insight.fit.shortages: Which request runs out on a node, and why: the first question that leaves too few devices.
-
-VALUES_SHOWN_MAX = 6
-MATCHING, DISTINCT = "one", "a distinct"  # what a constraint wants of the values
+# --- shortages of devices ---------------------------------------------------------------
 
 
 class ShortageCause(Enum):

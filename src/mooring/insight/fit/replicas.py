@@ -1,7 +1,10 @@
-"""Replicas: pods alike, each with claims of its own.
+"""Replicas: pods alike, each with claims of its own, and a cluster filled with them.
 
-# model: what every replica is made from; a claim or template alone stands for a pod that does
-#   nothing but use it, and each replica then has a claim of its own like it
+The cluster is changed in place: because it remembers its nodes, one more replica costs only what
+the last one changed, whatever the number of nodes.
+
+    # model: what every replica is made from; a claim or template alone stands for a pod that only
+    #   uses it, and each replica then has a claim of its own like it
 """
 
 from __future__ import annotations
@@ -23,14 +26,12 @@ from mooring.api.resource.v1 import (
 from mooring.claims.features import Features
 from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
-from mooring.insight.concerns import Concern, full_name, titled
+from mooring.insight.messages import Concern, full_name, titled
 from mooring.insight.plan.planner import Progress, new_names
 from mooring.insight.plan.stand_ins import stand_in
 from mooring.insight.snapshot.completion import ClaimMaker
-from mooring.insight.snapshot.identity import identified
-from mooring.insight.snapshot.ownership import ExistingPods
-from mooring.insight.snapshot.snapshot import Controller, Snapshot
-from mooring.insight.snapshot.workloads import model_pod
+from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
+from mooring.insight.snapshot.workloads import ExistingPods, model_pod
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, attempt
 from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
@@ -117,6 +118,9 @@ def _template_like(claim: ResourceClaim) -> ResourceClaimTemplate:
     return ResourceClaimTemplate(metadata=metadata, spec=spec)
 
 
+# --- creating replicas ------------------------------------------------------------------
+
+
 class Replica(NamedTuple):
     """A pod, and the claims that were made for it."""
 
@@ -161,7 +165,7 @@ def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
     return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
-# ---- from mooring.insight.fit.filling: Fills a cluster with replicas, one after the other, until none fits, and empties it again.
+# --- filling a cluster ------------------------------------------------------------------
 
 
 class UnplacedReplica(NamedTuple):

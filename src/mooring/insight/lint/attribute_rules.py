@@ -17,8 +17,7 @@ from mooring.insight.lint.cases import SLICES, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.pools import Home, devices_of
 from mooring.insight.lint.sightings import STANDARD, Sighting, type_of
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted, nearest
 
 _PATTERNS: Final = {
     PCI_BUS_ID: (re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"), "0000:3b:00.0"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.insight.expressions.fleet import FleetDevice
-from mooring.insight.expressions.reads import Read
+from mooring.insight.expressions.published_devices import PublishedDevice, did_you_mean, qualified
+from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.lint.cases import (
     Case,
     Needs,
@@ -14,7 +14,6 @@ from mooring.insight.lint.cases import (
     W,
 )
 from mooring.insight.lint.subjects import Ask, asks_of, constraints_of
-from mooring.insight.lint.suggestions import did_you_mean, qualified
 
 
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
@@ -23,7 +22,7 @@ def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
         field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
         name = constraint.match_attribute or constraint.distinct_attribute or ""
         domain, _, identifier = name.partition("/")
-        read = Read("attributes", domain, identifier)
+        read = DeviceField("attributes", domain, identifier)
         if not identifier:
             continue
         lacking = [
@@ -46,7 +45,7 @@ def _is_concerned(ask: Ask, requests: tuple[str, ...]) -> bool:
     return not requests or bool({ask.reference, ask.reference.partition("/")[0]} & {*requests})
 
 
-def _never_has(ask: Ask, name: str, read: Read, case: Case) -> bool:
+def _never_has(ask: Ask, name: str, read: DeviceField, case: Case) -> bool:
     if any(derived == name for derived, _ in ask.derived):
         return False
     if case.world.fleet.carriers[read] == 0:
@@ -56,7 +55,7 @@ def _never_has(ask: Ask, name: str, read: Read, case: Case) -> bool:
     return bool(selected) and not any(_has(device, read) for device in devices)
 
 
-def _has(device: FleetDevice, read: Read) -> bool:
+def _has(device: PublishedDevice, read: DeviceField) -> bool:
     if device.variables is None:
         return False
     return read.name in device.variables["device"][read.field].get(read.domain, {})

@@ -16,12 +16,11 @@ from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.lang import ast
 from mooring.cel.lang.steps import Failure
 from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
-from mooring.insight.expressions.atoms import Atom, atoms
-from mooring.insight.expressions.fleet import FleetDevice
-from mooring.insight.expressions.inquiry import Inquiry
-from mooring.insight.expressions.reads import Read, Reading, readings
-from mooring.insight.expressions.survey import tallied
-from mooring.insight.expressions.trees import chains
+from mooring.insight.expressions.evaluation import ExpressionEvaluator, tallied
+from mooring.insight.expressions.explanation import Atom, atoms
+from mooring.insight.expressions.published_devices import PublishedDevice, did_you_mean, written
+from mooring.insight.expressions.syntax import DeviceField, DeviceRead, chains, readings
+from mooring.insight.expressions.text import shown
 from mooring.insight.lint.cases import (
     Case,
     E,
@@ -31,10 +30,8 @@ from mooring.insight.lint.cases import (
     W,
 )
 from mooring.insight.lint.subjects import asks_of
-from mooring.insight.lint.suggestions import did_you_mean, written
 from mooring.insight.lint.world import Stage
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted, shown
+from mooring.insight.messages import counted, nearest
 
 VALUES_SHOWN_MAX: Final = 5
 
@@ -46,7 +43,7 @@ def unknown_domain(case: Case) -> Iterator[Oddity]:
     """Give the domains that no device knows."""
     for stage, reading in _unknown(case):
         read = reading.read
-        if case.world.fleet.carriers[Read(read.field, read.domain)] == 0:
+        if case.world.fleet.carriers[DeviceField(read.field, read.domain)] == 0:
             what = "attributes" if read.field == "attributes" else "capacity"
             message = f'no device has {what} in the domain "{read.domain}"'
             yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
@@ -56,20 +53,20 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
     """Give the attributes and capacities that no device has in a domain that some know."""
     for stage, reading in _unknown(case):
         read = reading.read
-        if case.world.fleet.carriers[Read(read.field, read.domain)] > 0:
+        if case.world.fleet.carriers[DeviceField(read.field, read.domain)] > 0:
             message = f"no device has {written(read)}"
             yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
 
 
-def _unknown(case: Case) -> Iterator[tuple[Stage, Reading]]:
+def _unknown(case: Case) -> Iterator[tuple[Stage, DeviceRead]]:
     for stage in case.stages if not case.world.unreadable else ():
-        if isinstance(stage.inquiry, Inquiry):
+        if isinstance(stage.inquiry, ExpressionEvaluator):
             for reading in readings(stage.inquiry.root):
                 if _is_unknown(reading.read, case):
                     yield stage, reading
 
 
-def _is_unknown(read: Read, case: Case) -> bool:
+def _is_unknown(read: DeviceField, case: Case) -> bool:
     return bool(read.domain) and case.world.fleet.carriers[read] == 0
 
 
@@ -81,8 +78,8 @@ class _Fault(NamedTuple):
 
     part: str
     message: str
-    devices: list[FleetDevice]
-    read: Read | None  # what is missing, if that is the error
+    devices: list[PublishedDevice]
+    read: DeviceField | None  # what is missing, if that is the error
 
 
 def missing_guard(case: Case) -> Iterator[Oddity]:
@@ -104,7 +101,7 @@ def missing_guard(case: Case) -> Iterator[Oddity]:
             )
 
 
-def _of(devices: list[FleetDevice], stage: Stage) -> str:
+def _of(devices: list[PublishedDevice], stage: Stage) -> str:
     verb = "does" if len(devices) == 1 else "do"
     return f"{len(devices):,} of {counted(len(stage.candidates), 'device')} {verb}"
 
@@ -125,7 +122,7 @@ def run_time_error(case: Case) -> Iterator[Oddity]:
 
 def _faults(stage: Stage) -> Iterator[_Fault]:
     """Give the errors of an expression on its candidates, those from one part together."""
-    if not isinstance(stage.inquiry, Inquiry):
+    if not isinstance(stage.inquiry, ExpressionEvaluator):
         return
     places = {
         stage.inquiry.parts.text(reading.node): reading.read
@@ -144,7 +141,7 @@ def _faults(stage: Stage) -> Iterator[_Fault]:
     yield from found.values()
 
 
-def _concerned(stage: Stage, fault: _Fault, read: Read) -> list[FleetDevice]:
+def _concerned(stage: Stage, fault: _Fault, read: DeviceField) -> list[PublishedDevice]:
     """Return the devices that lack an attribute and that the expression is really put to.
 
     Of a class that is not given we know nothing; then devices of other drivers do not count.
@@ -154,7 +151,7 @@ def _concerned(stage: Stage, fault: _Fault, read: Read) -> list[FleetDevice]:
     return [device for device in fault.devices if _knows_domain(device, read.domain)]
 
 
-def _knows_domain(device: FleetDevice, domain: str) -> bool:
+def _knows_domain(device: PublishedDevice, domain: str) -> bool:
     if device.driver == domain or device.variables is None:
         return device.driver == domain
     fields = device.variables["device"]
@@ -167,7 +164,10 @@ def _knows_domain(device: FleetDevice, domain: str) -> bool:
 def never_true(case: Case) -> Iterator[Oddity]:
     """Give the comparisons that are true for none of the devices looked at."""
     for stage in case.stages if not case.world.unreadable else ():
-        if isinstance(stage.inquiry, Inquiry) and stage.expression.purpose == "selector":
+        if (
+            isinstance(stage.inquiry, ExpressionEvaluator)
+            and stage.expression.purpose == "selector"
+        ):
             for atom in atoms(stage.inquiry.root):
                 if _is_never_true(atom, stage, stage.inquiry, case):
                     tally = _tally(atom, stage, stage.inquiry)
@@ -183,7 +183,7 @@ def _is_of_class(case: Case) -> bool:
 _Tally = dict[str, Counter[str]]  # part: how many devices have which value
 
 
-def _is_never_true(atom: Atom, stage: Stage, inquiry: Inquiry, case: Case) -> bool:
+def _is_never_true(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator, case: Case) -> bool:
     """Whether a question that wants a yes gets none, but a no."""
     if not atom.wants_yes or any(_is_unknown(r.read, case) for r in readings(atom.node)):
         return False
@@ -197,7 +197,7 @@ def _is_never_true(atom: Atom, stage: Stage, inquiry: Inquiry, case: Case) -> bo
     return is_ever_false and _is_about_devices(atom)
 
 
-def _tally(atom: Atom, stage: Stage, inquiry: Inquiry) -> _Tally:
+def _tally(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator) -> _Tally:
     """Return the values of the attributes that a question looks at."""
     tally: _Tally = {}
     for answer, devices in stage.looked_at():
@@ -215,7 +215,7 @@ def _is_about_devices(atom: Atom) -> bool:
     return bool(atom.bindings) or any(True for _ in readings(atom.node))
 
 
-def _never_true(atom: Atom, stage: Stage, inquiry: Inquiry, tally: _Tally) -> Oddity:
+def _never_true(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator, tally: _Tally) -> Oddity:
     devices = counted(len(stage.candidates), "device")
     scope = f"of class {stage.ask.class_name}" if stage.ask.class_name else "given"
     if not stage.is_class_known:
@@ -281,7 +281,7 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
 
 def _is_broken(stage: Stage, odd: set[Any]) -> bool:
     """Whether something else is the matter with a selector."""
-    is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, Inquiry)
+    is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, ExpressionEvaluator)
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from mooring.cel.device import COST_LIMIT
-from mooring.insight.expressions.inquiry import TOO_COMPLEX, TOO_LONG, Refusal
+from mooring.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG, InvalidExpression
+from mooring.insight.expressions.text import shown_cost
 from mooring.insight.lint.cases import (
     Case,
     E,
@@ -17,7 +18,6 @@ from mooring.insight.lint.cases import (
 )
 from mooring.insight.lint.subjects import claim_of
 from mooring.insight.lint.world import Stage
-from mooring.insight.wording import shown_cost
 
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2
 CHEAPER: Final = "loop over less, or compare with includes(), in or == instead of in a loop"
@@ -26,12 +26,12 @@ CHEAPER: Final = "loop over less, or compare with includes(), in or == instead o
 def does_not_compile(case: Case) -> Iterator[Oddity]:
     """Give the expressions that are refused."""
     for stage in case.stages:
-        if isinstance(stage.inquiry, Refusal):
+        if isinstance(stage.inquiry, InvalidExpression):
             remedy = _how_to_compile(stage, stage.inquiry, case)
             yield Oddity(stage.expression.place, stage.inquiry.error, remedy)
 
 
-def _how_to_compile(stage: Stage, refusal: Refusal, case: Case) -> str:
+def _how_to_compile(stage: Stage, refusal: InvalidExpression, case: Case) -> str:
     if refusal.error == TOO_LONG:
         return "split it: all selectors of a request must be true"
     if case.world.compiles_when_stored(stage.expression):
@@ -65,7 +65,7 @@ def expensive(case: Case) -> Iterator[Oddity]:
 
 def _estimates(case: Case) -> Iterator[tuple[Stage, int]]:
     for stage in case.stages:
-        if not isinstance(stage.inquiry, Refusal):
+        if not isinstance(stage.inquiry, InvalidExpression):
             yield stage, stage.inquiry.compiled.cost_max
 
 

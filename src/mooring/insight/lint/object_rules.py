@@ -20,7 +20,7 @@ from mooring.insight.lint.cases import (
 )
 from mooring.insight.lint.subjects import asks_of, claim_of, constraints_of
 from mooring.insight.lint.surroundings import key_of
-from mooring.insight.nearness import nearest
+from mooring.insight.messages import nearest
 from mooring.validation.admission import strategy_of
 
 RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash

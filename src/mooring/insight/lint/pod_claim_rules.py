@@ -14,7 +14,7 @@ from mooring.insight.lint.cases import PODS, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pod_rules import part_of
 from mooring.insight.lint.podparts import PodPart
 from mooring.insight.lint.surroundings import Key
-from mooring.insight.nearness import nearest
+from mooring.insight.messages import nearest
 
 Entry = tuple[Place, PodResourceClaim]
 

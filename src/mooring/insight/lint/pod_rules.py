@@ -13,8 +13,7 @@ from mooring.claims.classindex import is_device_resource
 from mooring.insight.lint.cases import GROUPS, PODS, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.podparts import PodPart, pod_part_of
 from mooring.insight.lint.surroundings import Key, key_of
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted, nearest
 from mooring.scheduler.unmodelled import unmodelled as not_modelled
 
 

@@ -14,8 +14,7 @@ from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceCounterConsumption, ResourceSlice
 from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pools import Home, Pool, devices_of, pool_id_of
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted, nearest
 
 POOL: Final = ("spec", "pool")
 UNUSABLE: Final = "the scheduler gives none of the pool's devices away"

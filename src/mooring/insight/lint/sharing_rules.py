@@ -12,7 +12,7 @@ from mooring.insight.lint.pod_claim_rules import entries_of, is_made
 from mooring.insight.lint.pod_rules import part_of
 from mooring.insight.lint.podparts import PodPart
 from mooring.insight.lint.surroundings import Key
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted
 
 RESERVATIONS_MAX: Final = 256
 

@@ -16,8 +16,7 @@ from mooring.api.resource.v1 import CapacityRequestPolicy, Device, DeviceCapacit
 from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.sightings import DriverSightings, Sighting
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted, nearest
 from mooring.validation.admission import strategy_of
 
 SPEC: Final = ("spec",)

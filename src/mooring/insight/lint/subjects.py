@@ -20,7 +20,7 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from mooring.insight.expressions.fleet import FleetDevice
+from mooring.insight.expressions.published_devices import PublishedDevice
 from mooring.insight.objects import Object
 
 KINDS: Final = ("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate")
@@ -44,7 +44,7 @@ class Ask(NamedTuple):
     class_name: str | None = None
     selectors: tuple[Expression, ...] = ()
     derived: tuple[tuple[str, Expression], ...] = ()  # name: expression
-    admits: Callable[[FleetDevice], bool] = lambda _: True
+    admits: Callable[[PublishedDevice], bool] = lambda _: True
 
 
 def asks_of(subject: Object) -> tuple[Ask, ...]:
@@ -83,7 +83,7 @@ def _asks_of_rule(rule: DeviceTaintRule) -> tuple[Ask, ...]:
         return ()
     place = ("spec", "deviceSelector")
 
-    def admits(device: FleetDevice) -> bool:
+    def admits(device: PublishedDevice) -> bool:
         return (
             selector.driver in (None, device.driver)
             and selector.pool in (None, device.pool)

@@ -16,8 +16,14 @@ from typing import NamedTuple
 from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.device import DeviceCompiler, Scope
 from mooring.claims.classindex import ClassIndex
-from mooring.insight.expressions.fleet import Fleet, FleetDevice
-from mooring.insight.expressions.inquiry import Answer, Inquiry, Outcome, Refusal, inquire
+from mooring.insight.expressions.evaluation import (
+    DeviceResult,
+    ExpressionEvaluator,
+    InvalidExpression,
+    MatchOutcome,
+    evaluator_of,
+)
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.lint.subjects import Ask, Expression, asks_of
 from mooring.insight.lint.surroundings import Surroundings
 from mooring.insight.objects import Object
@@ -30,12 +36,12 @@ class Stage(NamedTuple):
 
     ask: Ask
     expression: Expression
-    inquiry: Inquiry | Refusal
-    answers: tuple[Answer, ...]  # for the whole fleet
+    inquiry: ExpressionEvaluator | InvalidExpression
+    answers: tuple[DeviceResult, ...]  # for the whole fleet
     candidates: Indices
     is_class_known: bool  # else the candidates are too many
 
-    def looked_at(self) -> Iterator[tuple[Answer, list[FleetDevice]]]:
+    def looked_at(self) -> Iterator[tuple[DeviceResult, list[PublishedDevice]]]:
         """Give the answers that matter, each with its candidates."""
         for answer in self.answers:
             devices = [device for device in answer.devices if device.index in self.candidates]
@@ -53,7 +59,7 @@ class World:
 
     def __init__(
         self,
-        fleet: Fleet,
+        fleet: PublishedDevices,
         classes: Iterable[DeviceClass],
         compiler: DeviceCompiler,
         around: Surroundings | None = None,
@@ -62,8 +68,8 @@ class World:
         self.classes = {class_.metadata.name: class_ for class_ in classes}
         self.compiler = compiler
         self.around = around or Surroundings()
-        self._inquiries: dict[tuple[str, str], Inquiry | Refusal] = {}
-        self._answers: dict[tuple[str, str], tuple[Answer, ...]] = {}
+        self._inquiries: dict[tuple[str, str], ExpressionEvaluator | InvalidExpression] = {}
+        self._answers: dict[tuple[str, str], tuple[DeviceResult, ...]] = {}
         self._class_members: dict[str, Indices | None] = {}
 
     @cached_property
@@ -75,9 +81,9 @@ class World:
         return index
 
     @cached_property
-    def unreadable(self) -> dict[str, list[FleetDevice]]:
+    def unreadable(self) -> dict[str, list[PublishedDevice]]:
         """The devices that no expression can read, by slice."""
-        found: dict[str, list[FleetDevice]] = {}
+        found: dict[str, list[PublishedDevice]] = {}
         for device in self.fleet.devices:
             if device.problem is not None:
                 found.setdefault(device.slice_name, []).append(device)
@@ -117,23 +123,23 @@ class World:
             self._class_members[class_name] = self._members(class_name)
         return self._class_members[class_name]
 
-    def answers(self, expression: Expression) -> tuple[Answer, ...]:
+    def answers(self, expression: Expression) -> tuple[DeviceResult, ...]:
         """Return what an expression gives for every device; nothing if it does not compile."""
         key = (expression.text, expression.purpose)
         if key not in self._answers:
             inquiry = self.inquiry(expression)
-            given = inquiry.answers(self.fleet) if isinstance(inquiry, Inquiry) else ()
+            given = inquiry.answers(self.fleet) if isinstance(inquiry, ExpressionEvaluator) else ()
             self._answers[key] = tuple(given)
         return self._answers[key]
 
-    def inquiry(self, expression: Expression) -> Inquiry | Refusal:
+    def inquiry(self, expression: Expression) -> ExpressionEvaluator | InvalidExpression:
         """Return an expression that compiles as a new one of its purpose, or why it does not."""
         key = (expression.text, expression.purpose)
         if key not in self._inquiries:
             is_derived = expression.purpose == "derived"
-            inquiry = inquire(expression.text, self.compiler, derived=is_derived)
-            if isinstance(inquiry, Inquiry) and inquiry.caveat:
-                inquiry = Refusal(inquiry.caveat)
+            inquiry = evaluator_of(expression.text, self.compiler, derived=is_derived)
+            if isinstance(inquiry, ExpressionEvaluator) and inquiry.caveat:
+                inquiry = InvalidExpression(inquiry.caveat)
             self._inquiries[key] = inquiry
         return self._inquiries[key]
 
@@ -149,7 +155,7 @@ class World:
         members = frozenset(range(len(self.fleet)))
         for selector in class_.spec.selectors:
             expression = Expression((), selector.cel.expression if selector.cel else "")
-            if isinstance(self.inquiry(expression), Refusal):
+            if isinstance(self.inquiry(expression), InvalidExpression):
                 return None
             members &= matching(self.answers(expression))
         return members
@@ -166,15 +172,15 @@ class World:
                 is_class_known=is_class_known,
             )
             yield stage
-            if expression.purpose == "selector" and isinstance(stage.inquiry, Inquiry):
+            if expression.purpose == "selector" and isinstance(stage.inquiry, ExpressionEvaluator):
                 candidates = stage.passing
 
 
-def matching(answers: Iterable[Answer]) -> Indices:
+def matching(answers: Iterable[DeviceResult]) -> Indices:
     """Return the devices that match."""
     return frozenset(
         device.index
         for answer in answers
-        if answer.outcome is Outcome.MATCH
+        if answer.outcome is MatchOutcome.MATCH
         for device in answer.devices
     )

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.claims.owners import controller_of
-from mooring.insight.concerns import full_name
+from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Plan, plan_completed, standing
 from mooring.insight.snapshot.completion import Completed
 from mooring.validation.context import Context

@@ -12,7 +12,7 @@ from msgspec import Struct
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.claims import is_device_resource, pod_requests
-from mooring.insight.concerns import full_name
+from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Result
 from mooring.insight.plan.stand_ins import stands_for
 from mooring.insight.snapshot.snapshot import Snapshot

@@ -19,7 +19,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
 from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
-from mooring.insight.concerns import Concern, full_name
+from mooring.insight.messages import Concern, full_name
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster

@@ -13,8 +13,7 @@ from mooring.api.core.pod import Pod, PodResourceClaim, PodSpec
 from mooring.api.core.resources import ContainerClaim, ResourceRequirements
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.insight.snapshot.identity import identified
-from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot, identified
 
 STAND_IN = "mooring.dev/stands-in-for"  # an annotation: claim/NAME or template/NAME
 ENTRY = "claim"

@@ -1,7 +1,9 @@
 """MOVED."""
+
 from mooring.insight.plan.placements import Given as Given  # noqa
 from mooring.insight.plan.placements import Granted as Granted  # noqa
 from mooring.insight.plan.placements import Placement as Placement  # noqa
 from mooring.insight.plan.placements import chosen_results as chosen_results  # noqa
 from mooring.insight.plan.placements import placement_of as placement_of  # noqa
+
 __all__ = ["Given", "Granted", "Placement", "chosen_results", "placement_of"]  # noqa

@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from struct import Struct as Layout
 from typing import BinaryIO, Final, NamedTuple
 
-from mooring.insight.snapshot.tarstream import BLOCK, ArchiveError, Member
+from mooring.insight.errors import ArchiveError
+from mooring.insight.snapshot.archive import BLOCK, Member
 
 ENTRIES_MAX: Final = 100_000  # files, folders, links and headers
 FILES_MAX: Final = 20_000  # that are wanted

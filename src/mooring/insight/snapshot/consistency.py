@@ -22,9 +22,8 @@ from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.owners import Owner, group_name
 from mooring.claims.references import Named, NotCreated, reference_of
 from mooring.hardware.nodes import EXAMPLE_PROFILES
-from mooring.insight.concerns import Concern, full_name, listed, titled
+from mooring.insight.messages import Concern, counted, full_name, listed, titled
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.wording import counted
 
 # What seems to be missing where not all objects of a kind could be read.
 _FOLLOWING: Final = {
@@ -49,7 +48,7 @@ def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Co
     return [concern for concern in found if concern.rule not in known]
 
 
-class DeviceName(NamedTuple):
+class ConsistencyDevice(NamedTuple):
     """What tells a device from all others."""
 
     driver: str
@@ -72,7 +71,7 @@ class _World:
         self.pods = {full_name(each): each.metadata.uid for each in snapshot.pods}
         self.groups = {full_name(each): each.metadata.uid for each in snapshot.groups}
         self.devices = {
-            DeviceName(each.spec.driver, each.spec.pool.name, device.name)
+            ConsistencyDevice(each.spec.driver, each.spec.pool.name, device.name)
             for each in snapshot.slices
             for device in each.spec.devices or ()
         }
@@ -227,12 +226,12 @@ def _unknown_devices(world: _World) -> Iterator[Concern]:
         yield Concern("unknown-device", fact, meaning)
 
 
-def _device(result: DeviceRequestAllocationResult) -> DeviceName:
-    return DeviceName(result.driver, result.pool, result.device)
+def _device(result: DeviceRequestAllocationResult) -> ConsistencyDevice:
+    return ConsistencyDevice(result.driver, result.pool, result.device)
 
 
 def _twice_held(world: _World) -> Iterator[Concern]:
-    holders: dict[DeviceName, list[str]] = {}
+    holders: dict[ConsistencyDevice, list[str]] = {}
     for claim in world.snapshot.claims:
         for result in _results(claim):
             if not result.admin_access and result.share_id is None:

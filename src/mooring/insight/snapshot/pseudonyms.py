@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from mooring.api.codec import decode_tree, to_tree
-from mooring.insight.snapshot.identity import is_new, stand_in_uid
-from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot, is_new, stand_in_uid
 
 KEPT_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 

@@ -1,28 +1,33 @@
-"""A cluster at one moment: every object that decides who gets which device.
+"""A cluster at one moment: every object that decides which pod gets which device.
 
-Objects are in their hub versions, with defaults, as an API server stores them. Those of one kind
-are in the order in which they were given; of two with the same name the later counts.
+Objects are in their hub versions, with defaults, as an API server stores them. Objects of one kind
+keep the order in which they were read; of two with the same name the later one wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Node, Pod, ReplicationController, Service
+from mooring.api.meta import OwnerReference
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
+    ResourceClaimConsumerReference,
     ResourceClaimTemplate,
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup, PriorityClass
 from mooring.api.scheduling import Workload as GroupWorkload
+from mooring.insight.messages import Concern, listed, titled
 
 Controller = DaemonSet | Deployment | Job | ReplicaSet | StatefulSet
 # What decides with which others pods are spread.
@@ -106,3 +111,112 @@ def key_of(value: Any) -> tuple[str, str, str]:
     """Return what tells an object from all others: its kind, namespace and name."""
     metadata = value.metadata
     return value.kind, metadata.namespace, metadata.name
+
+
+# --- manifests over a cluster -----------------------------------------------------------
+
+
+def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:
+    """Return the manifests as they would be in the cluster, and what became of them otherwise.
+
+    Pods that have a node and claims that have devices stay as they are: nothing that is applied
+    changes them. All else is replaced; it keeps its uid, so that it keeps what it owns.
+    """
+    existing = {key_of(each): each for each in cluster.objects()}
+    taken: list[Any] = []
+    left: list[str] = []
+    for each in manifests.objects():
+        old = existing.get(key_of(each))
+        if old is None or each.metadata.resource_version:
+            taken.append(each)
+        elif _is_settled(old):
+            taken.append(old)
+            left.append(titled(each))
+        else:
+            taken.append(_updated(each, old))
+    if not left:
+        return Snapshot.of(taken), []
+    meaning = "what has a node or devices is not changed by applying a file"
+    return Snapshot.of(taken), [
+        Concern("settled", f"left as it is in the cluster: {listed(left)}", meaning)
+    ]
+
+
+def _is_settled(value: Any) -> bool:
+    match value.kind:
+        case "Pod":
+            return bool(value.spec.node_name)
+        case "ResourceClaim":
+            return value.status.allocation is not None
+    return False
+
+
+def _updated(new: Any, old: Any) -> Any:
+    if new.kind in ("Pod", "ResourceClaim"):
+        return new  # made anew, for their specs cannot be changed
+    new = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid))
+    status = getattr(old, "status", None)
+    if status is None or new.status != type(status)():
+        return new
+    return replace(new, status=status)
+
+
+# --- uids -------------------------------------------------------------------------------
+
+
+def stand_in_uid(kind: str, namespace: str, name: str) -> str:
+    """Return the uid of an object that no server has seen."""
+    digest = hashlib.sha256("\0".join((kind, namespace, name)).encode("utf-8", "replace"))
+    text = digest.hexdigest()
+    # The version digit 8 says: made by a rule of one's own (RFC 9562).
+    return f"{text[:8]}-{text[8:12]}-8{text[13:16]}-a{text[17:20]}-{text[20:32]}"
+
+
+def identified(value: Any) -> Any:
+    """Return the object with a uid; its own if it has one."""
+    metadata = value.metadata
+    if metadata.uid:
+        return value
+    uid = stand_in_uid(value.kind, metadata.namespace, metadata.name)
+    return replace(value, metadata=replace(metadata, uid=uid))
+
+
+def with_references(value: Any, uids: Mapping[tuple[str, str, str], str]) -> Any:
+    """Return the object with the uids of what it refers to, where they are missing.
+
+    `uids` has those of all objects, by kind, namespace and name.
+    """
+    owners: tuple[OwnerReference, ...] = value.metadata.owner_references
+    if not all(owner.uid for owner in owners):
+        filled = tuple(
+            owner if owner.uid else replace(owner, uid=_uid(owner.kind, owner.name, value, uids))
+            for owner in owners
+        )
+        value = replace(value, metadata=replace(value.metadata, owner_references=filled))
+    if isinstance(value, ResourceClaim) and not all(c.uid for c in value.status.reserved_for):
+        consumers = tuple(
+            each if each.uid else replace(each, uid=_uid(_consumer(each), each.name, value, uids))
+            for each in value.status.reserved_for
+        )
+        value = replace(value, status=replace(value.status, reserved_for=consumers))
+    return value
+
+
+def _consumer(reference: ResourceClaimConsumerReference) -> str:
+    """Return the kind of a consumer of a claim."""
+    return "PodGroup" if reference.resource == "podgroups" else "Pod"
+
+
+def _uid(kind: str, name: str, of: Any, uids: Mapping[tuple[str, str, str], str]) -> str:
+    """Return the uid of what an object refers to: in its namespace, or in none."""
+    namespace = of.metadata.namespace
+    found = uids.get((kind, namespace, name)) or uids.get((kind, "", name))
+    return found or stand_in_uid(kind, namespace, name)
+
+
+def is_new(value: Any) -> bool:
+    """Tell whether no server has seen the object: its uid, if any, is our stand-in."""
+    metadata = value.metadata
+    if metadata.resource_version:
+        return False
+    return metadata.uid in ("", stand_in_uid(value.kind, metadata.namespace, metadata.name))

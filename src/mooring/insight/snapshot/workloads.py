@@ -1,11 +1,11 @@
-"""The pods that controllers would make, of those that are not there yet.
+"""The pods that controllers would create and that a snapshot does not have yet.
 
-Names are those of Kubernetes with a number instead of random letters, and with the name of the
-node for daemons. So the same objects give the same pods.
+Names are those of Kubernetes with a number instead of random letters, and with the node's name for
+daemons, so the same objects always give the same pods.
 
-# wanted: how many pods a controller keeps; existing: those it has; missing: what we make
+    # want: a pod that a controller misses; existing: the pods that it has
 
-A Workload makes nothing by itself: its groups are made by whoever made the Workload.
+A Workload creates nothing by itself: whoever created it also creates its pod groups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from mooring.api.batch import Job
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectMeta, OwnerReference
+from mooring.claims.owners import controller_of
 from mooring.controllers.daemons import node_of_daemon, nodes_for, pinned
 from mooring.controllers.finishedjobs import is_finished
 from mooring.controllers.jobindexes import index_of
@@ -29,19 +30,14 @@ from mooring.controllers.jobs import free_indexes, pods_wanted
 from mooring.controllers.jobtracking import is_indexed
 from mooring.controllers.podmaking import COMPLETION_INDEX, TEMPLATE_HASH, Want, metadata_of
 from mooring.controllers.podstates import is_active
-from mooring.insight.concerns import Concern, full_name, titled
-from mooring.insight.snapshot.identity import identified
-from mooring.insight.snapshot.ownership import ExistingPods
-from mooring.insight.snapshot.snapshot import Controller, Snapshot
+from mooring.insight.errors import TooManyPodsError
+from mooring.insight.messages import Concern, full_name, titled
+from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
 from mooring.validation.admission import admit_create
 from mooring.validation.context import Context
 
 PODS_MAX: Final = 100_000
 _POD_KIND = CATALOGUE.find("v1", "Pod")
-
-
-class TooManyPodsError(ValueError):
-    """Controllers that want more pods than we make; the message names the one that is too much."""
 
 
 class Expanded(NamedTuple):
@@ -82,7 +78,7 @@ def model_pod(controller: Controller, context: Context) -> Pod | Concern:
     return made if isinstance(made, Concern) else made[0]
 
 
-# --- what is wanted -----------------------------------------------------------------------
+# --- which pods are missing -------------------------------------------------------------
 
 
 def _wants(
@@ -169,7 +165,7 @@ def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]
         yield Want(f"{job.metadata.name}-{index}", marks, marks)
 
 
-# --- making -------------------------------------------------------------------------------
+# --- creating them ----------------------------------------------------------------------
 
 
 def _make(
@@ -227,3 +223,60 @@ def _labels(controller: Controller) -> dict[str, str]:
     # Of the deployment, not of its template: redaction must not change it.
     digest = hashlib.sha256(controller.metadata.uid.encode()).hexdigest()
     return {TEMPLATE_HASH: digest[:10]}
+
+
+# --- the pods that a controller has -----------------------------------------------------
+
+
+class ExistingPods:
+    """The pods of a snapshot by their controllers, and the names that are taken."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.names = {full_name(pod) for pod in snapshot.pods}
+        self._deployments = {
+            full_name(each) for each in snapshot.controllers if each.kind == "Deployment"
+        }
+        self._deployment_of_set = {
+            full_name(each): owner.name
+            for each in snapshot.controllers
+            if each.kind == "ReplicaSet" and (owner := _deployment(each)) is not None
+        }
+        self._by_owner: dict[tuple[str, str, str], list[Pod]] = {}
+        for pod in snapshot.pods:
+            if (owner := controller_of(pod.metadata)) is not None:
+                self._note(pod, owner)
+
+    def _note(self, pod: Pod, owner: OwnerReference) -> None:
+        namespace = pod.metadata.namespace
+        self._by_owner.setdefault((namespace, owner.kind, owner.name), []).append(pod)
+        if owner.kind == "ReplicaSet":
+            # The set may not be in the dump; then its name says whose it is.
+            base = owner.name.rpartition("-")[0]
+            name = self._deployment_of_set.get(f"{namespace}/{owner.name}", base)
+            self._by_owner.setdefault((namespace, "Deployment", name), []).append(pod)
+
+    def is_left_to_owner(self, controller: Controller) -> bool:
+        """Tell whether a replica set is a deployment's, which then decides how many pods it has."""
+        owner = _deployment(controller) if controller.kind == "ReplicaSet" else None
+        return (
+            owner is not None
+            and f"{controller.metadata.namespace}/{owner.name}" in self._deployments
+        )
+
+    def of(self, controller: Controller) -> list[Pod]:
+        """Return the pods that a controller has, ended ones included."""
+        key = (controller.metadata.namespace, controller.kind, controller.metadata.name)
+        return [pod for pod in self._by_owner.get(key, ()) if _is_of(pod, controller)]
+
+
+def _deployment(controller: Controller) -> OwnerReference | None:
+    owner = controller_of(controller.metadata)
+    return owner if owner is not None and owner.kind == "Deployment" else None
+
+
+def _is_of(pod: Pod, controller: Controller) -> bool:
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != controller.kind:
+        return True
+    # A controller of the same name that was made anew has other pods.
+    return owner.uid in ("", controller.metadata.uid)

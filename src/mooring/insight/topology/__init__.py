@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from mooring.insight.devices import Holdings
+from mooring.insight.devices import ClusterUsage
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.topology.building import topology
+from mooring.insight.topology.builder import topology
 from mooring.insight.topology.drawing import svg
 from mooring.insight.topology.model import Topology
 from mooring.insight.topology.page import html
@@ -38,7 +38,7 @@ def picture(
     *,
     title: str,
     format: Format = Format.SVG,  # noqa: A002
-    holdings: Holdings | None = None,
+    holdings: ClusterUsage | None = None,
 ) -> str:
     """Return the picture of a snapshot as text, always the same for the same objects.
 

@@ -1,4 +1,4 @@
-"""A device as it is drawn: filled with the colour of its owner, with its name and marks.
+"""Devices as they are drawn, and the legend that explains colours and marks.
 
 whole        the colour of the owner
 shared       a bar with a part for each owner
@@ -7,25 +7,39 @@ shared       a bar with a part for each owner
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mooring.insight.devices import State
-from mooring.insight.topology.census import Census
-from mooring.insight.topology.ink import filled, name, rectangle, tooltip, words
-from mooring.insight.topology.layout import Placed
-from mooring.insight.topology.model import Item, Use, part_of
-from mooring.insight.topology.owners import Hold, Owner
-from mooring.insight.topology.text import clean, counted, listed
+from mooring.insight.devices import DeviceState
+from mooring.insight.messages import counted
+from mooring.insight.topology.elements import (
+    TopologyIndex,
+    clean,
+    filled,
+    listed,
+    name,
+    rectangle,
+    tooltip,
+    words,
+)
+from mooring.insight.topology.layout import PlacedShape
+from mooring.insight.topology.model import Hold, Item, Owner, Use, part_of
 
 OWNERS_SHOWN = 8  # in a tooltip
 PARTS_MAX = 24  # of a bar: there is no room for more
 RADIUS = 5
 SMALL_RADIUS = 3
 MARK = 13
+OWNERS_MAX = 60
+ENTRY_WIDTH = 276
+ENTRY_HEIGHT = 36
+KEY_HEIGHT = 22
+KEY_GAP = 6
+HEADING = 28
+USERS_SHOWN = 1
 
 
-class Mark(NamedTuple):
+class CellMark(NamedTuple):
     """A letter on a device, and what it means."""
 
     letter: str
@@ -33,15 +47,20 @@ class Mark(NamedTuple):
     look: str = "mark"
 
 
-UNUSABLE = Mark("×", "unusable: the tooltip says why", "alarm")
-TAINTED = Mark("T", "tainted", "alarm")
-CONFLICT = Mark("!", "more of it is held than there is", "alarm")
-ADMIN = Mark("A", "looked at with admin access")
-SEVERAL_NODES = Mark("N", "near several NUMA nodes; stands at its own")
+UNUSABLE = CellMark("×", "unusable: the tooltip says why", "alarm")
+
+TAINTED = CellMark("T", "tainted", "alarm")
+
+CONFLICT = CellMark("!", "more of it is held than there is", "alarm")
+
+ADMIN = CellMark("A", "looked at with admin access")
+
+SEVERAL_NODES = CellMark("N", "near several NUMA nodes; stands at its own")
+
 MARKS = (UNUSABLE, CONFLICT, TAINTED, ADMIN, SEVERAL_NODES)
 
 
-def marks_of(item: Item) -> list[Mark]:
+def marks_of(item: Item) -> list[CellMark]:
     """Return the marks of a device."""
     has = {
         UNUSABLE: bool(item.problem),
@@ -53,7 +72,7 @@ def marks_of(item: Item) -> list[Mark]:
     return [mark for mark in MARKS if has[mark]]
 
 
-def cell(shape: Placed, item: Item, census: Census) -> Iterator[str]:
+def cell(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
     """Give the elements of a device."""
     owners = " ".join(str(census.owners[owner]) for owner in item.owners)
     look = "d f" if item.is_free else "d"
@@ -66,10 +85,10 @@ def cell(shape: Placed, item: Item, census: Census) -> Iterator[str]:
     yield "</g>"
 
 
-# --- sizes ----------------------------------------------------------------------------------
+# --- sizes ------------------------------------------------------------------------------
 
 
-def _large(shape: Placed, item: Item, census: Census) -> Iterator[str]:
+def _large(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
     yield _background(shape, item, census, RADIUS)
     is_filled = _whole_owner(item) is not None
     marks = marks_of(item)
@@ -87,7 +106,7 @@ def _large(shape: Placed, item: Item, census: Census) -> Iterator[str]:
         yield _mark(shape.x + shape.width - 6 - MARK * (index + 1) + 2, shape.y + 17, mark)
 
 
-def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
+def _small(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
     yield _background(shape, item, census, SMALL_RADIUS)
     if _whole_owner(item) is None and item.holds:
         inside = shape._replace(x=shape.x + 1, width=shape.width - 2)
@@ -99,17 +118,17 @@ def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
         yield f'<path class="alarm" d="M{x + 7} {y}h7v7z"/>'
 
 
-def _background(shape: Placed, item: Item, census: Census, radius: int) -> str:
+def _background(shape: PlacedShape, item: Item, census: TopologyIndex, radius: int) -> str:
     box = shape.x, shape.y, shape.width, shape.height
     owner = _whole_owner(item)
     if owner is not None:
         look = "gone" if item.problem else "rim"
         return filled(*box, census.styles[owner], radius) + rectangle(*box, look, radius)
-    look = "gone" if item.problem else "blocked" if item.state is State.BLOCKED else "free"
+    look = "gone" if item.problem else "blocked" if item.state is DeviceState.BLOCKED else "free"
     return rectangle(*box, look, radius)
 
 
-def _mark(x: int, y: int, mark: Mark) -> str:
+def _mark(x: int, y: int, mark: CellMark) -> str:
     pill = rectangle(x, y, MARK - 2, MARK - 2, mark.look, SMALL_RADIUS)
     return pill + words(x + 5, y + 9, mark.letter, "own letter bold s9 middle")
 
@@ -121,17 +140,19 @@ def _whole_owner(item: Item) -> Owner | None:
     return item.holds[0].owner
 
 
-# --- shares ---------------------------------------------------------------------------------
+# --- shares -----------------------------------------------------------------------------
 
 
-def _bar(shape: Placed, item: Item, census: Census) -> Iterator[str]:
+def _bar(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
     inside = shape._replace(x=shape.x + 8, width=shape.width - 16)
     y = shape.y + shape.height - 8
     yield rectangle(inside.x, y, inside.width, 4, "track")
     yield from _parts(inside, y, 4, item, census)
 
 
-def _parts(shape: Placed, y: int, height: int, item: Item, census: Census) -> Iterator[str]:
+def _parts(
+    shape: PlacedShape, y: int, height: int, item: Item, census: TopologyIndex
+) -> Iterator[str]:
     """Give a part of a bar for each owner, as wide as its share."""
     x, end = shape.x, shape.x + shape.width
     for owner, part in _fractions(item)[:PARTS_MAX]:
@@ -154,7 +175,7 @@ def main_use(item: Item) -> Use | None:
     return max(item.uses, key=lambda use: use.fraction, default=None)
 
 
-# --- words ----------------------------------------------------------------------------------
+# --- tooltips ---------------------------------------------------------------------------
 
 
 def _last_line(item: Item) -> str:
@@ -210,3 +231,105 @@ def _hold_line(hold: Hold) -> str:
     shown = f", {listed(users, OWNERS_SHOWN)}" if users else ""
     share = "shared by" if hold.is_share else "held by"
     return f"{share} {clean(str(hold.owner))}{shown}"
+
+
+# --- legend -----------------------------------------------------------------------------
+
+
+class LegendKey(NamedTuple):
+    """A way to fill a device, and what it means."""
+
+    look: str
+    meaning: str
+
+
+FREE = LegendKey("free", "free")
+
+SHARED = LegendKey("free", "shareable: the bar shows what is taken")
+
+CROSSED = LegendKey("gone", "crossed out: unusable")
+
+CORNER = LegendKey("alarm", "red corner: tainted, or contradictory")
+
+BLOCKED = LegendKey("blocked", "blocked: others have what it needs")
+
+
+class Legend(NamedTuple):
+    """The elements of the legend, and where it ends."""
+
+    elements: str
+    bottom: int
+
+
+def legend(
+    items: Iterable[Item], census: TopologyIndex, x: int, y: int, width: int, *, is_compact: bool
+) -> Legend:
+    """Return the legend, with its height."""
+    elements: list[str] = []
+    owners = list(census.owners)
+    columns = max(width // ENTRY_WIDTH, 1)
+    if owners:
+        elements.append(words(x, y + 14, "Claims", "own strong bold s14"))
+        y += HEADING
+        for index, owner in enumerate(owners[:OWNERS_MAX]):
+            row, column = divmod(index, columns)
+            place = x + column * ENTRY_WIDTH, y + row * ENTRY_HEIGHT
+            elements += _owner_entry(owner, census, *place)
+        y += -(-min(len(owners), OWNERS_MAX) // columns) * ENTRY_HEIGHT
+    if len(owners) > OWNERS_MAX:
+        left = f"and {counted(len(owners) - OWNERS_MAX, 'claim')} more, not listed here"
+        elements.append(words(x, y + 12, left, "own muted s12"))
+        y += KEY_HEIGHT
+    keys = list(_compact_keys(items) if is_compact else _keys(items))
+    y += KEY_GAP
+    for index, key in enumerate(keys):
+        row, column = divmod(index, columns)
+        elements.append(_key_entry(key, x + column * ENTRY_WIDTH, y + row * KEY_HEIGHT))
+    return Legend("".join(elements), y + -(-len(keys) // columns) * KEY_HEIGHT)
+
+
+def _owner_entry(owner: Owner, census: TopologyIndex, x: int, y: int) -> Iterator[str]:
+    room = ENTRY_WIDTH - 40
+    yield filled(x, y, 22, 22, census.styles[owner], 4) + rectangle(x, y, 22, 22, "rim", 4)
+    yield name(x + 30, y + 9, str(owner), "strong bold", width=room, font_size=11)
+    users = [clean(user) for user in owner.users]
+    shown = f" · {listed(users, USERS_SHOWN)}" if users else " · nobody uses it"
+    text = f"{counted(len(census.held[owner]), 'device')}{shown}"
+    yield name(x + 30, y + 22, text, "muted", width=room, font_size=10)
+
+
+def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
+    """Give what occurs in the picture and must be told."""
+    listed_items = list(items)
+    marks = {mark for item in listed_items for mark in marks_of(item)}
+    if any(item.is_free for item in listed_items):
+        yield FREE
+    if any(item.is_shareable for item in listed_items):
+        yield SHARED
+    if any(item.state is DeviceState.BLOCKED for item in listed_items):
+        yield BLOCKED
+    yield from (mark for mark in MARKS if mark in marks)
+
+
+def _compact_keys(items: Iterable[Item]) -> Iterator[LegendKey]:
+    """Give what must be told of small devices, which have no letters."""
+    listed_items = list(items)
+    if any(item.is_free for item in listed_items):
+        yield FREE
+    if any(item.state is DeviceState.BLOCKED for item in listed_items):
+        yield BLOCKED
+    if any(item.problem for item in listed_items):
+        yield CROSSED
+    if any(item.taints or item.conflict for item in listed_items):
+        yield CORNER
+
+
+def _key_entry(key: LegendKey | CellMark, x: int, y: int) -> str:
+    if isinstance(key, CellMark):
+        sign = rectangle(x + 5, y + 1, MARK, MARK, key.look, 3)
+        sign += words(x + 11, y + 11, key.letter, "own letter bold s9 middle")
+    else:
+        sign = rectangle(x, y + 1, 22, 13, key.look, 3)
+        if key is SHARED:
+            sign += rectangle(x + 3, y + 8, 16, 3, "track") + rectangle(x + 3, y + 8, 9, 3, "mark")
+    return sign + words(x + 30, y + 12, key.meaning, "own text s12")

@@ -17,9 +17,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.insight.topology.cells import cell
-from mooring.insight.topology.census import Census, free_by_driver
-from mooring.insight.topology.ink import (
+from mooring.insight.messages import counted
+from mooring.insight.topology.cells import cell, legend
+from mooring.insight.topology.elements import (
+    TopologyIndex,
+    clean,
+    escaped,
+    free_by_driver,
+    joined,
     name,
     patterns,
     rectangle,
@@ -30,15 +35,13 @@ from mooring.insight.topology.ink import (
 from mooring.insight.topology.layout import (
     GAP,
     PADDING,
-    Frame,
-    Placed,
+    LayoutFrame,
+    PlacedShape,
     machine_frame,
     placed,
     reach_frame,
 )
-from mooring.insight.topology.legend import legend
-from mooring.insight.topology.model import Box, Item, Kind, Machine, Partitions, Topology
-from mooring.insight.topology.text import clean, counted, escaped, joined
+from mooring.insight.topology.model import Box, BoxKind, Item, NodeBox, Partitions, Topology
 
 DETAILED_MAX = 1_000  # devices that are drawn with their names
 DEVICES_MAX = 10_000  # devices that are drawn at all
@@ -48,7 +51,12 @@ WIDTH_MIN = 640
 HEADER = 70
 REACH_HEADING = 34
 ASPECT = 2.2  # of the grid; wide, as screens are
-_LOOKS = {Kind.SOCKET: "socket", Kind.NUMA_NODE: "numa", Kind.ROOT: "root", Kind.REACH: "socket"}
+_LOOKS = {
+    BoxKind.SOCKET: "socket",
+    BoxKind.NUMA_NODE: "numa",
+    BoxKind.ROOT: "root",
+    BoxKind.REACH: "socket",
+}
 
 
 class LeftOut(NamedTuple):
@@ -66,7 +74,7 @@ def svg(topology: Topology, *, title: str) -> str:
 def shown(topology: Topology) -> tuple[Topology, LeftOut]:
     """Return the part of a topology that is drawn, and what that leaves out."""
     room = DEVICES_MAX
-    machines: list[Machine] = []
+    machines: list[NodeBox] = []
     for machine in topology.machines:
         room -= sum(1 for _ in machine.items())
         if room < 0:
@@ -89,7 +97,7 @@ class _Picture:
         self._all = topology
         self._title = clean(title)
         self._drawn, self._left_out = shown(topology)
-        self._census = Census(topology)
+        self._census = TopologyIndex(topology)
         self._items = list(self._drawn.items())
         self._is_compact = len(self._items) > DETAILED_MAX
 
@@ -163,7 +171,7 @@ class _Picture:
 
     # --- machines -------------------------------------------------------------------------------
 
-    def _machines(self, frames: Sequence[Frame], columns: int, width: int) -> Iterator[str]:
+    def _machines(self, frames: Sequence[LayoutFrame], columns: int, width: int) -> Iterator[str]:
         y = HEADER + MARGIN
         for start in range(0, len(frames), columns):
             row = frames[start : start + columns]
@@ -176,7 +184,7 @@ class _Picture:
                 yield "</g>"
             y += height + GUTTER
 
-    def _elsewhere(self, frames: Sequence[Frame], y: int, width: int) -> Iterator[str]:
+    def _elsewhere(self, frames: Sequence[LayoutFrame], y: int, width: int) -> Iterator[str]:
         height = _elsewhere_height(frames)
         yield '<g class="m" data-node="-1">'
         yield rectangle(MARGIN, y, width, height, "machine", 10)
@@ -189,12 +197,12 @@ class _Picture:
             top += frame.height + GAP
         yield "</g>"
 
-    def _shapes(self, shapes: Iterator[Placed]) -> Iterator[str]:
+    def _shapes(self, shapes: Iterator[PlacedShape]) -> Iterator[str]:
         for shape in shapes:
             match shape.what:
                 case Item():
                     yield from cell(shape, shape.what, self._census)
-                case Machine():
+                case NodeBox():
                     yield from self._machine(shape, shape.what)
                 case Box():
                     yield from _box(shape, shape.what)
@@ -208,7 +216,7 @@ class _Picture:
                         font_size=9,
                     )
 
-    def _machine(self, shape: Placed, machine: Machine) -> Iterator[str]:
+    def _machine(self, shape: PlacedShape, machine: NodeBox) -> Iterator[str]:
         yield rectangle(shape.x, shape.y, shape.width, shape.height, "machine", 10)
         items = list(machine.items())
         free = sum(item.is_free for item in items)
@@ -230,15 +238,15 @@ class _Picture:
         yield words(left, shape.y + 39, joined(drivers, shape.width - 24, 10), "muted s10")
 
 
-def _box(shape: Placed, box: Box) -> Iterator[str]:
-    radius = 8 if box.kind is Kind.SOCKET else 6
+def _box(shape: PlacedShape, box: Box) -> Iterator[str]:
+    radius = 8 if box.kind is BoxKind.SOCKET else 6
     yield rectangle(shape.x, shape.y, shape.width, shape.height, _LOOKS[box.kind], radius)
-    look = "text" if box.kind in (Kind.SOCKET, Kind.REACH) else "muted"
+    look = "text" if box.kind in (BoxKind.SOCKET, BoxKind.REACH) else "muted"
     room = shape.width - 20
     yield name(shape.x + 10, shape.y + 15, box.label, look, width=room, font_size=10)
 
 
-def _grid(frames: Sequence[Frame]) -> tuple[int, int]:
+def _grid(frames: Sequence[LayoutFrame]) -> tuple[int, int]:
     """Return how many columns the grid of machines has, and how wide they are."""
     if not frames:
         return 1, WIDTH_MIN
@@ -248,10 +256,10 @@ def _grid(frames: Sequence[Frame]) -> tuple[int, int]:
     return min(max(columns, 1), len(frames)), width
 
 
-def _grid_height(frames: Sequence[Frame], columns: int) -> int:
+def _grid_height(frames: Sequence[LayoutFrame], columns: int) -> int:
     rows = [frames[start : start + columns] for start in range(0, len(frames), columns)]
     return sum(max(frame.height for frame in row) + GUTTER for row in rows)
 
 
-def _elsewhere_height(frames: Sequence[Frame]) -> int:
+def _elsewhere_height(frames: Sequence[LayoutFrame]) -> int:
     return REACH_HEADING + sum(frame.height + GAP for frame in frames) - GAP + PADDING

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from mooring.insight.topology.model import Box, Item, Kind, Machine, Partitions, Unit, items_of
+from mooring.insight.topology.model import Box, BoxKind, Item, NodeBox, Partitions, Unit, items_of
 
 GAP = 8
 PADDING = 10
@@ -28,10 +28,10 @@ COMPACT_WIDTH = 172
 COLUMN_LENGTH = 2  # units in one column of a PCIe root, before there is another
 COLUMNS_MAX = 5
 
-What = Item | Box | Partitions | Machine
+What = Item | Box | Partitions | NodeBox
 
 
-class Placed(NamedTuple):
+class PlacedShape(NamedTuple):
     """Something to draw, and where."""
 
     x: int
@@ -53,10 +53,10 @@ class Leaf(NamedTuple):
     label: str = ""
 
 
-class Frame(NamedTuple):
+class LayoutFrame(NamedTuple):
     """A box before it has its place."""
 
-    what: Box | Partitions | Machine
+    what: Box | Partitions | NodeBox
     rows: tuple[tuple[Block, ...], ...]
     heading: int
     padding: int
@@ -65,10 +65,10 @@ class Frame(NamedTuple):
     height: int
 
 
-Block = Leaf | Frame
+Block = Leaf | LayoutFrame
 
 
-def machine_frame(machine: Machine, *, is_compact: bool) -> Frame:
+def machine_frame(machine: NodeBox, *, is_compact: bool) -> LayoutFrame:
     """Return a machine with everything in it."""
     if is_compact:
         return _compact(machine)
@@ -79,7 +79,7 @@ def machine_frame(machine: Machine, *, is_compact: bool) -> Frame:
     return _frame(machine, rows, MACHINE_HEADING)
 
 
-def reach_frame(box: Box, width: int, *, is_compact: bool) -> Frame:
+def reach_frame(box: Box, width: int, *, is_compact: bool) -> LayoutFrame:
     """Return the box of devices of no single node."""
     inner = width - 2 * PADDING
     if is_compact:
@@ -88,13 +88,13 @@ def reach_frame(box: Box, width: int, *, is_compact: bool) -> Frame:
     return _frame(box, _flow(units, inner, GAP), HEADING)
 
 
-def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[Placed]:
+def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[PlacedShape]:
     """Give a block and all that is in it, outer things first."""
     if isinstance(block, Leaf):
         label = block.label or block.item.name
-        yield Placed(x, y, block.width, block.height, block.item, block.is_small, label)
+        yield PlacedShape(x, y, block.width, block.height, block.item, block.is_small, label)
         return
-    yield Placed(x, y, width, height, block.what)
+    yield PlacedShape(x, y, width, height, block.what)
     top = y + block.heading
     inner = width - 2 * block.padding
     for row in block.rows:
@@ -105,7 +105,7 @@ def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[Pl
 
 def _placed_row(
     row: Sequence[Block], left: int, top: int, width: int, height: int, gap: int
-) -> Iterator[Placed]:
+) -> Iterator[PlacedShape]:
     growing = sum(map(_grows, row))
     spare = width - _row_width(row, gap)
     for each in row:
@@ -113,7 +113,7 @@ def _placed_row(
         if _grows(each):
             more = spare // growing
             spare, growing = spare - more, growing - 1
-        own_height = height if isinstance(each, Frame) else each.height
+        own_height = height if isinstance(each, LayoutFrame) else each.height
         yield from placed(each, left, top, each.width + more, own_height)
         left += each.width + more + gap
 
@@ -121,15 +121,15 @@ def _placed_row(
 def _grows(block: Block) -> bool:
     if isinstance(block, Leaf) or not isinstance(block.what, Box):
         return False
-    return block.what.kind is not Kind.ROOT
+    return block.what.kind is not BoxKind.ROOT
 
 
 # --- frames ---------------------------------------------------------------------------------
 
 
-def _box(box: Box, width: int) -> Frame:
+def _box(box: Box, width: int) -> LayoutFrame:
     inner = width - 2 * PADDING
-    if box.kind is Kind.ROOT:
+    if box.kind is BoxKind.ROOT:
         columns = min(COLUMNS_MAX, -(-len(box.units) // COLUMN_LENGTH))
         inner = min(inner, columns * CELL[0] + (columns - 1) * GAP)
     units = _flow([_unit(unit, inner) for unit in box.units], inner, GAP)
@@ -162,7 +162,7 @@ def is_large(partition: Item) -> bool:
     return bool(partition.holds or partition.admins)
 
 
-def _compact(machine: Machine) -> Frame:
+def _compact(machine: NodeBox) -> LayoutFrame:
     """Return a machine with small devices, in rows by NUMA node."""
     inner = COMPACT_WIDTH - 2 * PADDING
     parts = [*_numa_parts(machine.boxes), list(items_of(machine.units))]
@@ -172,7 +172,7 @@ def _compact(machine: Machine) -> Frame:
 
 def _numa_parts(boxes: Iterable[Box]) -> Iterator[list[Item]]:
     for box in boxes:
-        if box.kind is Kind.SOCKET:
+        if box.kind is BoxKind.SOCKET:
             yield from _numa_parts(box.boxes)
             yield list(items_of(box.units))
         else:
@@ -180,18 +180,18 @@ def _numa_parts(boxes: Iterable[Box]) -> Iterator[list[Item]]:
 
 
 def _frame(
-    what: Box | Partitions | Machine,
+    what: Box | Partitions | NodeBox,
     rows: tuple[tuple[Block, ...], ...],
     heading: int,
     *,
     padding: int = PADDING,
     gap: int = GAP,
     width: int = 0,
-) -> Frame:
+) -> LayoutFrame:
     inner = max((_row_width(row, gap) for row in rows), default=CELL[0])
     heights = [max(each.height for each in row) for row in rows]
     height = heading + sum(heights) + gap * max(len(rows) - 1, 0) + padding
-    return Frame(what, rows, heading, padding, gap, max(width, inner + 2 * padding), height)
+    return LayoutFrame(what, rows, heading, padding, gap, max(width, inner + 2 * padding), height)
 
 
 # --- rows -----------------------------------------------------------------------------------

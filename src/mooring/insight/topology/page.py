@@ -11,12 +11,16 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import groupby
 
-from mooring.insight.topology.census import Census, Held
 from mooring.insight.topology.drawing import svg
-from mooring.insight.topology.ink import filled, stylesheet
-from mooring.insight.topology.model import Topology
-from mooring.insight.topology.owners import Owner
-from mooring.insight.topology.text import clean, escaped
+from mooring.insight.topology.elements import (
+    OwnedDevice,
+    TopologyIndex,
+    clean,
+    escaped,
+    filled,
+    stylesheet,
+)
+from mooring.insight.topology.model import Owner, Topology
 
 ROWS_MAX = 5_000  # claims in the table
 DEVICES_MAX = 200  # devices of one claim in the table
@@ -78,7 +82,7 @@ filter();
 
 def html(topology: Topology, *, title: str) -> str:
     """Return the page of a topology."""
-    census = Census(topology)
+    census = TopologyIndex(topology)
     shown = escaped(clean(title))
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -109,7 +113,7 @@ def _digest(text: str) -> str:
 # --- the filter -----------------------------------------------------------------------------
 
 
-def _form(topology: Topology, census: Census) -> Iterator[str]:
+def _form(topology: Topology, census: TopologyIndex) -> Iterator[str]:
     owners = [("free", "– free –"), *((str(n), str(owner)) for owner, n in census.owners.items())]
     nodes = [(str(number), each.name) for number, each in enumerate(topology.machines)]
     if topology.elsewhere:
@@ -132,7 +136,7 @@ def _select(label: str, name: str, options: Iterable[tuple[str, str]]) -> str:
 # --- the table ------------------------------------------------------------------------------
 
 
-def _table(topology: Topology, census: Census) -> Iterator[str]:
+def _table(topology: Topology, census: TopologyIndex) -> Iterator[str]:
     yield "<h2>Claims and their devices</h2>\n"
     if not census.owners:
         yield "<p>No claim has devices.</p>\n"
@@ -146,7 +150,7 @@ def _table(topology: Topology, census: Census) -> Iterator[str]:
         yield f"<p>{len(census.owners) - ROWS_MAX:,} more claims are not listed.</p>\n"
 
 
-def _row(owner: Owner, census: Census, numbers: dict[str, int]) -> str:
+def _row(owner: Owner, census: TopologyIndex, numbers: dict[str, int]) -> str:
     held = census.held[owner]
     nodes = sorted({numbers.get(each.node, -1) for each in held})
     drivers = sorted({census.drivers[each.item.driver] for each in held})
@@ -159,7 +163,7 @@ def _row(owner: Owner, census: Census, numbers: dict[str, int]) -> str:
     )
 
 
-def _device_lines(held: list[Held]) -> Iterator[str]:
+def _device_lines(held: list[OwnedDevice]) -> Iterator[str]:
     """Give a line for each node, with the devices there."""
     for node, there in groupby(held[:DEVICES_MAX], key=lambda each: each.node):
         names = ", ".join(clean(each.item.name) for each in there)

@@ -14,10 +14,12 @@ difference  two worlds, planned and compared
 
 from __future__ import annotations
 
-from mooring.insight.whatif.changes import (
+from mooring.insight.errors import UnknownNameError
+from mooring.insight.whatif.changed_cluster import (
     AddObjects,
     AddTaintRule,
-    Change,
+    ChangedCluster,
+    ClusterChange,
     CordonNode,
     DeleteClaims,
     DeletePods,
@@ -26,34 +28,37 @@ from mooring.insight.whatif.changes import (
     RemoveTaintRule,
     ReplaceSlices,
     TaintNode,
-    UnknownNameError,
+    apply,
 )
-from mooring.insight.whatif.departures import Departure, Fate
 from mooring.insight.whatif.difference import (
     Difference,
     compare,
     difference,
 )
-from mooring.insight.whatif.worlds import World, apply
+from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
 
 __all__ = [
     "AddObjects",
     "AddTaintRule",
-    "Change",
+    "ClusterChange",
     "CordonNode",
     "DeleteClaims",
     "DeletePods",
-    "Departure",
+    "EvictedPod",
     "Difference",
     "DrainNode",
-    "Fate",
+    "PodFate",
     "RemoveNodes",
     "RemoveTaintRule",
     "ReplaceSlices",
     "TaintNode",
     "UnknownNameError",
-    "World",
+    "ChangedCluster",
     "apply",
     "compare",
     "difference",
 ]
+
+
+# MOVED
+Change = ClusterChange  # MOVED

@@ -1,34 +1,37 @@
-"""Two worlds, planned and compared: what becomes of every pod, and which devices are free."""
+"""Two changed clusters, planned and compared: what happens to every pod, and which devices are free."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
-from mooring.insight.concerns import Concern, full_name
-from mooring.insight.devices import holdings_in
+from mooring.api.core import Pod
+from mooring.claims import claims_to_release
+from mooring.controllers.podstates import is_active
+from mooring.insight.devices import ClusterUsage, DeviceState, usage_in
+from mooring.insight.devices.model import StateCounts, by_node, count_states
+from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.whatif.changes import Change
-from mooring.insight.whatif.departures import Departure, Fate
-from mooring.insight.whatif.freedoms import Freedom, freedoms, missing_in
-from mooring.insight.whatif.leavings import (
-    Leaving,
-    Preview,
-    leaving_again,
-    leavings_of,
+from mooring.insight.whatif.changed_cluster import ChangedCluster, ClusterChange, apply
+from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
+from mooring.insight.whatif.taint_evictions import (
+    RulePreview,
+    TaintEviction,
+    evicted_again,
     preview_of,
+    taint_evictions_of,
 )
-from mooring.insight.whatif.standings import Standing, standings_of
-from mooring.insight.whatif.worlds import World, apply
 from mooring.validation.context import Context
 
 MakePlan = Callable[[Snapshot], Plan]
+_NONE = StateCounts(Counter())
 
 
-class Turn(StrEnum):
+class PodChangeKind(StrEnum):
     """How a pod fares with the changes, compared to without."""
 
     GAINS = "gains"  # gets a node
@@ -42,18 +45,27 @@ class Turn(StrEnum):
     NEW = "new"  # is there only with the changes
 
 
-WORSE = frozenset({Turn.LOSES, Turn.LOST})
-_TURNS = {Fate.LOST: Turn.LOST, Fate.DELETED: Turn.DELETED}
+WORSE = frozenset({PodChangeKind.LOSES, PodChangeKind.LOST})
+
+_TURNS = {PodFate.LOST: PodChangeKind.LOST, PodFate.DELETED: PodChangeKind.DELETED}
 
 
-class PodTurn(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class PodPlacement(Struct, frozen=True, omit_defaults=True):
+    """Where a pod is, or why it is nowhere."""
+
+    node: str | None = None
+    devices: tuple[str, ...] = ()  # driver/pool/device
+    message: str = ""
+
+
+class PodChange(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A pod that fares otherwise."""
 
     pod: str
-    turn: Turn
+    turn: PodChangeKind
     is_worse: bool
-    before: Standing | None = None
-    after: Standing | None = None
+    before: PodPlacement | None = None
+    after: PodPlacement | None = None
     why: str = ""  # it leaves
     again: str = ""  # why it would have to leave again
 
@@ -65,13 +77,30 @@ class Missing(Struct, frozen=True):
     claims: tuple[str, ...]
 
 
+class FreeDevices(Struct, frozen=True, rename="camel"):
+    """How many devices of a driver a node has, and how many are free."""
+
+    node: str
+    driver: str
+    total_before: int
+    total_after: int
+    free_before: int
+    free_after: int
+    is_cordoned: bool = False  # with the changes: what is free there is for no new pod
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the changes make a difference."""
+        return (self.total_before, self.free_before) != (self.total_after, self.free_after)
+
+
 class Difference(Struct, frozen=True, rename="camel"):
     """What changes come to."""
 
-    pods: tuple[PodTurn, ...]
-    evictions: tuple[Leaving, ...]
-    rules: tuple[Preview, ...]  # that are new
-    devices: tuple[Freedom, ...]
+    pods: tuple[PodChange, ...]
+    evictions: tuple[TaintEviction, ...]
+    rules: tuple[RulePreview, ...]  # that are new
+    devices: tuple[FreeDevices, ...]
     missing: tuple[Missing, ...]
     same: int  # pods that fare no different
     leaving_anyway: tuple[str, ...]  # pods that leave also without the changes
@@ -84,35 +113,41 @@ class Difference(Struct, frozen=True, rename="camel"):
 
 
 def difference(
-    snapshot: Snapshot, changes: Iterable[Change], context: Context, make_plan: MakePlan
+    snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context, make_plan: MakePlan
 ) -> Difference:
     """Return what changes come to, or raise UnknownNameError or TooManyPodsError."""
     after = apply(snapshot, changes, context)
     return compare(apply(snapshot, (), context), after, context, make_plan)
 
 
-def compare(before: World, after: World, context: Context, make_plan: MakePlan) -> Difference:
+def compare(
+    before: ChangedCluster, after: ChangedCluster, context: Context, make_plan: MakePlan
+) -> Difference:
     """Return how two worlds differ once both are planned."""
     old, new = make_plan(before.snapshot), make_plan(after.snapshot)
-    again = leaving_again(new, context)
-    for name in leaving_again(old, context):
+    again = evicted_again(new, context)
+    for name in evicted_again(old, context):
         again.pop(name, None)
-    standings = standings_of(old)
+    standings = placements_of(old)
     anyway = _departed(before)
     # Who leaves in both worlds fares the same, unless it is told to be deleted.
     departed = {
         name: each
         for name, each in _departed(after).items()
-        if name not in anyway or each.fate is Fate.DELETED
+        if name not in anyway or each.fate is PodFate.DELETED
     }
-    turns = tuple(_turns(standings, standings_of(new), departed, again))
-    had, has = holdings_in(old.after, context), holdings_in(new.after, context)
+    turns = tuple(_turns(standings, placements_of(new), departed, again))
+    had, has = usage_in(old.after, context), usage_in(new.after, context)
     missed = missing_in(had)
     return Difference(
         pods=turns,
-        evictions=tuple(each for d in departed.values() for each in leavings_of(d, context.now)),
+        evictions=tuple(
+            each
+            for d in departed.values()
+            for each in taint_evictions_of(d.order.eviction, context.now)
+        ),
         rules=tuple(preview_of(each, context.now) for each in after.rules),
-        devices=tuple(freedoms(had, has, _cordoned(after.snapshot))),
+        devices=tuple(free_devices(had, has, _cordoned(after.snapshot))),
         missing=tuple(
             Missing(device, claims)
             for device, claims in missing_in(has).items()
@@ -124,7 +159,7 @@ def compare(before: World, after: World, context: Context, make_plan: MakePlan) 
     )
 
 
-def _departed(world: World) -> dict[str, Departure]:
+def _departed(world: ChangedCluster) -> dict[str, EvictedPod]:
     return {full_name(each.pod): each for each in world.departures}
 
 
@@ -136,39 +171,112 @@ def _unique(concerns: Iterable[Concern]) -> tuple[Concern, ...]:
     return tuple(dict.fromkeys(concerns))
 
 
-# --- pods -------------------------------------------------------------------------------------
+# --- pods -------------------------------------------------------------------------------
 
 
 def _turns(
-    before: Mapping[str, Standing],
-    after: Mapping[str, Standing],
-    departures: Mapping[str, Departure],
+    before: Mapping[str, PodPlacement],
+    after: Mapping[str, PodPlacement],
+    departures: Mapping[str, EvictedPod],
     again: Mapping[str, str],
-) -> Iterator[PodTurn]:
+) -> Iterator[PodChange]:
     for name in dict.fromkeys((*before, *after)):
         was, is_, departure = before.get(name), after.get(name), departures.get(name)
         turn = _turn(was, is_, departure)
         if turn is None and name in again:
-            turn = Turn.MOVES
+            turn = PodChangeKind.MOVES
         if turn is not None:
             why = departure.order.why if departure is not None else ""
             is_worse = turn in WORSE or (name in again and was is not None)
-            yield PodTurn(name, turn, is_worse, was, is_, why, again.get(name, ""))
+            yield PodChange(name, turn, is_worse, was, is_, why, again.get(name, ""))
 
 
-def _turn(was: Standing | None, is_: Standing | None, left: Departure | None) -> Turn | None:
+def _turn(
+    was: PodPlacement | None, is_: PodPlacement | None, left: EvictedPod | None
+) -> PodChangeKind | None:
     """Return how a pod fares; None if no different."""
     if was is None:
-        return Turn.NEW
+        return PodChangeKind.NEW
     if is_ is None:
-        return Turn.GONE if left is None else _TURNS.get(left.fate, Turn.GONE)
+        return PodChangeKind.GONE if left is None else _TURNS.get(left.fate, PodChangeKind.GONE)
     match was.node, is_.node:
         case None, None:
-            return Turn.WAITS if was.message != is_.message else None
+            return PodChangeKind.WAITS if was.message != is_.message else None
         case None, _:
-            return Turn.GAINS
+            return PodChangeKind.GAINS
         case _, None:
-            return Turn.LOSES
+            return PodChangeKind.LOSES
     if (was.node, was.devices) != (is_.node, is_.devices):
-        return Turn.MOVES
-    return None if left is None else Turn.RESTARTS
+        return PodChangeKind.MOVES
+    return None if left is None else PodChangeKind.RESTARTS
+
+
+def placements_of(plan: Plan) -> dict[str, PodPlacement]:
+    """Return where the pods of a plan are, by their full names, in order."""
+    after = plan.after
+    devices = _Devices(after)
+    messages = {full_name(each.pod): each.message or each.reason for each in plan.pending}
+    return {
+        name: PodPlacement(
+            pod.spec.node_name or None,
+            devices.of(pod) if pod.spec.node_name else (),
+            messages.get(name, ""),
+        )
+        for pod in after.pods
+        if is_active(pod) and (name := full_name(pod))
+    }
+
+
+class _Devices:
+    """Knows the devices of claims."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._by_claim: dict[tuple[str, str], list[str]] = {}
+        for claim in snapshot.claims:
+            allocation = claim.status.allocation
+            if allocation is not None:
+                self._by_claim[claim.metadata.namespace, claim.metadata.name] = [
+                    f"{each.driver}/{each.pool}/{each.device}"
+                    for each in allocation.devices.results
+                ]
+
+    def of(self, pod: Pod) -> tuple[str, ...]:
+        """Return the devices of a pod, each once."""
+        keys = ((pod.metadata.namespace, name) for name in claims_to_release(pod))
+        return tuple(sorted({d for key in keys for d in self._by_claim.get(key, ())}))
+
+
+# --- devices ----------------------------------------------------------------------------
+
+
+def free_devices(
+    before: ClusterUsage, after: ClusterUsage, cordoned: Collection[str]
+) -> Iterator[FreeDevices]:
+    """Give the numbers of devices by node and driver; some nodes are cordoned."""
+    old, new = count_states(before.devices, by_node), count_states(after.devices, by_node)
+    for key in sorted({*old, *new}):
+        was, is_ = old.get(key, _NONE), new.get(key, _NONE)
+        node, driver = key
+        yield FreeDevices(
+            node=node,
+            driver=driver,
+            total_before=was.total,
+            total_after=is_.total,
+            free_before=was.of(DeviceState.FREE),
+            free_after=is_.of(DeviceState.FREE),
+            is_cordoned=node in cordoned,
+        )
+
+
+def missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
+    """Return the devices that claims have and no slice has, with these claims."""
+    return {
+        str(each.id): tuple(str(holder.claim) for holder in (*each.holders, *each.admins))
+        for each in holdings.devices
+        if each.state is DeviceState.MISSING
+    }
+
+
+# MOVED
+PodTurn = PodChange  # MOVED
+Turn = PodChangeKind  # MOVED

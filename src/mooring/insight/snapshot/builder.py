@@ -28,10 +28,8 @@ from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
 from mooring.api.reading import kind_of, read_document
 from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
-from mooring.insight.concerns import Concern, titled
-from mooring.insight.snapshot.identity import identified, with_references
-from mooring.insight.snapshot.snapshot import FIELDS, Snapshot, key_of
-from mooring.insight.wording import counted
+from mooring.insight.messages import Concern, counted, titled
+from mooring.insight.snapshot.snapshot import FIELDS, Snapshot, identified, key_of, with_references
 from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
 from mooring.validation.context import Context
 from mooring.validation.errors import ErrorType
@@ -56,7 +54,7 @@ _NO_VALUE = DeviceAttribute()
 _INDEX = re.compile(r"\[\d+\]")
 
 
-class Intake:
+class SnapshotBuilder:
     """Takes documents and objects; what is odd about them is noted."""
 
     def __init__(

@@ -1,13 +1,14 @@
-"""Which devices of a pool can be had now, and what speaks against the others.
+"""Which devices of a pool can be allocated now, and what speaks against the others.
 
-The allocator is asked, pool by pool: the pool is built as nodes see it, and each of its devices is
-put to the rules for a request that wants one device and names nothing in particular. What is in
-other pools of a node has no say in that, so every pool is looked at once, and not on every node.
+The allocator decides, pool by pool: the pool is built as nodes see it, and each of its devices is
+put to the rules for a request that wants one device and names nothing in particular. Other pools of
+a node have no say in that, so every pool is evaluated once, not once per node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from mooring.allocator.view import View
 from mooring.api.core.node import Node
 from mooring.api.nodequery import read_node_selector
 from mooring.api.resource.v1 import (
+    Device,
     DeviceClaim,
     DeviceClass,
     DeviceRequest,
@@ -36,9 +38,10 @@ from mooring.api.resource.v1 import (
 )
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
-from mooring.insight.devices.places import Nodes, can_skip_operations
+from mooring.insight.devices.node_selection import NodeIndex, can_skip_operations, node_selection_of
 
 Spot = tuple[str, int]  # a slice, and which of its devices
+
 
 ANYTHING = ResourceClaim(
     spec=ResourceClaimSpec(
@@ -56,29 +59,29 @@ ANYTHING = ResourceClaim(
 )
 
 
-class Judgement(NamedTuple):
+class DeviceEvaluation(NamedTuple):
     """What speaks against a device on the node where least does; nothing if it can be had."""
 
     causes: tuple[tuple[Cause, str], ...]
     pool: Pool | None  # as that node sees it; None if nobody can say
 
 
-class Judged(NamedTuple):
+class PoolEvaluation(NamedTuple):
     """What was found out about a pool."""
 
-    devices: Mapping[Spot, Judgement]
+    devices: Mapping[Spot, DeviceEvaluation]
     is_seen: bool  # whether a node is there that it is for
     unusable: tuple[tuple[PoolState, str], ...]  # what nodes say that see no device of it
     faults: tuple[str, ...]  # why nodes can say nothing
 
 
-class Judge:
+class PoolEvaluator:
     """Puts the devices of pools to the allocator's rules."""
 
     def __init__(
         self,
         slices: Iterable[ResourceSlice],
-        nodes: Nodes,
+        nodes: NodeIndex,
         ledger: Ledger,
         features: Features,
     ) -> None:
@@ -98,9 +101,9 @@ class Judge:
         ]
         self._node_faults: dict[str, str] = {}
 
-    def judge(self, pool_id: PoolId) -> Judged:
+    def judge(self, pool_id: PoolId) -> PoolEvaluation:
         """Return what speaks against the devices of a pool."""
-        found: dict[Spot, Judgement] = {}
+        found: dict[Spot, DeviceEvaluation] = {}
         unusable: dict[tuple[PoolState, str], None] = {}
         faults: dict[str, None] = {}
         nodes = self._nodes.representing(self.slices[pool_id])
@@ -112,7 +115,7 @@ class Judge:
                 before = found.get(spot)
                 if before is None or len(judgement.causes) < len(before.causes):
                     found[spot] = judgement
-        return Judged(found, bool(nodes), tuple(unusable), tuple(faults))
+        return PoolEvaluation(found, bool(nodes), tuple(unusable), tuple(faults))
 
     def _parts(self, pool_id: PoolId, nodes: Iterable[Node]) -> Iterator[tuple[PoolSlices, Node]]:
         """Give for each node the slices that it must look at.
@@ -163,7 +166,7 @@ class Judge:
             self._node_faults[name] = _gathering_fault(self._odd_pools, node)
         return self._node_faults[name]
 
-    def _judge_spots(self, node: Node, pool: Pool) -> Iterator[tuple[Spot, Judgement]]:
+    def _judge_spots(self, node: Node, pool: Pool) -> Iterator[tuple[Spot, DeviceEvaluation]]:
         facts = Facts(pool, self._features, self._compiler)
         view = View(node, [facts], self._features, self._ledger, [])
         problem = Problem(self._plan, view)
@@ -176,7 +179,7 @@ class Judge:
             causes = causes_against(problem, position)
             if not causes and view.has_odd_selectors:
                 causes = _selector_causes(problem, position)
-            yield (name, place), Judgement(causes, pool)
+            yield (name, place), DeviceEvaluation(causes, pool)
 
 
 def _put_together(
@@ -250,3 +253,87 @@ def _is_unreadable(slice_: ResourceSlice) -> bool:
         selector is not None and read_node_selector(selector).fault is not None
         for selector in selectors
     )
+
+
+# --- devices that no node sees ----------------------------------------------------------
+
+
+class UnseenDevices:
+    """What is wrong with the slices of a pool."""
+
+    def __init__(
+        self,
+        slices: Sequence[ResourceSlice],
+        judged: PoolEvaluation,
+        nodes: NodeIndex,
+        features: Features,
+    ) -> None:
+        self._slices = slices
+        self._judged = judged
+        self._nodes = nodes
+        self._features = features
+        self._newest = max(slice_.spec.pool.generation for slice_ in slices)
+        self._gates: dict[str, str] = {}
+
+    def is_replaced(self, slice_: ResourceSlice, device: Device) -> bool:
+        """Return whether a newer generation has a device of this name, too."""
+        return slice_.spec.pool.generation != self._newest and device.name in self._current
+
+    def reason(self, slice_: ResourceSlice, device: Device) -> str:
+        """Return why no node sees a device."""
+        if gate := self._missing_gate(slice_):
+            return f"its slice needs {gate}, which is off"
+        generation = slice_.spec.pool.generation
+        if generation < self._newest:
+            return f"generation {generation} is old: the pool is at {self._newest}"
+        place = node_selection_of(device, slice_)
+        if not self._nodes.has(place):
+            return f"no node is there that it is for: {place}"
+        return self._fault_of_pool
+
+    @cached_property
+    def _fault_of_pool(self) -> str:
+        judged = self._judged
+        if judged.faults:
+            return judged.faults[0]
+        for state, reason in judged.unusable:
+            if state is PoolState.INVALID:
+                return f"its pool is invalid: {reason}"
+        if not judged.unusable:
+            return "no node sees it"
+        newest = [each for each in self._slices if each.spec.pool.generation == self._newest]
+        # Of slices that disagree about their number the first by name is believed.
+        first = min(newest, key=lambda each: each.metadata.name)
+        wanted = first.spec.pool.resource_slice_count
+        return f"its pool is incomplete: {len(newest)} of {wanted} slices"
+
+    @cached_property
+    def _current(self) -> set[str]:
+        return {
+            device.name
+            for slice_ in self._slices
+            if slice_.spec.pool.generation == self._newest
+            for device in slice_.spec.devices or ()
+        }
+
+    def _missing_gate(self, slice_: ResourceSlice) -> str:
+        name = slice_.metadata.name
+        if name not in self._gates:
+            self._gates[name] = _missing_gate(slice_, self._features)
+        return self._gates[name]
+
+
+def _missing_gate(slice_: ResourceSlice, features: Features) -> str:
+    """Return the gate that is off and without which a slice is not understood, or ""."""
+    spec = slice_.spec
+    if not features.partitionable_devices and (
+        spec.per_device_node_selection is not None or spec.shared_counters
+    ):
+        return "DRAPartitionableDevices"
+    uses_groups = any(
+        consumption.compatibility_groups
+        for device in spec.devices or ()
+        for consumption in device.consumes_counters
+    )
+    is_off = uses_groups and not features.compatibility_groups
+    return "DRADeviceCompatibilityGroups" if is_off else ""

@@ -38,14 +38,14 @@ from mooring.claims import (
 from mooring.claims.owners import controller_of
 from mooring.claims.references import statuses_of
 from mooring.controllers.podstates import is_active
-from mooring.insight.concerns import full_name
-from mooring.insight.snapshot.identity import stand_in_uid
-from mooring.insight.whatif.nodetaints import NodeEviction
+from mooring.insight.messages import full_name
+from mooring.insight.snapshot.snapshot import stand_in_uid
+from mooring.insight.whatif.taint_evictions import NodeEviction
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 
 
-class Order(NamedTuple):
+class EvictionOrder(NamedTuple):
     """Why a pod has to leave."""
 
     why: str
@@ -53,7 +53,7 @@ class Order(NamedTuple):
     eviction: Eviction | NodeEviction | None = None
 
 
-class Fate(StrEnum):
+class PodFate(StrEnum):
     """What becomes of a pod that leaves."""
 
     BACK = "back"  # made anew, and looks for a node
@@ -62,12 +62,12 @@ class Fate(StrEnum):
     DELETED = "deleted"  # as was asked for
 
 
-class Departure(Struct, frozen=True):
+class EvictedPod(Struct, frozen=True):
     """A pod that leaves, as it was, and what becomes of it."""
 
     pod: Pod
-    fate: Fate
-    order: Order
+    fate: PodFate
+    order: EvictionOrder
 
 
 def is_tied_to_node(pod: Pod) -> bool:
@@ -85,21 +85,21 @@ def _is_daemon(pod: Pod) -> bool:
     return owner is not None and owner.kind == "DaemonSet"
 
 
-def depart(pod: Pod, order: Order, nodes: Mapping[str, Node]) -> Departure:
+def evict(pod: Pod, order: EvictionOrder, nodes: Mapping[str, Node]) -> EvictedPod:
     """Return what becomes of a pod that has to leave."""
-    return Departure(pod, _fate(pod, order, nodes.get(pod.spec.node_name)), order)
+    return EvictedPod(pod, _fate(pod, order, nodes.get(pod.spec.node_name)), order)
 
 
-def _fate(pod: Pod, order: Order, node: Node | None) -> Fate:
+def _fate(pod: Pod, order: EvictionOrder, node: Node | None) -> PodFate:
     if not is_active(pod):
-        return Fate.DELETED if order.is_asked_for else Fate.GONE
+        return PodFate.DELETED if order.is_asked_for else PodFate.GONE
     if is_static(pod):
-        return Fate.GONE
+        return PodFate.GONE
     if _is_daemon(pod):
-        return Fate.BACK if node is not None and _may_run(pod, node) else Fate.GONE
+        return PodFate.BACK if node is not None and _may_run(pod, node) else PodFate.GONE
     if controller_of(pod.metadata) is not None:
-        return Fate.BACK
-    return Fate.DELETED if order.is_asked_for else Fate.LOST
+        return PodFate.BACK
+    return PodFate.DELETED if order.is_asked_for else PodFate.LOST
 
 
 def _may_run(pod: Pod, node: Node) -> bool:

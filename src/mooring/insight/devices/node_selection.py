@@ -20,7 +20,7 @@ ALL_NODES = "<all>"
 NO_NODE = "<none>"
 
 
-class Place(Struct, frozen=True):
+class NodeSelection(Struct, frozen=True):
     """The nodes that a device is for: one, all, or those that a selector means."""
 
     node: str = ""
@@ -44,7 +44,7 @@ class Place(Struct, frozen=True):
             return False
 
 
-def place_of(device: Device, slice_: ResourceSlice) -> Place:
+def node_selection_of(device: Device, slice_: ResourceSlice) -> NodeSelection:
     """Return the nodes that a device is for."""
     spec = slice_.spec
     source: Device | None = device if spec.per_device_node_selection else None
@@ -53,8 +53,10 @@ def place_of(device: Device, slice_: ResourceSlice) -> Place:
     return _place(spec.node_name, spec.all_nodes, spec.node_selector)
 
 
-def _place(node: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> Place:
-    return Place(node or "", bool(all_nodes), selector)
+def _place(
+    node: str | None, all_nodes: bool | None, selector: NodeSelector | None
+) -> NodeSelection:
+    return NodeSelection(node or "", bool(all_nodes), selector)
 
 
 def selector_text(selector: NodeSelector) -> str:
@@ -96,20 +98,20 @@ def _requirement_text(requirement: NodeSelectorRequirement) -> str:
 # --- nodes to judge from ------------------------------------------------------------------------
 
 
-class Nodes:
+class NodeIndex:
     """The nodes of a cluster, found by name and by label."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.by_name = {node.metadata.name: node for node in nodes}
         self.are_known = bool(self.by_name)
         self._by_label: dict[tuple[str, str], list[Node]] = {}
-        self._has: dict[Place, bool] = {}
+        self._has: dict[NodeSelection, bool] = {}
         self._kinds = set(map(can_skip_operations, self.by_name.values())) or {True}
         for node in self.by_name.values():
             for label in (node.metadata.labels or {}).items():
                 self._by_label.setdefault(label, []).append(node)
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: NodeSelection) -> bool:
         """Return whether a node is there that a device in this place is for."""
         if not self.are_known:
             return True
@@ -161,7 +163,7 @@ class Nodes:
             found |= {node.metadata.name: node for node in samples}
         return list(found.values())
 
-    def _all_of(self, place: Place) -> Iterable[Node]:
+    def _all_of(self, place: NodeSelection) -> Iterable[Node]:
         """Return the nodes that a device in this place is for; a selector may give more."""
         if not place.all_nodes:
             readable = place.selector is None or _is_readable(place.selector)
@@ -169,7 +171,7 @@ class Nodes:
             return filter(place.covers, meant) if readable else meant
         return self.by_name.values() if self.are_known else [_stand_in("")]
 
-    def _meant(self, place: Place) -> Iterator[Node]:
+    def _meant(self, place: NodeSelection) -> Iterator[Node]:
         """Give the nodes that a place names, and more than those that its selector means."""
         if place.node:
             node = self.by_name.get(place.node)
@@ -208,11 +210,11 @@ def can_skip_operations(node: Node) -> bool:
     return NODE_OPERATIONS in node.status.declared_features
 
 
-def _places(slices: Iterable[ResourceSlice]) -> Iterator[Place]:
+def _places(slices: Iterable[ResourceSlice]) -> Iterator[NodeSelection]:
     for slice_ in slices:
         spec = slice_.spec
         if spec.per_device_node_selection:
-            yield from (place_of(device, slice_) for device in spec.devices or ())
+            yield from (node_selection_of(device, slice_) for device in spec.devices or ())
         else:
             yield _place(spec.node_name, spec.all_nodes, spec.node_selector)
 

@@ -1,10 +1,15 @@
-"""Every claim with what it wants and has, and for whom."""
+"""Who uses what in a cluster: the entry points of this package, and every claim with its devices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from mooring.allocator.features import ALL_FEATURES, Features
+from mooring.allocator.ledger import Ledger
+from mooring.allocator.taintrules import TaintRules
 from mooring.api.core import Pod
+from mooring.api.devicetaints import DeviceName
+from mooring.api.gates import Gate
 from mooring.api.meta import Condition
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -15,67 +20,79 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
+from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import Features as CelFeatures
 from mooring.claims.consumers import is_group_consumer, is_pod_consumer
 from mooring.claims.owners import controller_of, group_name
+from mooring.insight.devices.device_usage import DeviceUsages
 from mooring.insight.devices.model import (
-    ClaimHolding,
     ClaimId,
     ClaimState,
+    ClaimUsage,
+    ClusterUsage,
     Consumer,
-    DeviceHolding,
-    DeviceId,
-    Held,
+    DeviceState,
+    DeviceUsage,
+    HeldDevice,
     Holder,
-    State,
-    Wanted,
+    RequestSummary,
 )
-from mooring.insight.devices.places import only_node
+from mooring.insight.devices.node_selection import only_node
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.validation.context import Context
 
-Conditions = Mapping[tuple[DeviceId, str], tuple[Condition, ...]]
-
-
-def holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceId, list[Holder]]:
-    """Return who has each device, in the order of the claims."""
-    found: dict[DeviceId, list[Holder]] = {}
-    for claim in claims:
-        if claim.status.allocation is None:
-            continue
-        consumers = consumers_of(claim)
-        for result in claim.status.allocation.devices.results:
-            found.setdefault(_device_of(result), []).append(
-                Holder(
-                    claim=_id(claim),
-                    request=result.request,
-                    is_admin=bool(result.admin_access),
-                    share_id=result.share_id or "",
-                    consumed=_consumed(result),
-                    consumers=consumers,
-                )
-            )
-    return found
+Conditions = Mapping[tuple[DeviceName, str], tuple[Condition, ...]]
 
 
-def consumers_of(claim: ResourceClaim) -> tuple[Consumer, ...]:
-    """Return who a claim is reserved for."""
-    return tuple(map(_consumer, claim.status.reserved_for))
+def usage_in(snapshot: Snapshot, context: Context) -> ClusterUsage:
+    """Return who has what, and what is free, with the gates of a context."""
+    return usage_of(
+        snapshot,
+        Features.of(context.gates),
+        with_taint_rules=context.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
+        extensions=context.extensions,
+    )
 
 
-def _consumer(reference: ResourceClaimConsumerReference) -> Consumer:
-    if is_pod_consumer(reference):
-        return Consumer("pod", reference.name)
-    if is_group_consumer(reference):
-        return Consumer("podgroup", reference.name)
-    group = f".{reference.api_group}" if reference.api_group else ""
-    return Consumer(f"{reference.resource}{group}", reference.name)
+def usage_of(
+    snapshot: Snapshot,
+    features: Features = ALL_FEATURES,
+    *,
+    with_taint_rules: bool = True,
+    extensions: bool = True,
+) -> ClusterUsage:
+    """Return who has what, and what is free; `extensions` are about what taint rules may say."""
+    ledger = Ledger(shares_are_whole=not features.consumable_capacity)
+    for claim in snapshot.claims:
+        ledger.put(claim)
+    rules = TaintRules(DeviceCompiler(CelFeatures(list_attributes=True), extensions=extensions))
+    if with_taint_rules:
+        for device_class in snapshot.classes:
+            rules.put_class(device_class)
+        for rule in snapshot.taint_rules:
+            rules.put(rule)
+    book = DeviceUsages(
+        snapshot.slices,
+        snapshot.nodes,
+        ledger=ledger,
+        holders=holder_index(snapshot.claims),
+        features=features,
+        rules=rules,
+    )
+    devices = tuple(sorted(book.devices(), key=lambda each: (each.id, each.slice_name)))
+    claims = tuple(ClaimUsages(snapshot, devices).claims())
+    return ClusterUsage(devices, claims, book.nodes.are_known)
 
 
-class ClaimBook:
+# --- claims -----------------------------------------------------------------------------
+
+
+class ClaimUsages:
     """Puts together what is known of the claims of a cluster."""
 
-    def __init__(self, snapshot: Snapshot, devices: Iterable[DeviceHolding]) -> None:
+    def __init__(self, snapshot: Snapshot, devices: Iterable[DeviceUsage]) -> None:
         self._snapshot = snapshot
-        self._devices: dict[DeviceId, DeviceHolding] = {}
+        self._devices: dict[DeviceName, DeviceUsage] = {}
         for holding in devices:
             # Of several with one name the one that claims are told to have.
             if holding.id not in self._devices or holding.holders:
@@ -88,18 +105,18 @@ class ClaimBook:
             if group := group_name(pod):
                 self._members.setdefault((namespace, group), []).append(pod)
 
-    def claims(self) -> Iterator[ClaimHolding]:
+    def claims(self) -> Iterator[ClaimUsage]:
         """Give every claim, by namespace and name."""
         for claim in sorted(self._snapshot.claims, key=_id):
             yield self._claim(claim)
 
-    def _claim(self, claim: ResourceClaim) -> ClaimHolding:
+    def _claim(self, claim: ResourceClaim) -> ClaimUsage:
         consumers = consumers_of(claim)
         held = tuple(self._held(claim))
         places = [each.node for each in held if each.node]
         places += self._nodes_of(claim.metadata.namespace, consumers)
         controller = controller_of(claim.metadata)
-        return ClaimHolding(
+        return ClaimUsage(
             id=_id(claim),
             state=_state(claim),
             claim=claim,
@@ -111,7 +128,7 @@ class ClaimBook:
             nodes=tuple(dict.fromkeys(places)),
         )
 
-    def _held(self, claim: ResourceClaim) -> Iterator[Held]:
+    def _held(self, claim: ResourceClaim) -> Iterator[HeldDevice]:
         allocation = claim.status.allocation
         if allocation is None:
             return
@@ -120,8 +137,8 @@ class ClaimBook:
         for result in allocation.devices.results:
             device_id = _device_of(result)
             known = self._devices.get(device_id)
-            is_published = known is not None and known.state is not State.MISSING
-            yield Held(
+            is_published = known is not None and known.state is not DeviceState.MISSING
+            yield HeldDevice(
                 id=device_id,
                 request=result.request,
                 node=(known.place.node if known is not None else "") or chosen,
@@ -160,12 +177,47 @@ class ClaimBook:
         return next(names, None) or ""
 
 
+def holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holder]]:
+    """Return who has each device, in the order of the claims."""
+    found: dict[DeviceName, list[Holder]] = {}
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        consumers = consumers_of(claim)
+        for result in claim.status.allocation.devices.results:
+            found.setdefault(_device_of(result), []).append(
+                Holder(
+                    claim=_id(claim),
+                    request=result.request,
+                    is_admin=bool(result.admin_access),
+                    share_id=result.share_id or "",
+                    consumed=_consumed(result),
+                    consumers=consumers,
+                )
+            )
+    return found
+
+
+def consumers_of(claim: ResourceClaim) -> tuple[Consumer, ...]:
+    """Return who a claim is reserved for."""
+    return tuple(map(_consumer, claim.status.reserved_for))
+
+
+def _consumer(reference: ResourceClaimConsumerReference) -> Consumer:
+    if is_pod_consumer(reference):
+        return Consumer("pod", reference.name)
+    if is_group_consumer(reference):
+        return Consumer("podgroup", reference.name)
+    group = f".{reference.api_group}" if reference.api_group else ""
+    return Consumer(f"{reference.resource}{group}", reference.name)
+
+
 def _id(claim: ResourceClaim) -> ClaimId:
     return ClaimId(claim.metadata.namespace, claim.metadata.name)
 
 
-def _device_of(result: DeviceRequestAllocationResult) -> DeviceId:
-    return DeviceId(result.driver, result.pool, result.device)
+def _device_of(result: DeviceRequestAllocationResult) -> DeviceName:
+    return DeviceName(result.driver, result.pool, result.device)
 
 
 def _consumed(result: DeviceRequestAllocationResult) -> tuple[tuple[str, Quantity], ...]:
@@ -182,23 +234,24 @@ def _state(claim: ResourceClaim) -> ClaimState:
 
 def _conditions(claim: ResourceClaim) -> Conditions:
     return {
-        (DeviceId(each.driver, each.pool, each.device), each.share_id or ""): each.conditions or ()
+        (DeviceName(each.driver, each.pool, each.device), each.share_id or ""): each.conditions
+        or ()
         for each in claim.status.devices
     }
 
 
-def _wanted(claim: ResourceClaim) -> Iterator[Wanted]:
+def _wanted(claim: ResourceClaim) -> Iterator[RequestSummary]:
     allocation = claim.status.allocation
     given = [result.request for result in allocation.devices.results] if allocation else []
     for request in claim.spec.devices.requests or ():
         yield _request(request, given)
 
 
-def _request(request: DeviceRequest, given: Iterable[str]) -> Wanted:
+def _request(request: DeviceRequest, given: Iterable[str]) -> RequestSummary:
     if not request.first_available:
         exactly = request.exactly or ExactDeviceRequest()
         count = "all" if exactly.allocation_mode == "All" else str(exactly.count)
-        return Wanted(request.name, (exactly.device_class_name,), count)
+        return RequestSummary(request.name, (exactly.device_class_name,), count)
     alternatives = request.first_available
     chosen = next(
         (each for each in alternatives if f"{request.name}/{each.name}" in set(given)), None
@@ -206,4 +259,4 @@ def _request(request: DeviceRequest, given: Iterable[str]) -> Wanted:
     shown = (chosen,) if chosen is not None else alternatives
     counts = ["all" if each.allocation_mode == "All" else str(each.count) for each in shown]
     classes = tuple(each.device_class_name for each in shown)
-    return Wanted(request.name, classes, " or ".join(counts), chosen.name if chosen else "")
+    return RequestSummary(request.name, classes, " or ".join(counts), chosen.name if chosen else "")

@@ -1,0 +1,343 @@
+"""What an expression gives for each device.
+
+text ─ evaluator_of ─┬─ ExpressionEvaluator ─ results(devices): one result for each group of
+                     │                        devices that the expression cannot tell apart
+                     └─ InvalidExpression
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from mooring.api.devicetaints import DeviceName
+from mooring.api.gates import Gates
+from mooring.api.names import byte_length
+from mooring.api.resource.v1 import DeviceClass, ResourceSlice
+from mooring.cel.device import COST_LIMIT, Compiled, DeviceCompiler, Features, Scope
+from mooring.cel.inputs import attribute_value
+from mooring.cel.lang import ast
+from mooring.cel.lang.steps import COST_EXCEEDED, Failure
+from mooring.cel.results import with_hint
+from mooring.insight.expressions.explanation import SINCE, Parts, Reason, Reasons, Valued, explain
+from mooring.insight.expressions.published_devices import (
+    DeviceGroup,
+    PublishedDevice,
+    PublishedDevices,
+)
+from mooring.insight.expressions.syntax import reads_of
+from mooring.insight.expressions.text import shown
+from mooring.validation.devices import EXPRESSION_MAX_BYTES
+
+TOO_LONG: Final = f"Too long: may not be more than {EXPRESSION_MAX_BYTES} bytes"
+TOO_COMPLEX: Final = "too complex, exceeds cost limit"
+ALIKE_MAX: Final = 3
+VALUES_SHOWN_MAX: Final = 3
+Selected = frozenset[DeviceName]
+
+
+class MatchOutcome(StrEnum):
+    """What an expression says of a device."""
+
+    MATCH = "match"
+    NO_MATCH = "no match"
+    VALUE = "value"  # neither yes nor no
+    ERROR = "error"
+
+
+class DeviceResult(NamedTuple):
+    """What an expression gives for devices that it cannot tell apart.
+
+    A VALUE with an error is one that Kubernetes does not take.
+    """
+
+    devices: tuple[PublishedDevice, ...]
+    outcome: MatchOutcome
+    value: Any = None
+    cost: int | None = None
+    error: str = ""
+
+
+class InvalidExpression(NamedTuple):
+    """Why an expression cannot be used, in Kubernetes' words."""
+
+    error: str
+
+
+class ExpressionEvaluator:
+    """An expression that compiles, ready to be put to many devices."""
+
+    def __init__(self, compiled: Compiled, *, caveat: str = "") -> None:
+        assert compiled.program is not None
+        self.compiled = compiled
+        self.parts = Parts(compiled.program)
+        self.caveat = caveat  # why Kubernetes would not take it, although we do
+
+    @property
+    def root(self) -> ast.Expr:
+        """The tree of the expression."""
+        return self.parts.root
+
+    @property
+    def is_too_complex(self) -> bool:
+        """Whether Kubernetes refuses the expression because of what it may cost."""
+        return self.compiled.cost_max > COST_LIMIT
+
+    def answers(self, fleet: PublishedDevices) -> list[DeviceResult]:
+        """Return what the expression gives for every device."""
+        return [self._answer(group) for group in fleet.groups(reads_of(self.root))]
+
+    def reasons(self, answer: DeviceResult) -> Reasons:
+        """Return why an answer is what it is; nothing if not the expression is to blame."""
+        variables = answer.devices[0].variables
+        return () if variables is None else self._reasons(variables, answer.error)
+
+    def reasons_for(self, variables: dict[str, Any]) -> Reasons:
+        """Return why the expression gives what it gives for a device."""
+        return self._reasons(variables, self.compiled.evaluate_variables(variables).error or "")
+
+    def _reasons(self, variables: dict[str, Any], error: str) -> Reasons:
+        whole = self.parts.text(self.root)
+        if COST_EXCEEDED in error:
+            return (Reason(whole, "has no value", detail=error),)
+        if error:
+            value = self.parts.value(self.root, variables)
+            if not isinstance(value, Failure):
+                return (Reason(whole, f"is {shown(value)}", detail=error),)
+        return explain(self.parts, variables)
+
+    def _answer(self, group: DeviceGroup) -> DeviceResult:
+        variables = group.first.variables
+        if variables is None:
+            return DeviceResult(group.devices, MatchOutcome.ERROR, error=group.first.problem or "")
+        value, cost, error = self.compiled.evaluate_variables(variables)
+        if error is not None:
+            return self._failed(group.devices, variables, cost, with_hint(error))
+        match self.compiled.kind, value:
+            case "derived", _:
+                return DeviceResult(group.devices, MatchOutcome.VALUE, attribute_value(value), cost)
+            case _, True:
+                return DeviceResult(group.devices, MatchOutcome.MATCH, value, cost)
+            case _, False:
+                return DeviceResult(group.devices, MatchOutcome.NO_MATCH, value, cost)
+            case _:
+                return DeviceResult(group.devices, MatchOutcome.VALUE, value, cost)
+
+    def _failed(
+        self,
+        devices: tuple[PublishedDevice, ...],
+        variables: dict[str, Any],
+        cost: int | None,
+        error: str,
+    ) -> DeviceResult:
+        """Return an error, or the value that a selector has instead of yes or no."""
+        if self.compiled.kind == "selector":
+            value = self.parts.value(self.root, variables)
+            if not isinstance(value, Failure):
+                return DeviceResult(devices, MatchOutcome.VALUE, value, cost, error)
+        return DeviceResult(devices, MatchOutcome.ERROR, None, cost, error)
+
+
+def compiler_for(gates: Gates, *, extensions: bool) -> DeviceCompiler:
+    """Return the compiler of new expressions under these gates."""
+    return DeviceCompiler(Features.of(gates), extensions=extensions)
+
+
+def evaluator_of(
+    text: str, compiler: DeviceCompiler, *, derived: bool = False
+) -> ExpressionEvaluator | InvalidExpression:
+    """Return a new expression ready for use, or why it cannot be used.
+
+    Unless it must be that of a derived attribute, it may have any type: what is no selector
+    still has values to look at.
+    """
+    if byte_length(text) > EXPRESSION_MAX_BYTES:
+        return InvalidExpression(TOO_LONG)
+    compiled = compiler.compile(text, kind="derived" if derived else "selector", scope=Scope.NEW)
+    if compiled.error is None:
+        return ExpressionEvaluator(compiled)
+    untyped = compiler.compile(text, kind="raw", scope=Scope.NEW)
+    if derived or untyped.error is not None:
+        return InvalidExpression(compiled.error)
+    return ExpressionEvaluator(untyped, caveat=compiled.error)
+
+
+# --- devices that a class or an expression selects --------------------------------------
+
+
+def selected_by_expression(
+    slices: Iterable[ResourceSlice], expression: str, compiler: DeviceCompiler
+) -> Selected | InvalidExpression:
+    """Return the devices for which an expression is true, or why it cannot be used."""
+    inquiry = evaluator_of(expression, compiler)
+    if isinstance(inquiry, InvalidExpression):
+        return inquiry
+    if inquiry.caveat:
+        return InvalidExpression(inquiry.caveat)
+    return _matching(inquiry, PublishedDevices(slices, names=compiler.extensions))
+
+
+def selected_by_class(
+    slices: Iterable[ResourceSlice], device_class: DeviceClass, compiler: DeviceCompiler
+) -> Selected | InvalidExpression:
+    """Return the devices that all selectors of a class mean, or why one cannot be used."""
+    fleet = PublishedDevices(slices, names=compiler.extensions)
+    found = frozenset(DeviceName(each.driver, each.pool, each.name) for each in fleet.devices)
+    for number, selector in enumerate(device_class.spec.selectors):
+        compiled = compiler.compile("" if selector.cel is None else selector.cel.expression)
+        if compiled.error is not None:
+            name = device_class.metadata.name
+            return InvalidExpression(f"class {name}: selector #{number}: {compiled.error}")
+        found &= _matching(ExpressionEvaluator(compiled), fleet)
+    return found
+
+
+def _matching(inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> Selected:
+    return frozenset(
+        DeviceName(device.driver, device.pool, device.name)
+        for answer in inquiry.answers(fleet)
+        if answer.outcome is MatchOutcome.MATCH
+        for device in answer.devices
+    )
+
+
+# --- everything together, for display ---------------------------------------------------
+
+
+class Explained(NamedTuple):
+    """Devices for which an expression says the same for the same reasons."""
+
+    outcome: MatchOutcome
+    error: str
+    reasons: Reasons
+    devices: tuple[PublishedDevice, ...]
+
+
+class EvaluationReport:
+    """What an expression gives for a fleet."""
+
+    def __init__(self, inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> None:
+        self.inquiry = inquiry
+        self.fleet = fleet
+        given = inquiry.answers(fleet)
+        kind = inquiry.compiled.kind
+        self.is_about_values = kind != "selector" or any(
+            a.outcome is MatchOutcome.VALUE for a in given
+        )
+        # A bool among other values is a value, too: the expression does not ask for yes and no.
+        self.answers = [_as_value(a) for a in given] if self.is_about_values else given
+
+    @property
+    def wanted(self) -> MatchOutcome:
+        """The outcome that devices are listed for."""
+        return MatchOutcome.VALUE if self.is_about_values else MatchOutcome.MATCH
+
+    @property
+    def is_good(self) -> bool:
+        """Whether a device matches or, if it is about values, all devices have one."""
+        if self.inquiry.is_too_complex:
+            return False
+        if self.is_about_values:
+            return bool(self.fleet.devices) and not self.count(MatchOutcome.ERROR)
+        return self.count(MatchOutcome.MATCH) > 0
+
+    @property
+    def caveat(self) -> str:
+        """Why Kubernetes would not take the expression, or nothing."""
+        if self.inquiry.is_too_complex:
+            return TOO_COMPLEX
+        wrong = (a.error for a in self.answers if a.outcome is MatchOutcome.VALUE and a.error)
+        return self.inquiry.caveat or next(wrong, "")
+
+    @property
+    def costs(self) -> tuple[int, int] | None:
+        """The lowest and the highest cost of an evaluation, if there was one."""
+        costs = [answer.cost for answer in self.answers if answer.cost is not None]
+        return (min(costs), max(costs)) if costs else None
+
+    def count(self, outcome: MatchOutcome) -> int:
+        """Return how many devices have the outcome."""
+        return sum(len(a.devices) for a in self.answers if a.outcome is outcome)
+
+    def by_device(self) -> Iterator[tuple[PublishedDevice, DeviceResult]]:
+        """Give every device with its answer, in the order of the fleet."""
+        pairs = [(device, answer) for answer in self.answers for device in answer.devices]
+        pairs.sort(key=lambda pair: pair[0].index)
+        yield from pairs
+
+    @cached_property
+    def explained(self) -> tuple[Explained, ...]:
+        """Why devices are not listed; those with the same reasons together."""
+        found: dict[tuple[MatchOutcome, str, Reasons], list[PublishedDevice]] = {}
+        for answer in self.answers:
+            if answer.outcome is not self.wanted:
+                key = (answer.outcome, answer.error, self.inquiry.reasons(answer))
+                found.setdefault(key, []).extend(answer.devices)
+        return tuple(Explained(*key, _sorted(devices)) for key, devices in found.items())
+
+
+def _as_value(answer: DeviceResult) -> DeviceResult:
+    if answer.outcome is MatchOutcome.ERROR:
+        return answer
+    return answer._replace(outcome=MatchOutcome.VALUE)
+
+
+def _sorted(devices: Iterable[PublishedDevice]) -> tuple[PublishedDevice, ...]:
+    return tuple(sorted(devices, key=lambda device: device.index))
+
+
+# --- explanations that differ in values only --------------------------------------------
+
+
+def condensed(explained: Iterable[Explained]) -> list[Explained]:
+    """Return explanations of which those that differ in values only are one if there are many."""
+    alike: dict[tuple[object, ...], list[Explained]] = {}
+    for one in explained:
+        parts = tuple((reason.part, reason.detail) for reason in one.reasons)
+        alike.setdefault((one.outcome, one.error, parts), []).append(one)
+    return [
+        one
+        for group in alike.values()
+        for one in (group if len(group) <= ALIKE_MAX else [_merged(group)])
+    ]
+
+
+def _merged(group: list[Explained]) -> Explained:
+    reasons = tuple(
+        _merged_reason([(one.reasons[i], len(one.devices)) for one in group])
+        for i in range(len(group[0].reasons))
+    )
+    devices = _sorted(device for one in group for device in one.devices)
+    return group[0]._replace(reasons=reasons, devices=devices)
+
+
+def _merged_reason(weighted: list[tuple[Reason, int]]) -> Reason:
+    first, _ = weighted[0]
+    tallies: dict[tuple[str, str], Counter[str]] = {}
+    for reason, devices in weighted:
+        for valued in reason.values:
+            tallies.setdefault((valued.part, valued.label), Counter())[valued.value] += devices
+    return first._replace(
+        # What elements of a loop had to do with it differs from device to device.
+        outcome=first.outcome.partition(SINCE)[0],
+        values=tuple(Valued(*names, tallied(tally)) for names, tally in tallies.items()),
+    )
+
+
+def tallied(tally: Counter[str], *, shown_max: int = VALUES_SHOWN_MAX) -> str:
+    """Return values with the number of devices that have them, the most frequent first."""
+    common = tally.most_common(shown_max)
+    texts = [f"{value} ({number:,})" for value, number in common]
+    if more := len(tally) - len(common):
+        texts.append(f"{more:,} other values" if more > 1 else "1 other value")
+    return ", ".join(texts)
+
+
+# MOVED
+Answer = DeviceResult  # MOVED
+Outcome = MatchOutcome  # MOVED
+Refusal = InvalidExpression  # MOVED
+inquire = evaluator_of  # MOVED
