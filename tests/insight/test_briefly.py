@@ -13,7 +13,7 @@ from mooring.api.resource.v1 import (
     DeviceClassSpec,
     DeviceSelector,
 )
-from mooring.insight.explain.summary import Briefly
+from mooring.insight.explain.summary import PendingSummary
 from mooring.insight.plan.planner import Plan
 from mooring.scheduler.cycle import Pending, schedule
 from tests.insight.test_explanations import planned
@@ -30,7 +30,7 @@ class Clock:
         return self.s
 
 
-def said(briefly: Briefly, plan: Plan, pending: Pending) -> str:
+def said(briefly: PendingSummary, plan: Plan, pending: Pending) -> str:
     return briefly(plan.cluster, pending.pod, pending)
 
 
@@ -42,7 +42,7 @@ def test_it_names_the_reason_and_the_nearest_fix() -> None:
     (waiting,) = plan.pending
     pending = schedule(plan.cluster, waiting.pod)
     assert isinstance(pending, Pending)
-    assert said(Briefly(Clock(0.0)), plan, pending) == (
+    assert said(PendingSummary(Clock(0.0)), plan, pending) == (
         "Mooring: on n0 (of 2 nodes): request r wants 2: 1 on the node; "
         "nearest fix: count of request r 2 → 1."
     )
@@ -59,7 +59,7 @@ def test_it_asks_for_the_driver_where_no_device_is_of_the_class() -> None:
     (waiting,) = plan.pending
     pending = schedule(plan.cluster, waiting.pod)
     assert isinstance(pending, Pending)
-    assert said(Briefly(Clock(0.0)), plan, pending) == (
+    assert said(PendingSummary(Clock(0.0)), plan, pending) == (
         "Mooring: on n0: request r wants 2: 1 on the node → 0 of the class; "
         "nobody publishes such devices there: see whether their driver runs."
     )
@@ -68,14 +68,17 @@ def test_it_asks_for_the_driver_where_no_device_is_of_the_class() -> None:
 def test_it_names_what_the_node_has_not() -> None:
     plan = planned(1)
     (pending,) = plan.pending
-    assert said(Briefly(Clock(0.0)), plan, pending) == "Mooring: on n0: 0 pods are there, 0 may be."
+    assert (
+        said(PendingSummary(Clock(0.0)), plan, pending)
+        == "Mooring: on n0: 0 pods are there, 0 may be."
+    )
 
 
 def test_it_is_asked_once_for_pods_of_which_kubernetes_says_the_same() -> None:
     plan = planned(1)
     (pending,) = plan.pending
     clock = Clock(0.0)
-    briefly = Briefly(clock)
+    briefly = PendingSummary(clock)
     first = said(briefly, plan, pending)
     clock.s, clock.step_s = 1e6, 1e6  # no time for anything
     assert said(briefly, plan, pending) == first
@@ -85,7 +88,7 @@ def test_without_time_it_says_nothing_and_later_it_does_again() -> None:
     plan = planned(1)
     (pending,) = plan.pending
     clock = Clock(0.4)
-    briefly = Briefly(clock)
+    briefly = PendingSummary(clock)
     found = [
         bool(said(briefly, plan, replace(pending, message=str(number)))) for number in range(8)
     ]

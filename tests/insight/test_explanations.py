@@ -17,7 +17,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.timestamp import Timestamp
 from mooring.insight.explain.pods import explain
-from mooring.insight.explain.report import lines, name_of, tree
+from mooring.insight.explain.report import explanation_lines, explanation_tree, name_of
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
@@ -81,18 +81,18 @@ def test_an_explanation_that_is_ended_says_so() -> None:
     found = planned(nodes=2)
     late = EFFORT._replace(interrupt=lambda: "out of time")
     explanation = explain(found, pending_of(found), effort=lambda: late)
-    text = "\n".join(lines(explanation))
+    text = "\n".join(explanation_lines(explanation))
     assert "the diagnosis was ended: out of time; there may be more fixes" in text
     assert "request r: 2 wanted" in text
-    assert tree(explanation)["verdicts"][0]["diagnosis"]["endedBy"] == "out of time"
+    assert explanation_tree(explanation)["verdicts"][0]["diagnosis"]["endedBy"] == "out of time"
 
 
 def test_text_and_tree_have_the_pod_its_nodes_and_kubernetes_message() -> None:
     found = planned(nodes=1)
     pending = pending_of(found)
     explanation = explain(found, pending)
-    first, *_, last = lines(explanation)
+    first, *_, last = explanation_lines(explanation)
     assert first == f"{name_of(pending)} gets no node" == "pod team/p gets no node"
     assert last == f"  Kubernetes: {pending.message}"
-    shown = tree(explanation)
+    shown = explanation_tree(explanation)
     assert (shown["pod"], shown["verdicts"][0]["nodes"]) == ("team/p", ["n0"])

@@ -7,8 +7,8 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
-from mooring.insight.lint.world import World
-from mooring.insight.objects import Object, read_object
+from mooring.insight.lint.context import LintContext
+from mooring.insight.lint.subjects import LintObject, read_object
 from mooring.validation.context import Context
 from tests.insight.fleets import GPU, NIC, compiler, device, slice_of
 
@@ -66,7 +66,7 @@ spec:
 """
 
 
-def objects(text: str) -> list[Object]:
+def objects(text: str) -> list[LintObject]:
     return [
         read_object(item, CONTEXT)
         for document in read(text.encode(), source="file.yaml", schema=CORE)
@@ -74,9 +74,11 @@ def objects(text: str) -> list[Object]:
     ]
 
 
-def world_of(subjects: list[Object], *, devices: bool = True, lists: bool = True) -> World:
+def world_of(
+    subjects: list[LintObject], *, devices: bool = True, lists: bool = True
+) -> LintContext:
     classes = [found.value for found in subjects if found.kind.name == "DeviceClass"]
-    return World(PublishedDevices(SLICES if devices else ()), classes, compiler(lists=lists))
+    return LintContext(PublishedDevices(SLICES if devices else ()), classes, compiler(lists=lists))
 
 
 def findings(
@@ -433,7 +435,7 @@ def test_expressions_are_evaluated_once_for_devices_that_look_alike() -> None:
     many = [device(f"gpu-{i}", model="H200", uuid=str(i)) for i in range(1000)]
     subjects = objects(CLASSES + claim(f'{MODEL} == "H200"'))
     classes = [found.value for found in subjects if found.kind.name == "DeviceClass"]
-    world = World(PublishedDevices([slice_of(*many)]), classes, compiler())
+    world = LintContext(PublishedDevices([slice_of(*many)]), classes, compiler())
     (stage,) = world.stages(subjects[-1])
     assert len(stage.answers) == 1
     assert len(stage.passing) == 1000

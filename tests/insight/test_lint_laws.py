@@ -30,7 +30,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.insight.lint import KINDS, Severity, lint
-from mooring.insight.objects import Object
+from mooring.insight.lint.subjects import LintObject
 from mooring.validation.context import Context
 from tests.corpus import corpus
 from tests.insight.linting import context_of, objects_of, world_of
@@ -118,7 +118,7 @@ def test_no_rule_raises_on_slices_of_few_pools(slices: list[ResourceSlice]) -> N
 def lint_folder(folder: Path, gates: str) -> int:
     """Lint every file by itself, then all together; return how many objects there were."""
     context = CONTEXTS[gates]
-    together: list[Object] = []
+    together: list[LintObject] = []
     for path in sorted(folder.rglob("*.yaml")):
         objects = objects_that_are_read(path.read_text(encoding="utf-8"), context)
         lint(objects, world_of(objects, context))
@@ -127,7 +127,7 @@ def lint_folder(folder: Path, gates: str) -> int:
     return len(together)
 
 
-def objects_that_are_read(text: str, context: Context) -> list[Object]:
+def objects_that_are_read(text: str, context: Context) -> list[LintObject]:
     try:
         return objects_of(text, context)
     except DecodeError:

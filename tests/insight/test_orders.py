@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.core import Node, Pod
-from mooring.insight.plan.arrival_orders import BetterOrder, better_order
-from mooring.insight.plan.planner import plan
+from mooring.insight.plan.planner import BetterOrder, better_order, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.test_plan import CONTEXT
 from tests.scheduler.makers import node, pod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.insight.explain.patience import Patience
+from mooring.insight.explain.pods import DiagnosisTimeLimit
 
 
 class Clock:
@@ -17,7 +17,7 @@ class Clock:
 
 def test_every_diagnosis_has_its_own_time() -> None:
     clock = Clock()
-    patience = Patience(clock, each_s=5, all_s=60)
+    patience = DiagnosisTimeLimit(clock, each_s=5, all_s=60)
     first = patience.effort().interrupt
     clock.now_s += 4
     second = patience.effort().interrupt
@@ -31,7 +31,7 @@ def test_every_diagnosis_has_its_own_time() -> None:
 
 def test_all_together_have_no_more_than_theirs() -> None:
     clock = Clock()
-    patience = Patience(clock, each_s=5, all_s=8)
+    patience = DiagnosisTimeLimit(clock, each_s=5, all_s=8)
     clock.now_s += 6
     late = patience.effort().interrupt
     assert late is not None

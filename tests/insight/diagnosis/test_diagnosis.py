@@ -24,7 +24,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.insight.explain.conflict import HOLDERS_MAX
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose, diagnose_claims
-from mooring.insight.explain.phrases import member_text, refusal_text, text_of
+from mooring.insight.explain.phrases import change_text, member_text, rejection_text
 from mooring.insight.explain.report import diagnosis_lines, diagnosis_tree
 from mooring.insight.explain.situation import (
     DropConstraint,
@@ -79,7 +79,7 @@ def wanting(*requests: DeviceRequest, **fields: Any) -> ResourceClaim:
 
 def fixes(diagnosis: Diagnosis) -> list[str]:
     return [
-        " and ".join(text_of(change, diagnosis.situation) for change in fix.changes)
+        " and ".join(change_text(change, diagnosis.situation) for change in fix.changes)
         for fix in diagnosis.fixes
     ]
 
@@ -94,7 +94,7 @@ def members(diagnosis: Diagnosis) -> list[str]:
 def refused(diagnosis: Diagnosis) -> str:
     (funnel,) = diagnosis.funnels
     assert funnel.nearest is not None
-    return f"{funnel.nearest.device.rpartition('/')[2]} {refusal_text(funnel.nearest.refusal)}"
+    return f"{funnel.nearest.device.rpartition('/')[2]} {rejection_text(funnel.nearest.refusal)}"
 
 
 def on_numa(name: str, node: int) -> Device:
@@ -387,7 +387,7 @@ def test_a_fix_that_is_applied_is_what_it_says() -> None:
     found = inventory(published(*gpus(1)), allocated=[holder])
     diagnosis = explained(found, wanting(gpu()))
     (change,) = diagnosis.fixes[0].changes
-    assert text_of(change, diagnosis.situation) == "free claim default/training"
+    assert change_text(change, diagnosis.situation) == "free claim default/training"
     done = applied(diagnosis.situation, [change])
     assert done.allocated == ()
     found.remove_claim("default", "training")

@@ -7,7 +7,7 @@ from mooring.insight.explain.diagnosis import Diagnosis as Diagnosis  # noqa
 from mooring.insight.explain.diagnosis import diagnose as diagnose  # noqa
 from mooring.insight.explain.fixes import Fix as Fix  # noqa
 from mooring.insight.explain.fixes import asks_for_nothing as asks_for_nothing  # noqa
-from mooring.insight.explain.phrases import text_of as text_of  # noqa
+from mooring.insight.explain.phrases import change_text as text_of  # noqa
 from mooring.insight.explain.trials import applied as applied  # noqa
 
 __all__ = [

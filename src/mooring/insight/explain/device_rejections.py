@@ -58,7 +58,7 @@ class Tainted(_Tagged, frozen=True, tag="by a taint"):
     taint: str  # key=value:effect
 
 
-class Amount(Struct, frozen=True):
+class AmountShortage(Struct, frozen=True):
     """How much there is of a counter or capacity, how much is left, and how much is wanted."""
 
     name: str
@@ -70,7 +70,7 @@ class Amount(Struct, frozen=True):
 class TooLittle(_Tagged, frozen=True, tag="by an amount"):
     """It has not enough of something, or its pool has not."""
 
-    amounts: tuple[Amount, ...]
+    amounts: tuple[AmountShortage, ...]
 
 
 class Unfit(_Tagged, frozen=True, tag="as unfit"):
@@ -79,7 +79,7 @@ class Unfit(_Tagged, frozen=True, tag="as unfit"):
     text: str
 
 
-class Other(Struct, frozen=True):
+class ClashingDevice(Struct, frozen=True):
     """A device that could serve a request, with its value."""
 
     request: str
@@ -93,7 +93,7 @@ class Clash(_Tagged, frozen=True, tag="by a constraint"):
     attribute: str
     must_match: bool  # else be distinct
     value: str  # "" if it has none
-    others: tuple[Other, ...]
+    others: tuple[ClashingDevice, ...]
 
 
 class NotEvaluable(_Tagged, frozen=True, tag="by a fault"):
@@ -255,7 +255,7 @@ def _is_overdrawn(problem: Problem, position: int) -> bool:
     return has_counters and problem.taken.counters[number] is None
 
 
-def _short_capacity(problem: Problem, slot: Slot, position: int) -> Iterator[Amount]:
+def _short_capacity(problem: Problem, slot: Slot, position: int) -> Iterator[AmountShortage]:
     view = problem.view
     device, slice_ = view.spots[position]
     wanted = {name: amount for name, _, amount in slot.ask.wish.amounts}
@@ -266,15 +266,15 @@ def _short_capacity(problem: Problem, slot: Slot, position: int) -> Iterator[Amo
     takes = {name: amount.nano for name, amount in wanted.items()} | takes
     for name, nano in sorted(takes.items()):
         if name not in device.capacity:
-            yield Amount(name, "none", "none", _shown(nano))
+            yield AmountShortage(name, "none", "none", _shown(nano))
             continue
         there = device.capacity[name].value.nano
         left = there - consumed.get(name, 0)
         if nano > left:
-            yield Amount(name, _shown(there), _shown(left), _shown(nano))
+            yield AmountShortage(name, _shown(there), _shown(left), _shown(nano))
 
 
-def _short_counters(problem: Problem, position: int) -> Iterator[Amount]:
+def _short_counters(problem: Problem, position: int) -> Iterator[AmountShortage]:
     view = problem.view
     number = view.pool_of(position)
     counters = view.pools[number].counters
@@ -288,7 +288,7 @@ def _short_counters(problem: Problem, position: int) -> Iterator[Amount]:
     for key, amount in amounts_of(view.spots[position].device):
         if amount > left[key]:
             there = _shown(counters.totals[key])
-            yield Amount("/".join(key), there, _shown(left[key]), _shown(amount))
+            yield AmountShortage("/".join(key), there, _shown(left[key]), _shown(amount))
 
 
 def _shown(nano: int) -> str:
@@ -330,7 +330,7 @@ def _clash(
 
 def _others(
     problem: Problem, rule: Constraint, ask: Ask, position: int, fitting: Mapping[Ask, int]
-) -> Iterator[Other]:
+) -> Iterator[ClashingDevice]:
     """Give for each request of a constraint the first device that clashes with a device."""
     own = set(rule.tables[ask].elements[position])
     for other, table in rule.tables.items():
@@ -340,7 +340,7 @@ def _others(
             elements = table.elements[candidate]
             if bool(own.intersection(elements)) is not isinstance(rule, MatchAttribute):
                 device = problem.view.device_id(candidate)
-                yield Other(other.full_name, device, value_text(elements))
+                yield ClashingDevice(other.full_name, device, value_text(elements))
                 break
 
 

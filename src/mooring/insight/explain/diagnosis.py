@@ -34,7 +34,7 @@ from mooring.insight.explain.fixes import (
     single_changes,
     single_fixes,
 )
-from mooring.insight.explain.funnel import Funnel, Funnels, Values, funnels
+from mooring.insight.explain.funnel import ConstraintValues, Funnel, Funnels, funnels
 from mooring.insight.explain.situation import Situation
 from mooring.insight.explain.trials import EFFORT, Effort, TrialKind, Trials
 
@@ -55,7 +55,7 @@ class Diagnosis(Struct, frozen=True):
     node_only: bool  # whether other nodes may do
     pools: tuple[UnusablePool, ...]
     funnels: tuple[Funnel, ...]
-    values: tuple[Values, ...]  # of the attributes that constraints are about
+    values: tuple[ConstraintValues, ...]  # of the attributes that constraints are about
     around: Obstacles
     conflict: Conflict
     fixes: tuple[Fix, ...]  # the nearest first

@@ -87,7 +87,7 @@ class Funnels(Struct, frozen=True):
     """The funnels of all requests, and what constraints find at their ends."""
 
     funnels: tuple[Funnel, ...] = ()
-    values: tuple[Values, ...] = ()
+    values: tuple[ConstraintValues, ...] = ()
 
 
 def funnels(
@@ -217,7 +217,7 @@ VALUES_SHOWN_MAX = 4
 DEVICES_SHOWN_MAX = 3
 
 
-class Values(Struct, frozen=True):
+class ConstraintValues(Struct, frozen=True):
     """What the devices that fit a request have for the attribute of a constraint."""
 
     claim: int
@@ -226,7 +226,7 @@ class Values(Struct, frozen=True):
     devices: Mapping[str, tuple[str, ...]]  # by value; "" for those that have none
 
 
-def values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[Values, ...]:
+def values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[ConstraintValues, ...]:
     """Return the values that each constraint finds for each of its requests."""
     found = []
     for stage in problem.stages:
@@ -241,11 +241,11 @@ def values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[Values, ...
                     name = problem.view.spots[position].device.name
                     devices.setdefault(value, []).append(name)
                 grouped = {value: tuple(names) for value, names in devices.items()}
-                found.append(Values(slot.ask.claim, number, slot.ask.full_name, grouped))
+                found.append(ConstraintValues(slot.ask.claim, number, slot.ask.full_name, grouped))
     return tuple(found)
 
 
-def values_text(values: Sequence[Values], member: SituationChange) -> str:
+def values_text(values: Sequence[ConstraintValues], member: SituationChange) -> str:
     """Return the values of a constraint on one line: `gpus: 0 on gpu-0, 1 on gpu-1; nics: …`."""
     assert isinstance(member, DropConstraint)
     requests: dict[str, list[str]] = {}  # by the values that their devices have

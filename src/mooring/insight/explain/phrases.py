@@ -62,7 +62,7 @@ GATES: dict[str, tuple[Gate, ...]] = {
 # --- changes ------------------------------------------------------------------------------
 
 
-def text_of(change: SituationChange, situation: Situation) -> str:
+def change_text(change: SituationChange, situation: Situation) -> str:
     """Return a change as something to do: `free claim default/training`."""
     match change:
         case DropRequest():
@@ -213,7 +213,7 @@ def _said(member: SituationChange, situation: Situation, around: Obstacles) -> t
         case FreeClaim(namespace=namespace, name=name):
             devices = _enumerated(around.holders.get((namespace, name), ()))
             return f"claim {_full(namespace, name)}, which has {devices}", ""
-    return text_of(member, situation), ""
+    return change_text(member, situation), ""
 
 
 def _asked(place: RequestPath, situation: Situation) -> str:
@@ -245,7 +245,7 @@ def _enumerated(texts: Iterable[str]) -> str:
 # --- refusals -----------------------------------------------------------------------------
 
 
-def refusal_text(refusal: DeviceRejection) -> str:
+def rejection_text(refusal: DeviceRejection) -> str:
     """Return what refused a device, with the values that decided."""
     match refusal:
         case ForOtherNodes():

@@ -11,38 +11,52 @@ one shortage must not hide the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 
 from mooring.allocator import Failed, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
 from mooring.api.core.pod import Pod
-from mooring.claims.owners import group_name
+from mooring.api.scheduling import PodGroup
+from mooring.claims.features import Features
+from mooring.claims.owners import Owner, group_name
+from mooring.claims.references import Entry, Named, NotNeeded, reference_of
+from mooring.client.objects import Objects
+from mooring.controllers.resourceclaims.entries import Need, Problem, group_need, pod_need
+from mooring.controllers.resourceclaims.indexes import prepare
+from mooring.controllers.resourceclaims.making import complaint
+from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
-from mooring.insight.explain.nodes import facts_of
-from mooring.insight.explain.pod_fixes import PodFix, pod_fixes
-from mooring.insight.explain.stoppages import group_facts, stoppage_facts, written_of
+from mooring.insight.explain.nodes import PodFix, facts_of, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, Progress, new_names
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
+from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Pending, attempt, schedule
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.filtering import Survey
 from mooring.scheduler.nodestate import NodeState
 from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.reserving import Reservation, release, reserve
+from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
+from mooring.validation.pod.features import GATED_MESSAGE, GATED_REASON
 
 ENDS = "the attempt ends here, whatever other nodes have"
 DIAGNOSES_MAX = 12  # kinds of nodes whose devices are looked into
 
-Shortage = tuple[int, ...]  # how many devices each request finds; () if the devices are there
-Kind = tuple[tuple[str, ...], Shortage]
+DeviceCounts = tuple[int, ...]  # how many devices each request finds; () if the devices are there
+VerdictKey = tuple[tuple[str, ...], DeviceCounts]
 
 
-class Verdict(Struct, frozen=True):
+class NodeVerdict(Struct, frozen=True):
     """What some nodes say alike."""
 
     nodes: tuple[str, ...]
@@ -59,7 +73,7 @@ class Explanation(Struct, frozen=True):
     stopped_by: str = ""  # what stops it wherever it might go
     written: tuple[str, ...] = ()  # what Kubernetes writes of it besides its scheduler's message
     facts: tuple[str, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[NodeVerdict, ...] = ()
     fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
     undiagnosed: int = 0  # kinds of nodes that were not looked into
     companion: Explanation | None = None  # a pod of the group that gets none beside the others
@@ -79,7 +93,7 @@ def explain(
     cluster, pod = plan.cluster, pending.pod
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
-        facts = tuple(stoppage_facts(plan.before, ready))
+        facts = tuple(precondition_facts(plan.before, ready))
         return Explanation(pending, ready.reason, _written(plan, pending), facts)
     asked = _Asked(ready, effort)
     try:
@@ -102,7 +116,7 @@ def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
     """Return what Kubernetes writes of a pod, if its scheduler has no message."""
     if pending.message:
         return ()
-    return written_of(plan.before, plan.cluster.features.claims, pending)
+    return kubernetes_writes(plan.before, plan.cluster.features.claims, pending)
 
 
 def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:
@@ -145,12 +159,12 @@ class _Asked:
     def after_fault(self, pending: Pending, fault: str) -> Explanation:
         """Return what is behind a fault, which ends the attempt on whatever node it is met."""
         diagnosis = self._diagnosis(self._last)
-        verdict = Verdict((self._last,), (ENDS,), diagnosis=diagnosis)
+        verdict = NodeVerdict((self._last,), (ENDS,), diagnosis=diagnosis)
         return Explanation(pending, fault, verdicts=(verdict,))
 
-    def verdicts(self, survey: Survey, progress: Progress) -> tuple[tuple[Verdict, ...], int]:
+    def verdicts(self, survey: Survey, progress: Progress) -> tuple[tuple[NodeVerdict, ...], int]:
         """Return what nodes say, those that say the same together; and kinds not looked into."""
-        found: list[Verdict] = []
+        found: list[NodeVerdict] = []
         left = DIAGNOSES_MAX
         undiagnosed = 0
         for (texts, shortage), nodes in self._kinds(survey, progress).items():
@@ -159,15 +173,15 @@ class _Asked:
             undiagnosed += bool(shortage) and not is_looked_into
             found.append(self._verdict(survey, nodes, texts, is_looked_into=is_looked_into))
         if survey.fitting:
-            found.append(Verdict(tuple(state.facts.name for state in survey.fitting), ()))
+            found.append(NodeVerdict(tuple(state.facts.name for state in survey.fitting), ()))
         unasked = sorted(set(self._cluster.fleet.nodes) - survey.refusals.keys())
         if survey.elsewhere is not None and unasked:
-            found.append(Verdict(tuple(unasked), survey.elsewhere.texts))
+            found.append(NodeVerdict(tuple(unasked), survey.elsewhere.texts))
         return tuple(found), undiagnosed
 
-    def _kinds(self, survey: Survey, progress: Progress) -> dict[Kind, list[str]]:
+    def _kinds(self, survey: Survey, progress: Progress) -> dict[VerdictKey, list[str]]:
         """Return nodes by what they say and how short their devices are."""
-        kinds: dict[Kind, list[str]] = {}
+        kinds: dict[VerdictKey, list[str]] = {}
         budget = Budget(interrupt=self._effort().interrupt)
         for number, (name, refusal) in enumerate(sorted(survey.refusals.items())):
             progress(number, len(survey.refusals))
@@ -176,9 +190,9 @@ class _Asked:
 
     def _verdict(
         self, survey: Survey, nodes: list[str], texts: tuple[str, ...], *, is_looked_into: bool
-    ) -> Verdict:
+    ) -> NodeVerdict:
         refusal = survey.refusals[nodes[0]]
-        return Verdict(
+        return NodeVerdict(
             tuple(nodes),
             texts,
             tuple(facts_of(refusal, self._ready, self._cluster.fleet.nodes[nodes[0]])),
@@ -186,7 +200,7 @@ class _Asked:
             is_behind=refusal.plugin != CLAIMS,
         )
 
-    def _shortage(self, name: str, budget: Budget) -> Shortage:
+    def _shortage(self, name: str, budget: Budget) -> DeviceCounts:
         """Return how many devices each request finds on a node that cannot serve them all."""
         check = self._ready.check
         node = self._cluster.node(name)
@@ -223,3 +237,167 @@ class _Asked:
     def _fleet_devices(self) -> int:
         """How many devices there are: the same for every node."""
         return self._cluster.inventory.devices_count
+
+
+# ---- from mooring.insight.explain.patience: How long a diagnosis may take: some seconds for each, and not too many for all.
+
+DIAGNOSIS_S = 5.0
+ALL_DIAGNOSES_S = 60.0
+
+
+class DiagnosisTimeLimit:
+    """Gives each diagnosis its time, by a clock in seconds."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        each_s: float = DIAGNOSIS_S,
+        all_s: float = ALL_DIAGNOSES_S,
+    ) -> None:
+        self._clock = clock
+        self._each_s = each_s
+        self._end_s = clock() + all_s
+
+    def effort(self) -> Effort:
+        """Return what a diagnosis that begins now may take."""
+        begin_s = self._clock()
+        end_s = min(begin_s + self._each_s, self._end_s)
+
+        def interrupt() -> str | None:
+            if self._clock() < end_s:
+                return None
+            return f"no answer after {end_s - begin_s:.0f} s" if begin_s < end_s else "no time left"
+
+        return EFFORT._replace(interrupt=interrupt)
+
+
+# ---- from mooring.insight.explain.stoppages: What is behind a pod that is stopped before any node is asked, and what its group lacks.
+
+_MISSING_CLASS = re.compile(r"device class (\S+) does not exist")
+_MISSING_CLAIM = re.compile(r'could not find ResourceClaim "([^/"]+)/([^"]+)"')
+_NOT_CREATED = "ResourceClaim not created yet"
+_NOTHING_WRITTEN = "no event and no condition for this"
+_UNKNOWN = "nothing that Mooring could know of: it does not model this, so a node may be found"
+
+
+def precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
+    """Give what may be meant instead of what is missing."""
+    pod, reason = pending.pod, pending.reason
+    if found := _MISSING_CLASS.search(reason):
+        yield from _other_class(snapshot, found[1])
+    elif found := _MISSING_CLAIM.search(reason):
+        yield from _other_claim(snapshot, found[1], found[2])
+    elif reason.endswith(_NOT_CREATED):
+        yield from _missing_templates(snapshot, pod)
+
+
+def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
+    """Tell of a pod that would fit by itself what its group lacks."""
+    name = group_name(pod)
+    group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
+    if group is None or not survey.fitting:
+        return
+    gang = group.spec.scheduling_policy.gang
+    members = [
+        each
+        for each in snapshot.pods
+        if each.metadata.namespace == pod.metadata.namespace and group_name(each) == name
+    ]
+    minimum = gang.min_count if gang is not None else 1
+    alone = f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}"
+    if len(members) < minimum:
+        yield f"{alone}, but its group {name} waits for {minimum} pods and has {len(members)}"
+        return
+    yield (
+        f"{alone}, but its group {name} needs {minimum} of its {counted(len(members), 'pod')} "
+        "placed together"
+    )
+
+
+def _other_class(snapshot: Snapshot, name: str) -> Iterator[str]:
+    if profile := EXAMPLE_PROFILES.get(name):
+        yield f"--profile {profile} adds machines with devices of the class {name}"
+    else:
+        yield from _instead("class", name, (each.metadata.name for each in snapshot.classes))
+
+
+def _other_claim(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
+    elsewhere = sorted(
+        claim.metadata.namespace for claim in snapshot.claims if claim.metadata.name == name
+    )
+    if elsewhere:
+        yield f"a claim {name} is in namespace {listed(elsewhere)}; pods use those of their own"
+        return
+    names = (c.metadata.name for c in snapshot.claims if c.metadata.namespace == namespace)
+    yield from _instead("claim", name, names)
+
+
+def _missing_templates(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+    namespace = pod.metadata.namespace
+    here = [t.metadata.name for t in snapshot.templates if t.metadata.namespace == namespace]
+    for entry in pod.spec.resource_claims:
+        template = entry.resource_claim_template_name
+        if template is not None and template not in here:
+            yield f"there is no ResourceClaimTemplate {namespace}/{template}"
+            yield from _instead("template", template, here)
+
+
+def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        yield f"did you mean the {kind} {near[0]}?"
+    elif names:
+        yield f"the {kind} there is: {listed(names)}"
+    else:
+        yield f"there is no {kind} at all"
+
+
+# --- what Kubernetes writes of a pod that its scheduler does not try ------------------------------
+
+
+def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) -> tuple[str, ...]:
+    """Return what Kubernetes writes of a pod for which its scheduler has no message.
+
+    1. The API server sets the condition of a pod with scheduling gates.
+    2. The claim controller writes events for entries whose claims it cannot make.
+    """
+    obstacle, pod = pending.survey.obstacle, pending.pod
+    found: list[str] = []
+    if pod.spec.scheduling_gates:
+        found.append(f"the condition PodScheduled False, {GATED_REASON}: {GATED_MESSAGE}")
+    found += _claim_events(snapshot, features, pod)
+    if not found and obstacle is not None and obstacle.plugin == UNMODELLED:
+        return (_UNKNOWN,)
+    return tuple(found) or (_NOTHING_WRITTEN,)
+
+
+def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[str]:
+    """Give the events about claims of the pod that could not be made; the others are there."""
+    if all(isinstance(reference_of(pod, e), Named | NotNeeded) for e in pod.spec.resource_claims):
+        return
+    objects = Objects()
+    prepare(objects)
+    kept: tuple[Any, ...] = (*snapshot.templates, *snapshot.groups)
+    for each in kept:
+        if each.metadata.namespace == pod.metadata.namespace:
+            objects.put(each)
+    name = group_name(pod)
+    group = objects.find(PodGroup, pod.metadata.namespace, name) if name is not None else None
+    for entry in pod.spec.resource_claims:
+        need = pod_need(objects, pod, group, entry, answers={}, features=features)
+        yield from _event(pod, entry, need)
+    if group is None or not features.group_claims:
+        return
+    for shared in group.spec.resource_claims:
+        need = group_need(objects, group, shared, answers={}, features=features)
+        yield from _event(group, shared, need)
+
+
+def _event(owner: Owner, entry: Entry, need: Need) -> Iterator[str]:
+    """Give the event about an entry whose claim cannot be made."""
+    if isinstance(need, Problem):
+        event = complaint(owner, entry.name, need.reason)
+        whose = "" if isinstance(owner, Pod) else f" of PodGroup {owner.metadata.name}"
+        yield f"the event {event.reason}{whose}: {event.message}"

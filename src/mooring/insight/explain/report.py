@@ -13,13 +13,12 @@ from mooring.api.quantity import Quantity
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.fixes import Fix, asks_for_nothing
 from mooring.insight.explain.funnel import STAGES, Funnel, values_text
-from mooring.insight.explain.phrases import member_text, member_texts, refusal_text, text_of
-from mooring.insight.explain.pods import Explanation, Verdict
+from mooring.insight.explain.phrases import change_text, member_text, member_texts, rejection_text
+from mooring.insight.explain.pods import Explanation, NodeVerdict
 from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
 from mooring.insight.messages import counted, full_name, listed
-from mooring.insight.plan.placements import placement_of
+from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
-from mooring.insight.plan.stand_ins import stands_for
 from mooring.scheduler.reserving import Reservation
 
 
@@ -36,7 +35,7 @@ def placed_line(result: Reservation) -> str:
     return f"{name_of(result)} gets node {result.node}{with_devices}"
 
 
-def lines(explanation: Explanation) -> Iterator[str]:
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Give the lines that tell why a pod gets no node."""
     pending = explanation.pending
     yield from _told(explanation)
@@ -70,7 +69,7 @@ def _told(explanation: Explanation) -> Iterator[str]:
             yield f"    {fix.text} → {fix.node}"
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
+def _verdict(verdict: NodeVerdict) -> Iterator[str]:
     yield ""
     nodes = listed(verdict.nodes)
     title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
@@ -86,7 +85,7 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
 
 
-def tree(explanation: Explanation) -> dict[str, Any]:
+def explanation_tree(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation as JSON holds it."""
     pending = explanation.pending
     return {
@@ -104,7 +103,7 @@ def tree(explanation: Explanation) -> dict[str, Any]:
             }
             for verdict in explanation.verdicts
         ],
-        "companion": explanation.companion and tree(explanation.companion),
+        "companion": explanation.companion and explanation_tree(explanation.companion),
         "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
         "message": pending.message,
         "written": list(explanation.written),
@@ -153,7 +152,7 @@ def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
         before = count
     yield f"  devices: {' → '.join(steps)}"
     if funnel.nearest is not None:
-        refusal = refusal_text(funnel.nearest.refusal)
+        refusal = rejection_text(funnel.nearest.refusal)
         yield f"  nearest: {funnel.nearest.device} {refusal}"
 
 
@@ -218,7 +217,7 @@ def _changes_class(fix: Fix) -> bool:
 
 def fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
     """Return a fix on one line."""
-    return ", and ".join(text_of(change, diagnosis.situation) for change in fix.changes)
+    return ", and ".join(change_text(change, diagnosis.situation) for change in fix.changes)
 
 
 def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -14,9 +14,8 @@ from mooring.api.core.pod import Pod
 from mooring.claims.owners import controller_of
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from mooring.insight.explain.funnel import STAGES, Funnel
-from mooring.insight.explain.nodes import facts_of
+from mooring.insight.explain.nodes import facts_of, pod_changes
 from mooring.insight.explain.phrases import member_text
-from mooring.insight.explain.pod_fixes import pod_changes
 from mooring.insight.explain.report import fix_text, useful_fixes
 from mooring.insight.explain.situation import DropConstraint
 from mooring.insight.explain.trials import EFFORT
@@ -32,16 +31,16 @@ NODES_TRIED_MAX = 256  # in larger clusters changes to the pod are not tried
 TEXT_MAX = 400
 NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
-Key = tuple[str, str, str]
+SummaryKey = tuple[str, str, str]
 
 
-class Briefly:
+class PendingSummary:
     """Gives the line for pods; `clock` tells seconds."""
 
     def __init__(self, clock: Callable[[], float], *, each_s: float = EACH_S) -> None:
         self._clock, self._each_s = clock, each_s
         self._saved_s, self._saved_at = SAVED_S_MAX, clock()
-        self._said: OrderedDict[Key, str] = OrderedDict()
+        self._said: OrderedDict[SummaryKey, str] = OrderedDict()
 
     def __call__(self, cluster: Cluster, pod: Pod, pending: Pending) -> str:
         """Return the line for a pod, or nothing."""
@@ -70,7 +69,7 @@ class Briefly:
         return "no time left" if self._clock() - begin_s > self._each_s else None
 
 
-def _key(pod: Pod, pending: Pending) -> Key:
+def _key(pod: Pod, pending: Pending) -> SummaryKey:
     owner = controller_of(pod.metadata)
     return pod.metadata.namespace, owner.uid if owner else pod.metadata.uid, pending.message
 

@@ -18,7 +18,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceClaimTemplate
 from mooring.claims import is_device_resource
-from mooring.insight.explain.pod_fixes import pod_changes
+from mooring.insight.explain.nodes import pod_changes
 from mooring.insight.fit.device_supply import OF_CLAIM
 from mooring.insight.fit.limits import Limit, Shortage, fullness_of, limits_of
 from mooring.insight.fit.replicas import Model, ReplicaFiller, UnplacedReplica

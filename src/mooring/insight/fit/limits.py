@@ -34,7 +34,7 @@ from mooring.insight.explain.funnel import (
     devices_left,
 )
 from mooring.insight.explain.nodes import facts_of
-from mooring.insight.explain.phrases import refusal_text
+from mooring.insight.explain.phrases import rejection_text
 from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of, problem_on
 from mooring.insight.fit.replicas import UnplacedReplica
 from mooring.insight.messages import counted
@@ -316,7 +316,7 @@ class _Finder:
                 self._problem, slot, position, STAGES[number], self._fitting, self._compiler
             )
             name = self._problem.view.spots[position].device.name
-            detail = f"{name}: {refusal_text(refusal)}"
+            detail = f"{name}: {rejection_text(refusal)}"
         return self._make(slot, cause, detail)
 
     def _tightest(self, slot: Slot) -> Constraint:

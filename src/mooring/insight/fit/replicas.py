@@ -27,8 +27,8 @@ from mooring.claims.features import Features
 from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
 from mooring.insight.messages import Concern, full_name, titled
+from mooring.insight.plan.placements import stand_in
 from mooring.insight.plan.planner import Progress, new_names
-from mooring.insight.plan.stand_ins import stand_in
 from mooring.insight.snapshot.completion import ClaimMaker
 from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
 from mooring.insight.snapshot.workloads import ExistingPods, model_pod

@@ -43,9 +43,8 @@ from mooring.insight.lint.cases import (
     Rule,
     Severity,
 )
-from mooring.insight.lint.surroundings import Surroundings
-from mooring.insight.lint.world import World
-from mooring.insight.objects import Object
+from mooring.insight.lint.context import LintContext, ObjectIndex
+from mooring.insight.lint.subjects import LintObject
 
 __all__ = [
     "KINDS",
@@ -55,8 +54,8 @@ __all__ = [
     "Needs",
     "Rule",
     "Severity",
-    "Surroundings",
-    "World",
+    "ObjectIndex",
+    "LintContext",
     "lacking",
     "lint",
     "rules_that_run",
@@ -95,13 +94,13 @@ class Finding(NamedTuple):
     remedy: str
 
 
-def rules_that_run(world: World, *, disabled: Collection[str] = ()) -> tuple[Rule, ...]:
+def rules_that_run(world: LintContext, *, disabled: Collection[str] = ()) -> tuple[Rule, ...]:
     """Return the rules that have what they need."""
     has = _present(world)
     return tuple(rule for rule in RULES if has[rule.needs] and rule.id not in disabled)
 
 
-def lacking(subjects: Iterable[Object], world: World) -> tuple[Rule, ...]:
+def lacking(subjects: Iterable[LintObject], world: LintContext) -> tuple[Rule, ...]:
     """Return the rules that would look at these objects, had they what they need."""
     kinds = {subject.kind.name for subject in subjects}
     has = _present(world)
@@ -119,7 +118,7 @@ def lacking(subjects: Iterable[Object], world: World) -> tuple[Rule, ...]:
     )
 
 
-def _present(world: World) -> dict[Needs, bool]:
+def _present(world: LintContext) -> dict[Needs, bool]:
     around = world.around
     return {
         Needs.NOTHING: True,
@@ -134,7 +133,7 @@ def _present(world: World) -> dict[Needs, bool]:
 
 
 def lint(
-    subjects: Iterable[Object], world: World, *, disabled: Collection[str] = ()
+    subjects: Iterable[LintObject], world: LintContext, *, disabled: Collection[str] = ()
 ) -> list[Finding]:
     """Return what is odd about the objects, in the order of their texts."""
     rules = rules_that_run(world, disabled=disabled)
@@ -146,7 +145,7 @@ def lint(
     ]
 
 
-def _lint_one(subject: Object, world: World, rules: tuple[Rule, ...]) -> list[Finding]:
+def _lint_one(subject: LintObject, world: LintContext, rules: tuple[Rule, ...]) -> list[Finding]:
     if not rules:
         return []
     case = Case(subject, world)
@@ -160,7 +159,7 @@ def _findings(case: Case, rules: tuple[Rule, ...]) -> Iterator[Finding]:
             yield _finding(rule, case.subject, oddity)
 
 
-def _finding(rule: Rule, subject: Object, oddity: Oddity) -> Finding:
+def _finding(rule: Rule, subject: LintObject, oddity: Oddity) -> Finding:
     place: Place = oddity.place
     line, column = subject.locate(place)
     return Finding(
@@ -175,3 +174,8 @@ def _finding(rule: Rule, subject: Object, oddity: Oddity) -> Finding:
         message=oddity.message,
         remedy=oddity.remedy,
     )
+
+
+# MOVED
+Surroundings = ObjectIndex  # MOVED
+World = LintContext  # MOVED

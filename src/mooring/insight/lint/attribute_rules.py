@@ -15,8 +15,7 @@ from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, PREFIX
 from mooring.insight.lint.cases import SLICES, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
-from mooring.insight.lint.pools import Home, devices_of
-from mooring.insight.lint.sightings import STANDARD, Sighting, type_of
+from mooring.insight.lint.pools import STANDARD, DeviceHome, Sighting, devices_of, type_of
 from mooring.insight.messages import counted, nearest
 
 _PATTERNS: Final = {
@@ -118,7 +117,7 @@ def _place(sighting: Sighting) -> tuple[str | int | Key, ...]:
     return ("spec", "devices", sighting.first.position, "attributes", Key(sighting.name))
 
 
-def _device(home: Home) -> Device:
+def _device(home: DeviceHome) -> Device:
     return (home.slice.spec.devices or ())[home.position]
 
 

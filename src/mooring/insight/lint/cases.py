@@ -7,10 +7,9 @@ from enum import Enum, StrEnum
 from typing import Final, NamedTuple
 
 from mooring.api.codec import Place
-from mooring.insight.lint.podparts import POD_KINDS
-from mooring.insight.lint.subjects import KINDS as ASKING_KINDS
-from mooring.insight.lint.world import Stage, World
-from mooring.insight.objects import Object
+from mooring.insight.lint.context import ExpressionStage, LintContext
+from mooring.insight.lint.subjects import POD_KINDS, LintObject
+from mooring.insight.lint.subjects import SELECTING_KINDS as ASKING_KINDS
 
 Kinds = frozenset[str]
 
@@ -57,10 +56,10 @@ class Oddity(NamedTuple):
 class Case:
     """An object, the stages of its expressions, and the world around it."""
 
-    def __init__(self, subject: Object, world: World) -> None:
+    def __init__(self, subject: LintObject, world: LintContext) -> None:
         self.subject = subject
         self.world = world
-        self.stages: tuple[Stage, ...] = world.stages(subject)
+        self.stages: tuple[ExpressionStage, ...] = world.stages(subject)
         self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
 
     def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:

@@ -13,7 +13,7 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
-from mooring.insight.lint.subjects import Ask, asks_of, constraints_of
+from mooring.insight.lint.subjects import DeviceSelection, asks_of, constraints_of
 
 
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
@@ -41,11 +41,11 @@ def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
         yield Oddity((*place, field), message, remedy)
 
 
-def _is_concerned(ask: Ask, requests: tuple[str, ...]) -> bool:
+def _is_concerned(ask: DeviceSelection, requests: tuple[str, ...]) -> bool:
     return not requests or bool({ask.reference, ask.reference.partition("/")[0]} & {*requests})
 
 
-def _never_has(ask: Ask, name: str, read: DeviceField, case: Case) -> bool:
+def _never_has(ask: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
     if any(derived == name for derived, _ in ask.derived):
         return False
     if case.world.fleet.carriers[read] == 0:

@@ -29,8 +29,8 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
+from mooring.insight.lint.context import ExpressionStage
 from mooring.insight.lint.subjects import asks_of
-from mooring.insight.lint.world import Stage
 from mooring.insight.messages import counted, nearest
 
 VALUES_SHOWN_MAX: Final = 5
@@ -58,7 +58,7 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
             yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
 
 
-def _unknown(case: Case) -> Iterator[tuple[Stage, DeviceRead]]:
+def _unknown(case: Case) -> Iterator[tuple[ExpressionStage, DeviceRead]]:
     for stage in case.stages if not case.world.unreadable else ():
         if isinstance(stage.inquiry, ExpressionEvaluator):
             for reading in readings(stage.inquiry.root):
@@ -101,7 +101,7 @@ def missing_guard(case: Case) -> Iterator[Oddity]:
             )
 
 
-def _of(devices: list[PublishedDevice], stage: Stage) -> str:
+def _of(devices: list[PublishedDevice], stage: ExpressionStage) -> str:
     verb = "does" if len(devices) == 1 else "do"
     return f"{len(devices):,} of {counted(len(stage.candidates), 'device')} {verb}"
 
@@ -120,7 +120,7 @@ def run_time_error(case: Case) -> Iterator[Oddity]:
                 )
 
 
-def _faults(stage: Stage) -> Iterator[_Fault]:
+def _faults(stage: ExpressionStage) -> Iterator[_Fault]:
     """Give the errors of an expression on its candidates, those from one part together."""
     if not isinstance(stage.inquiry, ExpressionEvaluator):
         return
@@ -141,7 +141,7 @@ def _faults(stage: Stage) -> Iterator[_Fault]:
     yield from found.values()
 
 
-def _concerned(stage: Stage, fault: _Fault, read: DeviceField) -> list[PublishedDevice]:
+def _concerned(stage: ExpressionStage, fault: _Fault, read: DeviceField) -> list[PublishedDevice]:
     """Return the devices that lack an attribute and that the expression is really put to.
 
     Of a class that is not given we know nothing; then devices of other drivers do not count.
@@ -183,7 +183,9 @@ def _is_of_class(case: Case) -> bool:
 _Tally = dict[str, Counter[str]]  # part: how many devices have which value
 
 
-def _is_never_true(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator, case: Case) -> bool:
+def _is_never_true(
+    atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator, case: Case
+) -> bool:
     """Whether a question that wants a yes gets none, but a no."""
     if not atom.wants_yes or any(_is_unknown(r.read, case) for r in readings(atom.node)):
         return False
@@ -197,7 +199,7 @@ def _is_never_true(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator, case:
     return is_ever_false and _is_about_devices(atom)
 
 
-def _tally(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator) -> _Tally:
+def _tally(atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator) -> _Tally:
     """Return the values of the attributes that a question looks at."""
     tally: _Tally = {}
     for answer, devices in stage.looked_at():
@@ -215,7 +217,9 @@ def _is_about_devices(atom: Atom) -> bool:
     return bool(atom.bindings) or any(True for _ in readings(atom.node))
 
 
-def _never_true(atom: Atom, stage: Stage, inquiry: ExpressionEvaluator, tally: _Tally) -> Oddity:
+def _never_true(
+    atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator, tally: _Tally
+) -> Oddity:
     devices = counted(len(stage.candidates), "device")
     scope = f"of class {stage.ask.class_name}" if stage.ask.class_name else "given"
     if not stage.is_class_known:
@@ -279,7 +283,7 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
             )
 
 
-def _is_broken(stage: Stage, odd: set[Any]) -> bool:
+def _is_broken(stage: ExpressionStage, odd: set[Any]) -> bool:
     """Whether something else is the matter with a selector."""
     is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, ExpressionEvaluator)
     return is_odd or any(answer.error for answer, _ in stage.looked_at())

@@ -16,8 +16,8 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
+from mooring.insight.lint.context import ExpressionStage
 from mooring.insight.lint.subjects import claim_of
-from mooring.insight.lint.world import Stage
 
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2
 CHEAPER: Final = "loop over less, or compare with includes(), in or == instead of in a loop"
@@ -31,7 +31,7 @@ def does_not_compile(case: Case) -> Iterator[Oddity]:
             yield Oddity(stage.expression.place, stage.inquiry.error, remedy)
 
 
-def _how_to_compile(stage: Stage, refusal: InvalidExpression, case: Case) -> str:
+def _how_to_compile(stage: ExpressionStage, refusal: InvalidExpression, case: Case) -> str:
     if refusal.error == TOO_LONG:
         return "split it: all selectors of a request must be true"
     if case.world.compiles_when_stored(stage.expression):
@@ -63,7 +63,7 @@ def expensive(case: Case) -> Iterator[Oddity]:
             yield Oddity(stage.expression.place, message, CHEAPER)
 
 
-def _estimates(case: Case) -> Iterator[tuple[Stage, int]]:
+def _estimates(case: Case) -> Iterator[tuple[ExpressionStage, int]]:
     for stage in case.stages:
         if not isinstance(stage.inquiry, InvalidExpression):
             yield stage, stage.inquiry.compiled.cost_max

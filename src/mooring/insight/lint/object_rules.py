@@ -18,8 +18,8 @@ from mooring.insight.lint.cases import (
     Rule,
     W,
 )
+from mooring.insight.lint.context import key_of
 from mooring.insight.lint.subjects import asks_of, claim_of, constraints_of
-from mooring.insight.lint.surroundings import key_of
 from mooring.insight.messages import nearest
 from mooring.validation.admission import strategy_of
 

@@ -11,9 +11,9 @@ from mooring.api.codec import Place
 from mooring.api.core.pod import PodResourceClaim
 from mooring.api.resource.v1 import ResourceClaimSpec
 from mooring.insight.lint.cases import PODS, Case, E, N, Needs, Oddity, Rule, W
+from mooring.insight.lint.context import NamespacedName
 from mooring.insight.lint.pod_rules import part_of
-from mooring.insight.lint.podparts import PodPart
-from mooring.insight.lint.surroundings import Key
+from mooring.insight.lint.subjects import PodPart
 from mooring.insight.messages import nearest
 
 Entry = tuple[Place, PodResourceClaim]
@@ -73,7 +73,7 @@ def unknown_claim(case: Case) -> Iterator[Oddity]:
     claims = case.world.around.claims
     for place, entry in entries_of(part):
         name = entry.resource_claim_name
-        if name and Key(part.namespace, name) not in claims:
+        if name and NamespacedName(part.namespace, name) not in claims:
             remedy = _elsewhere(name, part.namespace, tuple(claims), "claim")
             message = f"there is no ResourceClaim {part.namespace}/{name} among those given"
             yield Oddity((*place, "resourceClaimName"), message, remedy)
@@ -87,14 +87,14 @@ def unknown_template(case: Case) -> Iterator[Oddity]:
     templates = case.world.around.templates
     for place, entry in entries_of(part):
         name = entry.resource_claim_template_name
-        if not name or Key(part.namespace, name) in templates or is_made(part, entry):
+        if not name or NamespacedName(part.namespace, name) in templates or is_made(part, entry):
             continue
         remedy = _elsewhere(name, part.namespace, tuple(templates), "template")
         message = f"there is no ResourceClaimTemplate {part.namespace}/{name} among those given"
         yield Oddity((*place, "resourceClaimTemplateName"), message, remedy)
 
 
-def _elsewhere(name: str, namespace: str, known: tuple[Key, ...], what: str) -> str:
+def _elsewhere(name: str, namespace: str, known: tuple[NamespacedName, ...], what: str) -> str:
     """Return what to do about a name that is not in a namespace."""
     others = sorted(key.namespace for key in known if key.name == name)
     if others:
@@ -135,8 +135,8 @@ def _requests(part: PodPart, entry: PodResourceClaim, case: Case) -> tuple[str, 
     around = case.world.around
     claim_name = entry.resource_claim_name or ""
     template_name = entry.resource_claim_template_name or ""
-    claim = around.claims.get(Key(part.namespace, claim_name))
-    template = around.templates.get(Key(part.namespace, template_name))
+    claim = around.claims.get(NamespacedName(part.namespace, claim_name))
+    template = around.templates.get(NamespacedName(part.namespace, template_name))
     spec: ResourceClaimSpec | None = None
     if claim is not None:
         spec = claim.spec

@@ -11,8 +11,8 @@ from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DEVICE_CLASS_RESOURCE_PREFIX
 from mooring.claims.classindex import is_device_resource
 from mooring.insight.lint.cases import GROUPS, PODS, Case, N, Needs, Oddity, Rule, W
-from mooring.insight.lint.podparts import PodPart, pod_part_of
-from mooring.insight.lint.surroundings import Key, key_of
+from mooring.insight.lint.context import NamespacedName, key_of
+from mooring.insight.lint.subjects import PodPart, pod_part_of
 from mooring.insight.messages import counted, nearest
 from mooring.scheduler.unmodelled import unmodelled as not_modelled
 
@@ -95,7 +95,7 @@ def unknown_group(case: Case) -> Iterator[Oddity]:
     if part is None or not part.group_name:
         return
     groups = case.world.around.groups
-    key = Key(part.namespace, part.group_name)
+    key = NamespacedName(part.namespace, part.group_name)
     if key not in groups:
         near = nearest(key.name, (known.name for known in groups if known[0] == key.namespace))
         yield Oddity(

@@ -13,7 +13,7 @@ from mooring.api.codec import Place
 from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceCounterConsumption, ResourceSlice
 from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
-from mooring.insight.lint.pools import Home, Pool, devices_of, pool_id_of
+from mooring.insight.lint.pools import DeviceHome, LintPool, devices_of, pool_id_of
 from mooring.insight.messages import counted, nearest
 
 POOL: Final = ("spec", "pool")
@@ -26,7 +26,7 @@ def slice_of(case: Case) -> ResourceSlice:
     return slice_
 
 
-def pool_of(case: Case) -> Pool | None:
+def pool_of(case: Case) -> LintPool | None:
     """Return the pool that the slice at hand is part of, None for one that is outdated."""
     slice_, around = slice_of(case), case.world.around
     pool = around.pools.get(pool_id_of(slice_))
@@ -89,7 +89,7 @@ def duplicate_device(case: Case) -> Iterator[Oddity]:
     pool, slice_ = pool_of(case), slice_of(case)
     if pool is None:
         return
-    doubles: dict[str, list[Home]] = {}  # by the name of the other slice
+    doubles: dict[str, list[DeviceHome]] = {}  # by the name of the other slice
     for here, device in devices_of((slice_,)):
         home = pool.devices.get(device.name)
         if home is not None and home.slice is not slice_:
@@ -98,7 +98,7 @@ def duplicate_device(case: Case) -> Iterator[Oddity]:
         yield _duplicate(pool, homes, name)
 
 
-def _duplicate(pool: Pool, homes: list[Home], other_name: str) -> Oddity:
+def _duplicate(pool: LintPool, homes: list[DeviceHome], other_name: str) -> Oddity:
     first = homes[0]
     device = first.slice.spec.devices[first.position] if first.slice.spec.devices else Device()
     other = pool.devices[device.name].slice

@@ -8,10 +8,10 @@ from typing import Final
 from mooring.api.core.pod import PodResourceClaim
 from mooring.api.gates import Gate
 from mooring.insight.lint.cases import PODS, Case, N, Needs, Oddity, Rule, W
+from mooring.insight.lint.context import NamespacedName
 from mooring.insight.lint.pod_claim_rules import entries_of, is_made
 from mooring.insight.lint.pod_rules import part_of
-from mooring.insight.lint.podparts import PodPart
-from mooring.insight.lint.surroundings import Key
+from mooring.insight.lint.subjects import PodPart
 from mooring.insight.messages import counted
 
 RESERVATIONS_MAX: Final = 256
@@ -60,7 +60,7 @@ def too_many_users(case: Case) -> Iterator[Oddity]:
         return
     around = case.world.around
     for place, entry in entries_of(part):
-        key = Key(part.namespace, entry.resource_claim_name or "")
+        key = NamespacedName(part.namespace, entry.resource_claim_name or "")
         users = around.users.get(key, ())
         if not users or users[0].metadata is not part.metadata:
             continue
@@ -74,9 +74,9 @@ def too_many_users(case: Case) -> Iterator[Oddity]:
             )
 
 
-def _is_of_group(part: PodPart, key: Key, case: Case) -> bool:
+def _is_of_group(part: PodPart, key: NamespacedName, case: Case) -> bool:
     """Whether the claim is reserved for the group of the pod, once for all of them."""
-    group = case.world.around.groups.get(Key(part.namespace, part.group_name or ""))
+    group = case.world.around.groups.get(NamespacedName(part.namespace, part.group_name or ""))
     entries = () if group is None else group.spec.resource_claims
     return any(entry.resource_claim_name == key.name for entry in entries)
 
@@ -87,7 +87,9 @@ def _is_of_group(part: PodPart, key: Key, case: Case) -> bool:
 def group_claim_mismatch(case: Case) -> Iterator[Oddity]:
     """Give the entries that look like one of the pod's group and are not the same."""
     part, around = part_of(case), case.world.around
-    group = around.groups.get(Key(part.namespace, part.group_name or "")) if part else None
+    group = (
+        around.groups.get(NamespacedName(part.namespace, part.group_name or "")) if part else None
+    )
     if part is None or group is None:
         return
     for place, entry in entries_of(part):
@@ -136,7 +138,7 @@ def bypasses_scheduler(case: Case) -> Iterator[Oddity]:
 def _is_unallocated(part: PodPart, entry: PodResourceClaim, case: Case) -> bool:
     if entry.resource_claim_name is None:
         return not is_made(part, entry)
-    claim = case.world.around.claims.get(Key(part.namespace, entry.resource_claim_name))
+    claim = case.world.around.claims.get(NamespacedName(part.namespace, entry.resource_claim_name))
     return claim is not None and claim.status.allocation is None
 
 

@@ -6,9 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
+from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from mooring.api.batch import Job
+from mooring.api.catalogue import KINDS, to_hub
 from mooring.api.codec import Place
+from mooring.api.core import Pod
+from mooring.api.core.container import Container
+from mooring.api.core.pod import PodSpec
+from mooring.api.core.podstatus import PodStatus
+from mooring.api.documents import Document
+from mooring.api.documents.places import Position
+from mooring.api.fieldpath import path_of
+from mooring.api.kinds import Kind
+from mooring.api.meta import ObjectMeta
+from mooring.api.reading import Remark, read_document
 from mooring.api.resource.v1 import (
     DeviceClaim,
     DeviceClass,
@@ -21,14 +34,21 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
 )
 from mooring.insight.expressions.published_devices import PublishedDevice
-from mooring.insight.objects import Object
+from mooring.validation.admission import strategy_of, written_path
+from mooring.validation.context import Context
+from mooring.validation.verdicts import written_place as written_place
 
-KINDS: Final = ("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate")
+SELECTING_KINDS: Final = (
+    "DeviceClass",
+    "DeviceTaintRule",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+)
 
 Purpose = Literal["selector", "derived"]
 
 
-class Expression(NamedTuple):
+class LocatedExpression(NamedTuple):
     """An expression and its place in the object."""
 
     place: Place
@@ -36,22 +56,22 @@ class Expression(NamedTuple):
     purpose: Purpose = "selector"
 
 
-class Ask(NamedTuple):
+class DeviceSelection(NamedTuple):
     """Whoever selects devices, and how."""
 
     place: Place
     reference: str = ""  # the name of the request, `request/alternative` for one of several
     class_name: str | None = None
-    selectors: tuple[Expression, ...] = ()
-    derived: tuple[tuple[str, Expression], ...] = ()  # name: expression
+    selectors: tuple[LocatedExpression, ...] = ()
+    derived: tuple[tuple[str, LocatedExpression], ...] = ()  # name: expression
     admits: Callable[[PublishedDevice], bool] = lambda _: True
 
 
-def asks_of(subject: Object) -> tuple[Ask, ...]:
+def asks_of(subject: LintObject) -> tuple[DeviceSelection, ...]:
     """Return all that select devices in an object."""
     match subject.value:
         case DeviceClass(spec=spec):
-            return (Ask(("spec",), selectors=_selectors(spec.selectors, ("spec",))),)
+            return (DeviceSelection(("spec",), selectors=_selectors(spec.selectors, ("spec",))),)
         case DeviceTaintRule():
             return _asks_of_rule(subject.value)
         case _:
@@ -59,7 +79,7 @@ def asks_of(subject: Object) -> tuple[Ask, ...]:
             return tuple(_asks_of_claim(claim, place)) if claim is not None else ()
 
 
-def claim_of(subject: Object) -> tuple[Place, DeviceClaim | None]:
+def claim_of(subject: LintObject) -> tuple[Place, DeviceClaim | None]:
     """Return what a claim or template asks for, and its place."""
     match subject.value:
         case ResourceClaim(spec=spec):
@@ -70,14 +90,14 @@ def claim_of(subject: Object) -> tuple[Place, DeviceClaim | None]:
             return (), None
 
 
-def constraints_of(subject: Object) -> Iterator[tuple[Place, DeviceConstraint]]:
+def constraints_of(subject: LintObject) -> Iterator[tuple[Place, DeviceConstraint]]:
     """Give the constraints of a claim or template with their places."""
     place, claim = claim_of(subject)
     for i, constraint in enumerate(claim.constraints if claim is not None else ()):
         yield (*place, "constraints", i), constraint
 
 
-def _asks_of_rule(rule: DeviceTaintRule) -> tuple[Ask, ...]:
+def _asks_of_rule(rule: DeviceTaintRule) -> tuple[DeviceSelection, ...]:
     selector = rule.spec.device_selector
     if selector is None:
         return ()
@@ -91,7 +111,7 @@ def _asks_of_rule(rule: DeviceTaintRule) -> tuple[Ask, ...]:
         )
 
     return (
-        Ask(
+        DeviceSelection(
             place,
             class_name=selector.device_class_name,
             selectors=_selectors(selector.selectors, place),
@@ -100,7 +120,7 @@ def _asks_of_rule(rule: DeviceTaintRule) -> tuple[Ask, ...]:
     )
 
 
-def _asks_of_claim(claim: DeviceClaim, place: Place) -> Iterator[Ask]:
+def _asks_of_claim(claim: DeviceClaim, place: Place) -> Iterator[DeviceSelection]:
     for i, request in enumerate(claim.requests or ()):
         at = (*place, "requests", i)
         if request.exactly is not None:
@@ -110,17 +130,19 @@ def _asks_of_claim(claim: DeviceClaim, place: Place) -> Iterator[Ask]:
             yield _ask(alternative, reference, (*at, "firstAvailable", j))
 
 
-def _ask(request: ExactDeviceRequest | DeviceSubRequest, reference: str, place: Place) -> Ask:
+def _ask(
+    request: ExactDeviceRequest | DeviceSubRequest, reference: str, place: Place
+) -> DeviceSelection:
     derived = tuple(
         (
             attribute.name,
-            Expression(
+            LocatedExpression(
                 (*place, "derivedAttributes", i, "expression"), attribute.expression, "derived"
             ),
         )
         for i, attribute in enumerate(request.derived_attributes)
     )
-    return Ask(
+    return DeviceSelection(
         place,
         reference=reference,
         class_name=request.device_class_name,
@@ -129,9 +151,137 @@ def _ask(request: ExactDeviceRequest | DeviceSubRequest, reference: str, place: 
     )
 
 
-def _selectors(selectors: tuple[DeviceSelector, ...], place: Place) -> tuple[Expression, ...]:
+def _selectors(
+    selectors: tuple[DeviceSelector, ...], place: Place
+) -> tuple[LocatedExpression, ...]:
     return tuple(
-        Expression((*place, "selectors", i, "cel", "expression"), selector.cel.expression)
+        LocatedExpression((*place, "selectors", i, "cel", "expression"), selector.cel.expression)
         for i, selector in enumerate(selectors)
         if selector.cel is not None
     )
+
+
+# ---- from mooring.insight.lint.podparts: Pods, and the pods that controllers make: the part of an object that describes a pod.
+
+POD_KINDS: Final = frozenset(("Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"))
+
+DEFAULT_NAMESPACE: Final = "default"
+
+_TEMPLATE: Final[Place] = ("spec", "template", "spec")
+
+
+class PodPart(NamedTuple):
+    """The pod in an object: where it is, what it says, and how many there are of it."""
+
+    place: Place
+    metadata: ObjectMeta  # of the whole object
+    spec: PodSpec
+    status: PodStatus | None  # None: no pod yet, but a template of pods
+    pods: int | None  # None: one for every node
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the pods."""
+        return self.metadata.namespace or DEFAULT_NAMESPACE
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the pod has run to its end and needs nothing more."""
+        return self.status is not None and self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def group_name(self) -> str | None:
+        """The group that the pods are scheduled with."""
+        group = self.spec.scheduling_group
+        return None if group is None else group.pod_group_name
+
+    def containers(self) -> Iterator[tuple[Place, Container]]:
+        """Give all containers with their places."""
+        for field, containers in (
+            ("initContainers", self.spec.init_containers),
+            ("containers", self.spec.containers),
+        ):
+            for i, container in enumerate(containers):
+                yield (*self.place, field, i), container
+
+
+def pod_part_of(value: Any) -> PodPart | None:
+    """Return the pod in an object, None if there is none."""
+    match value:
+        case Pod(metadata=metadata, spec=spec, status=status):
+            return PodPart(("spec",), metadata, spec, status, 1)
+        case Deployment() | ReplicaSet() | StatefulSet():
+            count = _or_one(value.spec.replicas)
+            return PodPart(_TEMPLATE, value.metadata, value.spec.template.spec, None, count)
+        case DaemonSet():
+            return PodPart(_TEMPLATE, value.metadata, value.spec.template.spec, None, None)
+        case Job(spec=job):
+            count = _or_one(job.parallelism)
+            if job.completions is not None:
+                count = min(count, job.completions)
+            return PodPart(_TEMPLATE, value.metadata, job.template.spec, None, count)
+        case _:
+            return None
+
+
+def _or_one(number: int | None) -> int:
+    return 1 if number is None else number
+
+
+# ---- from mooring.insight.objects: Documents as objects, in the version that is stored, each with its text.
+
+# By kind: no kind that is asked for here is in two groups.
+_GROUPS = {kind.name: kind.group for kind in KINDS}
+
+
+class LintObject(NamedTuple):
+    """An object and the document it was read from."""
+
+    document: Document
+    kind: Kind
+    value: Any
+    remarks: tuple[Remark, ...] = ()
+    problems: tuple[Remark, ...] = ()
+    stored: Any = None  # of a slice: without what disabled features lose
+
+    @property
+    def full_name(self) -> str:
+        """The name, with its namespace if the kind has one."""
+        metadata = self.value.metadata
+        name: str = metadata.name or metadata.generate_name
+        if not self.kind.namespaced:
+            return name
+        return f"{metadata.namespace or 'default'}/{name}"
+
+    def locate(self, place: Place) -> Position:
+        """Return where the text has what stands at a place of the stored version."""
+        if place:
+            place = written_path(path_of(place), self.kind).segments
+        return self.document.locate(written_place(self.document.tree, place))
+
+
+def resource_kind(document: Document) -> str:
+    """Return the kind of an object of a group that we know, "" for everything else.
+
+    Whether the version is known is not asked here: reading the object tells.
+    """
+    tree = document.tree
+    if not isinstance(tree, dict):
+        return ""
+    version, kind = tree.get("apiVersion"), tree.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return ""
+    return kind if _GROUPS.get(kind) == version.rpartition("/")[0] else ""
+
+
+def read_object(document: Document, context: Context) -> LintObject:
+    """Return the object of a document, or raise DecodeError."""
+    reading = read_document(document, gates=context.gates, extensions=context.extensions)
+    value = to_hub(reading.value, reading.kind)
+    return LintObject(document, reading.kind, value, reading.remarks, reading.problems)
+
+
+def read_slice(document: Document, context: Context) -> LintObject:
+    """Return the slice of a document, with what is stored of it, or raise DecodeError."""
+    found = read_object(document, context)
+    return found._replace(stored=strategy_of(found.kind).prepare_create(found.value, context))

@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.insight.explain.summary import Briefly as Briefly  # noqa
+from mooring.insight.explain.summary import PendingSummary as Briefly  # noqa
 
 __all__ = ["Briefly"]  # noqa

@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.insight.explain.patience import Patience as Patience  # noqa
+from mooring.insight.explain.pods import DiagnosisTimeLimit as Patience  # noqa
 
 __all__ = ["Patience"]  # noqa

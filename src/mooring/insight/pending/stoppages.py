@@ -1,5 +1,5 @@
 """MOVED."""
 
-from mooring.insight.explain.stoppages import written_of as written_of  # noqa
+from mooring.insight.explain.pods import kubernetes_writes as written_of  # noqa
 
 __all__ = ["written_of"]  # noqa

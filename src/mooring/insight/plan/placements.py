@@ -9,19 +9,25 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
+from mooring.api.core.container import Container
+from mooring.api.core.pod import Pod, PodResourceClaim, PodSpec
+from mooring.api.core.resources import ContainerClaim, ResourceRequirements
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import (
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
 from mooring.claims import is_device_resource, pod_requests
 from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Result
-from mooring.insight.plan.stand_ins import stands_for
-from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot, identified
 from mooring.scheduler.bindingconditions import is_ready
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
 
 
-class Given(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class GrantedDevice(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A device that a request gets."""
 
     driver: str
@@ -32,12 +38,12 @@ class Given(Struct, frozen=True, omit_defaults=True, rename="camel"):
     admin_access: bool = False
 
 
-class Granted(Struct, frozen=True, rename="camel"):
+class GrantedRequest(Struct, frozen=True, rename="camel"):
     """A request and what it gets."""
 
     claim: str
     request: str
-    devices: tuple[Given, ...]
+    devices: tuple[GrantedDevice, ...]
 
 
 class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -45,7 +51,7 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     pod: str
     node: str | None = None
-    requests: tuple[Granted, ...] = ()
+    requests: tuple[GrantedRequest, ...] = ()
     stands_for: str | None = None  # a claim or template by itself, which no pod uses
     extended_resources: dict[str, str] = {}  # by request of the special claim
     plugin_resources: dict[str, str] = {}  # what the node's device plugins give, and how much
@@ -89,20 +95,20 @@ def _owners(pod: Pod) -> Iterator[tuple[str, str]]:
         yield owner.kind, f"{pod.metadata.namespace}/{owner.name}"
 
 
-def _granted(claim: ResourceClaim) -> Iterator[Granted]:
+def _granted(claim: ResourceClaim) -> Iterator[GrantedRequest]:
     allocation = claim.status.allocation
     if allocation is None:
         return
-    by_request: dict[str, list[Given]] = {}
+    by_request: dict[str, list[GrantedDevice]] = {}
     for result in allocation.devices.results:
         by_request.setdefault(result.request, []).append(_given(result))
     for request, devices in by_request.items():
-        yield Granted(claim.metadata.name, request, tuple(devices))
+        yield GrantedRequest(claim.metadata.name, request, tuple(devices))
 
 
-def _given(result: DeviceRequestAllocationResult) -> Given:
+def _given(result: DeviceRequestAllocationResult) -> GrantedDevice:
     consumed = result.consumed_capacity or {}
-    return Given(
+    return GrantedDevice(
         result.driver,
         result.pool,
         result.device,
@@ -131,3 +137,83 @@ def _conditions(claims: Iterable[ResourceClaim]) -> Iterator[str]:
         if allocation is not None and not is_ready(claim):
             for result in allocation.devices.results:
                 yield from result.binding_conditions
+
+
+# ---- from mooring.insight.plan.stand_ins: Pods that stand in for claims and templates that no pod uses.
+
+STAND_IN = "mooring.dev/stands-in-for"  # an annotation: claim/NAME or template/NAME
+ENTRY = "claim"
+
+Subject = ResourceClaim | ResourceClaimTemplate
+
+
+def stand_ins(manifests: Snapshot, everything: Snapshot) -> tuple[Pod, ...]:
+    """Return a pod for each claim and template of the manifests that nothing uses yet."""
+    used = _used(everything)
+    found: list[Subject] = [
+        claim
+        for claim in manifests.claims
+        if claim.status.allocation is None and not claim.metadata.owner_references
+    ]
+    found += manifests.templates
+    return tuple(stand_in(each) for each in found if _name_of(each) not in used)
+
+
+def stand_in(subject: Subject) -> Pod:
+    """Return a pod that uses a claim, or one made from a template, and asks for nothing else."""
+    metadata = subject.metadata
+    is_template = isinstance(subject, ResourceClaimTemplate)
+    entry = PodResourceClaim(
+        name=ENTRY,
+        resource_claim_name=None if is_template else metadata.name,
+        resource_claim_template_name=metadata.name if is_template else None,
+    )
+    resources = ResourceRequirements(claims=(ContainerClaim(name=ENTRY),))
+    pod = Pod(
+        metadata=ObjectMeta(
+            name=f"{'template' if is_template else 'claim'}-{metadata.name}",
+            namespace=metadata.namespace,
+            annotations={STAND_IN: _title(subject)},
+        ),
+        spec=PodSpec(
+            containers=(Container(name="container", resources=resources),),
+            resource_claims=(entry,),
+        ),
+    )
+    named: Pod = identified(pod)
+    return named
+
+
+def stands_for(pod: Pod) -> str | None:
+    """Return what a pod stands in for: `claim/NAME` or `template/NAME`; None if it is real."""
+    return pod.metadata.annotations.get(STAND_IN)
+
+
+def _title(subject: Subject) -> str:
+    kind = "template" if isinstance(subject, ResourceClaimTemplate) else "claim"
+    return f"{kind}/{subject.metadata.name}"
+
+
+def _name_of(subject: Subject) -> tuple[str, str]:
+    return subject.metadata.namespace, _title(subject)
+
+
+def _used(everything: Snapshot) -> set[tuple[str, str]]:
+    """Return which claims and templates pods, controllers and groups name."""
+    found: set[tuple[str, str]] = set()
+    for pod in everything.pods:
+        found.update(_named_by(pod.metadata.namespace, pod.spec.resource_claims))
+    for controller in everything.controllers:
+        entries = controller.spec.template.spec.resource_claims
+        found.update(_named_by(controller.metadata.namespace, entries))
+    for group in everything.groups:
+        for entry in group.spec.resource_claims:
+            found.add((group.metadata.namespace, f"claim/{entry.resource_claim_name}"))
+            found.add((group.metadata.namespace, f"template/{entry.resource_claim_template_name}"))
+    return found
+
+
+def _named_by(namespace: str, entries: Iterable[PodResourceClaim]) -> Iterable[tuple[str, str]]:
+    for entry in entries:
+        yield namespace, f"claim/{entry.resource_claim_name}"
+        yield namespace, f"template/{entry.resource_claim_template_name}"

@@ -1,7 +1,7 @@
 """MOVED."""
 
-from mooring.insight.plan.placements import Given as Given  # noqa
-from mooring.insight.plan.placements import Granted as Granted  # noqa
+from mooring.insight.plan.placements import GrantedDevice as Given  # noqa
+from mooring.insight.plan.placements import GrantedRequest as Granted  # noqa
 from mooring.insight.plan.placements import Placement as Placement  # noqa
 from mooring.insight.plan.placements import chosen_results as chosen_results  # noqa
 from mooring.insight.plan.placements import placement_of as placement_of  # noqa

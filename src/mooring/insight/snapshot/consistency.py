@@ -42,13 +42,13 @@ def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Co
 
     Of the kinds that are `unread`, in part or whole, it is known that objects are missing.
     """
-    world = _World(snapshot)
+    world = _Lookup(snapshot)
     known = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}
     found = (concern for check in CHECKS for concern in check(world))
     return [concern for concern in found if concern.rule not in known]
 
 
-class ConsistencyDevice(NamedTuple):
+class HeldName(NamedTuple):
     """What tells a device from all others."""
 
     driver: str
@@ -59,7 +59,7 @@ class ConsistencyDevice(NamedTuple):
         return f"{self.device} of pool {self.pool} ({self.driver})"
 
 
-class _World:
+class _Lookup:
     """A snapshot, and what is looked up in it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -71,7 +71,7 @@ class _World:
         self.pods = {full_name(each): each.metadata.uid for each in snapshot.pods}
         self.groups = {full_name(each): each.metadata.uid for each in snapshot.groups}
         self.devices = {
-            ConsistencyDevice(each.spec.driver, each.spec.pool.name, device.name)
+            HeldName(each.spec.driver, each.spec.pool.name, device.name)
             for each in snapshot.slices
             for device in each.spec.devices or ()
         }
@@ -95,7 +95,7 @@ def _is_alive(pod: Pod) -> bool:
 # --- nodes --------------------------------------------------------------------------------
 
 
-def _missing_nodes(world: _World) -> Iterator[Concern]:
+def _missing_nodes(world: _Lookup) -> Iterator[Concern]:
     named = {each.spec.node_name for each in world.snapshot.slices if each.spec.node_name}
     missing = sorted(named - world.nodes)
     if not missing:
@@ -114,7 +114,7 @@ def _nodes(names: list[str]) -> str:
     return f"{counted(len(names), 'node')} ({listed(names)})"
 
 
-def _nodes_without_capacity(world: _World) -> Iterator[Concern]:
+def _nodes_without_capacity(world: _Lookup) -> Iterator[Concern]:
     bare = [node.metadata.name for node in world.snapshot.nodes if not _has_capacity(node)]
     if bare:
         fact = f"{_nodes(bare)} without capacity and allocatable"
@@ -125,7 +125,7 @@ def _has_capacity(node: Node) -> bool:
     return bool(node.status.allocatable or node.status.capacity)
 
 
-def _pods_on_unknown_nodes(world: _World) -> Iterator[Concern]:
+def _pods_on_unknown_nodes(world: _Lookup) -> Iterator[Concern]:
     lost = [
         f"{full_name(pod)} on {pod.spec.node_name}"
         for pod in world.snapshot.pods
@@ -140,7 +140,7 @@ def _pods_on_unknown_nodes(world: _World) -> Iterator[Concern]:
 # --- classes and pools --------------------------------------------------------------------
 
 
-def _missing_classes(world: _World) -> Iterator[Concern]:
+def _missing_classes(world: _Lookup) -> Iterator[Concern]:
     users: dict[str, list[str]] = {}
     for each in world.snapshot.claims:
         if each.status.allocation is None:
@@ -158,7 +158,7 @@ def _with_profile(class_name: str) -> str:
 
 
 def _note_classes(
-    devices: DeviceClaim, subject: str, world: _World, users: dict[str, list[str]]
+    devices: DeviceClaim, subject: str, world: _Lookup, users: dict[str, list[str]]
 ) -> None:
     for name in dict.fromkeys(_classes(devices)):
         if name not in world.classes:
@@ -172,7 +172,7 @@ def _classes(devices: DeviceClaim) -> Iterator[str]:
         yield from (each.device_class_name for each in request.first_available)
 
 
-def _missing_slices(world: _World) -> Iterator[Concern]:
+def _missing_slices(world: _Lookup) -> Iterator[Concern]:
     if world.snapshot.slices or not world.nodes:
         return
     waiting = [titled(each) for each in world.snapshot.claims if each.status.allocation is None]
@@ -183,7 +183,7 @@ def _missing_slices(world: _World) -> Iterator[Concern]:
         yield Concern("missing-slices", fact + listed(waiting), meaning)
 
 
-def _incomplete_pools(world: _World) -> Iterator[Concern]:
+def _incomplete_pools(world: _Lookup) -> Iterator[Concern]:
     newest: dict[tuple[str, str], int] = {}
     for each in world.snapshot.slices:
         pool = (each.spec.driver, each.spec.pool.name)
@@ -213,7 +213,7 @@ def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
     return () if allocation is None else allocation.devices.results
 
 
-def _unknown_devices(world: _World) -> Iterator[Concern]:
+def _unknown_devices(world: _Lookup) -> Iterator[Concern]:
     lost = [
         f"{full_name(claim)} holds {name}"
         for claim in world.snapshot.claims
@@ -226,12 +226,12 @@ def _unknown_devices(world: _World) -> Iterator[Concern]:
         yield Concern("unknown-device", fact, meaning)
 
 
-def _device(result: DeviceRequestAllocationResult) -> ConsistencyDevice:
-    return ConsistencyDevice(result.driver, result.pool, result.device)
+def _device(result: DeviceRequestAllocationResult) -> HeldName:
+    return HeldName(result.driver, result.pool, result.device)
 
 
-def _twice_held(world: _World) -> Iterator[Concern]:
-    holders: dict[ConsistencyDevice, list[str]] = {}
+def _twice_held(world: _Lookup) -> Iterator[Concern]:
+    holders: dict[HeldName, list[str]] = {}
     for claim in world.snapshot.claims:
         for result in _results(claim):
             if not result.admin_access and result.share_id is None:
@@ -243,7 +243,7 @@ def _twice_held(world: _World) -> Iterator[Concern]:
         yield Concern("contradiction", fact, meaning)
 
 
-def _unknown_consumers(world: _World) -> Iterator[Concern]:
+def _unknown_consumers(world: _Lookup) -> Iterator[Concern]:
     lost = [
         f"{full_name(claim)} for {consumer.resource} {consumer.name}"
         for claim in world.snapshot.claims
@@ -257,7 +257,7 @@ def _unknown_consumers(world: _World) -> Iterator[Concern]:
 
 
 def _is_known(
-    consumer: ResourceClaimConsumerReference, claim: ResourceClaim, world: _World
+    consumer: ResourceClaimConsumerReference, claim: ResourceClaim, world: _Lookup
 ) -> bool:
     name = f"{claim.metadata.namespace}/{consumer.name}"
     if is_pod_consumer(consumer):
@@ -270,7 +270,7 @@ def _is_known(
 # --- references ---------------------------------------------------------------------------
 
 
-def _missing_templates(world: _World) -> Iterator[Concern]:
+def _missing_templates(world: _Lookup) -> Iterator[Concern]:
     missing: dict[str, list[str]] = {}
     for owner in world.owners():
         for entry in owner.spec.resource_claims:
@@ -289,7 +289,7 @@ def _missing_templates(world: _World) -> Iterator[Concern]:
         yield Concern("missing-template", fact, "their claims are not made, and they stay pending")
 
 
-def _missing_claims(world: _World) -> Iterator[Concern]:
+def _missing_claims(world: _Lookup) -> Iterator[Concern]:
     missing: dict[str, list[str]] = {}
     for owner in world.owners():
         for entry in owner.spec.resource_claims:
@@ -303,7 +303,7 @@ def _missing_claims(world: _World) -> Iterator[Concern]:
         yield Concern("missing-claim", fact, "its devices count as free, and its pods as waiting")
 
 
-def _missing_groups(world: _World) -> Iterator[Concern]:
+def _missing_groups(world: _Lookup) -> Iterator[Concern]:
     lost = [
         f"{full_name(pod)} of {group}"
         for pod in world.snapshot.pods
@@ -314,7 +314,7 @@ def _missing_groups(world: _World) -> Iterator[Concern]:
         yield Concern("missing-group", fact + listed(lost), "they wait for their group")
 
 
-CHECKS: Final[tuple[Callable[[_World], Iterable[Concern]], ...]] = (
+CHECKS: Final[tuple[Callable[[_Lookup], Iterable[Concern]], ...]] = (
     _missing_nodes,
     _nodes_without_capacity,
     _pods_on_unknown_nodes,

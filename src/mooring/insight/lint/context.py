@@ -1,0 +1,398 @@
+"""What lint knows besides the object at hand: devices, classes, and what expressions give.
+
+The scheduler looks at a device for a request in this order: the selectors of the class, then those
+of the request, and it stops at the first that is false. So each expression has its candidates, the
+devices that come as far as to it; only for them does it matter what it gives.
+
+# stage: an expression of an ask, and the devices that come as far as to it
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.nodes import matches_node
+from mooring.allocator.pools import PoolId
+from mooring.api.core import Namespace, Node
+from mooring.api.gates import Gates
+from mooring.api.meta import ObjectMeta
+from mooring.api.nodeselector import NodeSelector
+from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from mooring.api.scheduling import PodGroup
+from mooring.api.timestamp import NO_TIME
+from mooring.cel.device import DeviceCompiler, Scope
+from mooring.claims.classindex import ClassIndex
+from mooring.claims.owners import controller_of
+from mooring.insight.expressions.evaluation import (
+    DeviceResult,
+    ExpressionEvaluator,
+    InvalidExpression,
+    MatchOutcome,
+    evaluator_of,
+)
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
+from mooring.insight.lint.pools import LintPool, Sightings, pools_of
+from mooring.insight.lint.subjects import (
+    DEFAULT_NAMESPACE,
+    DeviceSelection,
+    LintObject,
+    LocatedExpression,
+    PodPart,
+    asks_of,
+    pod_part_of,
+)
+from mooring.validation.context import Context
+
+Indices = frozenset[int]  # devices, by their index in the fleet
+
+
+class ExpressionStage(NamedTuple):
+    """An expression of an ask, and the devices that come as far as to it."""
+
+    ask: DeviceSelection
+    expression: LocatedExpression
+    inquiry: ExpressionEvaluator | InvalidExpression
+    answers: tuple[DeviceResult, ...]  # for the whole fleet
+    candidates: Indices
+    is_class_known: bool  # else the candidates are too many
+
+    def looked_at(self) -> Iterator[tuple[DeviceResult, list[PublishedDevice]]]:
+        """Give the answers that matter, each with its candidates."""
+        for answer in self.answers:
+            devices = [device for device in answer.devices if device.index in self.candidates]
+            if devices and devices[0].variables is not None:
+                yield answer, devices
+
+    @property
+    def passing(self) -> Indices:
+        """The candidates that match."""
+        return self.candidates & matching(self.answers)
+
+
+class LintContext:
+    """All devices and classes, the objects around, and a memory of what expressions gave."""
+
+    def __init__(
+        self,
+        fleet: PublishedDevices,
+        classes: Iterable[DeviceClass],
+        compiler: DeviceCompiler,
+        around: ObjectIndex | None = None,
+    ) -> None:
+        self.fleet = fleet
+        self.classes = {class_.metadata.name: class_ for class_ in classes}
+        self.compiler = compiler
+        self.around = around or ObjectIndex()
+        self._inquiries: dict[tuple[str, str], ExpressionEvaluator | InvalidExpression] = {}
+        self._answers: dict[tuple[str, str], tuple[DeviceResult, ...]] = {}
+        self._class_members: dict[str, Indices | None] = {}
+
+    @cached_property
+    def class_index(self) -> ClassIndex:
+        """The classes by the extended resources that they stand behind."""
+        index = ClassIndex()
+        for class_ in self.classes.values():
+            index.put_class(class_)
+        return index
+
+    @cached_property
+    def unreadable(self) -> dict[str, list[PublishedDevice]]:
+        """The devices that no expression can read, by slice."""
+        found: dict[str, list[PublishedDevice]] = {}
+        for device in self.fleet.devices:
+            if device.problem is not None:
+                found.setdefault(device.slice_name, []).append(device)
+        return found
+
+    @cached_property
+    def selected_drivers(self) -> frozenset[str] | None:
+        """The drivers of devices in some class, None if a class cannot be told."""
+        members = [self.members(name) for name in self.classes]
+        if any(each is None for each in members):
+            return None
+        selected = frozenset[int]().union(*(each for each in members if each is not None))
+        return frozenset(self.fleet.devices[index].driver for index in selected)
+
+    def stages(self, subject: LintObject) -> tuple[ExpressionStage, ...]:
+        """Return the expressions of an object with their candidates."""
+        return tuple(stage for ask in asks_of(subject) for stage in self._stages_of(ask))
+
+    def candidates(self, ask: DeviceSelection) -> tuple[Indices, bool]:
+        """Return the devices that come as far as to an ask, and whether its class is known."""
+        admitted = frozenset(d.index for d in self.fleet.devices if ask.admits(d))
+        if not ask.class_name:
+            return admitted, True
+        members = self.members(ask.class_name)
+        return (admitted, False) if members is None else (admitted & members, True)
+
+    def selected(self, ask: DeviceSelection) -> Indices:
+        """Return the devices that an ask selects."""
+        indices, _ = self.candidates(ask)
+        for expression in ask.selectors:
+            indices &= matching(self.answers(expression))
+        return indices
+
+    def members(self, class_name: str) -> Indices | None:
+        """Return the devices of a class, None if it is not known or does not compile."""
+        if class_name not in self._class_members:
+            self._class_members[class_name] = self._members(class_name)
+        return self._class_members[class_name]
+
+    def answers(self, expression: LocatedExpression) -> tuple[DeviceResult, ...]:
+        """Return what an expression gives for every device; nothing if it does not compile."""
+        key = (expression.text, expression.purpose)
+        if key not in self._answers:
+            inquiry = self.inquiry(expression)
+            given = inquiry.answers(self.fleet) if isinstance(inquiry, ExpressionEvaluator) else ()
+            self._answers[key] = tuple(given)
+        return self._answers[key]
+
+    def inquiry(self, expression: LocatedExpression) -> ExpressionEvaluator | InvalidExpression:
+        """Return an expression that compiles as a new one of its purpose, or why it does not."""
+        key = (expression.text, expression.purpose)
+        if key not in self._inquiries:
+            is_derived = expression.purpose == "derived"
+            inquiry = evaluator_of(expression.text, self.compiler, derived=is_derived)
+            if isinstance(inquiry, ExpressionEvaluator) and inquiry.caveat:
+                inquiry = InvalidExpression(inquiry.caveat)
+            self._inquiries[key] = inquiry
+        return self._inquiries[key]
+
+    def compiles_when_stored(self, expression: LocatedExpression) -> bool:
+        """Whether an expression would compile with every feature on."""
+        kind = expression.purpose
+        return self.compiler.compile(expression.text, kind=kind, scope=Scope.STORED).error is None
+
+    def _members(self, class_name: str) -> Indices | None:
+        class_ = self.classes.get(class_name)
+        if class_ is None:
+            return None
+        members = frozenset(range(len(self.fleet)))
+        for selector in class_.spec.selectors:
+            expression = LocatedExpression((), selector.cel.expression if selector.cel else "")
+            if isinstance(self.inquiry(expression), InvalidExpression):
+                return None
+            members &= matching(self.answers(expression))
+        return members
+
+    def _stages_of(self, ask: DeviceSelection) -> Iterator[ExpressionStage]:
+        candidates, is_class_known = self.candidates(ask)
+        for expression in (*ask.selectors, *(derived for _, derived in ask.derived)):
+            stage = ExpressionStage(
+                ask=ask,
+                expression=expression,
+                inquiry=self.inquiry(expression),
+                answers=self.answers(expression),
+                candidates=candidates,
+                is_class_known=is_class_known,
+            )
+            yield stage
+            if expression.purpose == "selector" and isinstance(stage.inquiry, ExpressionEvaluator):
+                candidates = stage.passing
+
+
+def matching(answers: Iterable[DeviceResult]) -> Indices:
+    """Return the devices that match."""
+    return frozenset(
+        device.index
+        for answer in answers
+        if answer.outcome is MatchOutcome.MATCH
+        for device in answer.devices
+    )
+
+
+# ---- from mooring.insight.lint.surroundings: The objects around the one at hand: nodes, namespaces, claims, groups, pods and slices.
+
+
+class NamespacedName(NamedTuple):
+    """What names an object of a kind in a namespace."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class ObjectIdentity(NamedTuple):
+    """What tells an object from all others."""
+
+    kind: str
+    full_name: str
+
+
+class ObjectIndex:
+    """Every object given, to be found by its name."""
+
+    def __init__(self, objects: Iterable[LintObject] = (), context: Context | None = None) -> None:
+        self.context = context or Context(gates=Gates.parse(""), now=NO_TIME)
+        self.nodes: dict[str, Node] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.claims: dict[NamespacedName, ResourceClaim] = {}
+        self.templates: dict[NamespacedName, ResourceClaimTemplate] = {}
+        self.groups: dict[NamespacedName, PodGroup] = {}
+        self.latest: dict[ObjectIdentity, LintObject] = {}  # of objects with the same name
+        self._pod_parts: list[PodPart] = []
+        self._slices: list[ResourceSlice] = []
+        self._selects: dict[NodeSelector, bool] = {}
+        for each in objects:
+            self._add(each)
+
+    def _add(self, found: LintObject) -> None:
+        metadata = found.value.metadata
+        if metadata.name:
+            self.latest[identity_of(found)] = found
+        match found.value:
+            case Node():
+                self.nodes[metadata.name] = found.value
+            case Namespace():
+                self.namespaces[metadata.name] = found.value
+            case ResourceClaim():
+                self.claims[key_of(metadata)] = found.value
+            case ResourceClaimTemplate():
+                self.templates[key_of(metadata)] = found.value
+            case PodGroup():
+                self.groups[key_of(metadata)] = found.value
+            case ResourceSlice():
+                self._slices.append(found.stored or found.value)
+            case _:
+                part = pod_part_of(found.value)
+                if part is not None:
+                    self._pod_parts.append(part)
+
+    def later(self, found: LintObject) -> LintObject | None:
+        """Return the object of the same name that takes the place of this one, if one does."""
+        latest = self.latest.get(identity_of(found))
+        return None if latest is None or latest.value is found.value else latest
+
+    # --- slices ---------------------------------------------------------------------------
+
+    @cached_property
+    def pools(self) -> dict[PoolId, LintPool]:
+        """The pools of all slices."""
+        return pools_of(self._slices)
+
+    @cached_property
+    def sightings(self) -> Sightings:
+        """What was seen of the attributes of all devices in pools."""
+        return Sightings(slice_ for pool in self.pools.values() for slice_ in pool.slices)
+
+    def selects_some_node(self, selector: NodeSelector) -> bool:
+        """Whether some node matches; one that cannot be read is somebody else's business."""
+        if selector not in self._selects:
+            self._selects[selector] = any(
+                _matches(node, selector) for node in self._candidates(selector)
+            )
+        return self._selects[selector]
+
+    def _candidates(self, selector: NodeSelector) -> Iterable[Node]:
+        """Return nodes among which all matching ones are, few where a label says which."""
+        terms = selector.node_selector_terms or ()
+        if len(terms) != 1:
+            return self.nodes.values()
+        for requirement in terms[0].match_expressions:
+            if requirement.operator == "In":
+                labels = ((requirement.key, value) for value in requirement.values)
+                return [node for label in labels for node in self._nodes_by_label.get(label, ())]
+        return self.nodes.values()
+
+    @cached_property
+    def _nodes_by_label(self) -> dict[tuple[str, str], list[Node]]:
+        found: dict[tuple[str, str], list[Node]] = {}
+        for node in self.nodes.values():
+            for label in node.metadata.labels.items():
+                found.setdefault(label, []).append(node)
+        return found
+
+    @cached_property
+    def node_resources(self) -> Counter[str]:
+        """How many nodes have some of each resource of their own."""
+        return Counter(
+            name
+            for node in self.nodes.values()
+            for name, quantity in node.status.allocatable.items()
+            if not quantity.is_zero
+        )
+
+    # --- pods -----------------------------------------------------------------------------
+
+    def is_made_by_given(self, metadata: ObjectMeta) -> bool:
+        """Whether an object was made by a controller that is given, too, and speaks for it."""
+        owner = controller_of(metadata)
+        if owner is None:
+            return False
+        namespace = metadata.namespace or DEFAULT_NAMESPACE
+        return ObjectIdentity(owner.kind, f"{namespace}/{owner.name}") in self.latest
+
+    @cached_property
+    def pod_parts(self) -> tuple[PodPart, ...]:
+        """All pods and templates of pods but those that are over or spoken for by a controller."""
+        return tuple(
+            part
+            for part in self._pod_parts
+            if not part.is_over and not self.is_made_by_given(part.metadata)
+        )
+
+    def pods_of(self, part: PodPart) -> int:
+        """Return how many pods there will be."""
+        return len(self.nodes) or 1 if part.pods is None else part.pods
+
+    @cached_property
+    def users(self) -> dict[NamespacedName, list[PodPart]]:
+        """Who uses each claim by its name."""
+        users: dict[NamespacedName, list[PodPart]] = {}
+        for part in self.pod_parts:
+            for name in {entry.resource_claim_name for entry in part.spec.resource_claims}:
+                if name is not None:
+                    users.setdefault(NamespacedName(part.namespace, name), []).append(part)
+        return users
+
+    @cached_property
+    def members(self) -> Counter[NamespacedName]:
+        """How many pods each group has."""
+        members: Counter[NamespacedName] = Counter()
+        for part in self.pod_parts:
+            if part.group_name is not None:
+                members[NamespacedName(part.namespace, part.group_name)] += self.pods_of(part)
+        return members
+
+    @cached_property
+    def has_template_users(self) -> bool:
+        """Whether some pod uses a claim from a template."""
+        return any(
+            entry.resource_claim_template_name
+            for part in self.pod_parts
+            for entry in part.spec.resource_claims
+        )
+
+    @cached_property
+    def has_admin_access(self) -> bool:
+        """Whether some claim asks for admin access."""
+        specs = (claim.spec for claim in self.claims.values())
+        template_specs = (template.spec.spec for template in self.templates.values())
+        return any(
+            request.exactly is not None and request.exactly.admin_access
+            for spec in (*specs, *template_specs)
+            for request in spec.devices.requests or ()
+        )
+
+
+def key_of(metadata: ObjectMeta) -> NamespacedName:
+    """Return what names an object in its namespace."""
+    return NamespacedName(metadata.namespace or DEFAULT_NAMESPACE, metadata.name)
+
+
+def identity_of(found: LintObject) -> ObjectIdentity:
+    """Return what tells an object from all others."""
+    return ObjectIdentity(found.kind.name, found.full_name)
+
+
+def _matches(node: Any, selector: NodeSelector) -> bool:
+    try:
+        return matches_node(node, node_name=None, all_nodes=None, selector=selector)
+    except AllocationError:
+        return True
