@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.core import Node, Pod
+from mooring.insight.plan import planner
 from mooring.insight.plan.planner import BetterOrder, better_order, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.test_plan import CONTEXT
@@ -91,5 +92,5 @@ def test_an_order_in_which_hidden_pods_lose_their_node_is_not_offered() -> None:
 
 
 def test_many_pods_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "PODS_MAX", 1)
+    monkeypatch.setattr(planner, "PODS_MAX", 1)
     assert found(small(), large()) is None

@@ -9,7 +9,7 @@ from mooring.api.gates import Gates
 from mooring.insight.plan.planner import plan
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.insight.whatif import ClusterChange, Difference
+from mooring.insight.whatif import ClusterChange, Difference, difference
 from mooring.validation.context import Context
 from tests.insight.test_intake import NOW
 

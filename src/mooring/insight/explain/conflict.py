@@ -1,18 +1,18 @@
-"""A minimal conflict: what together is impossible, while without any one of it the rest is not.
+"""A minimal conflict: members that together are impossible, while without any one they are not.
 
-    # member: a request (with its class), constraint, selector, taint, capacity asked for, or
-    #   claim that holds devices; the change that takes it away stands for it
+    # member: a request (with its class), constraint, selector, taint, requested capacity, or claim
+    #   that holds devices; the change that takes it away stands for it
     # kept: the members that are still there; all others are taken away
 
-Taking members away mostly helps, but not always: devices that a selector kept out may be ones that
-another cannot judge. So nothing is inferred, everything is tried:
+Taking members away mostly helps, but not always: it may let in devices that another selector cannot
+evaluate. So nothing is inferred, everything is tried:
 
-1. The members that are a fix by themselves are in every conflict. If they are one, it is the
-   smallest there is.
+1. Members that are a fix by themselves are in every conflict. If they conflict by themselves, that
+   conflict is the smallest.
 2. Otherwise members are taken away, whole groups first and then halves of them, as long as the
    claims stay impossible for the same kind of reason; in two orders, and the smaller result counts.
-3. Then one by one as long as the claims stay impossible at all, until no member can go. Only that
-   makes it minimal, and it is known of each member from a trial.
+3. Then one by one as long as the claims stay impossible for any reason, until no member can go.
+   Only this makes the conflict minimal, and a trial proves it for each member.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from mooring.insight.explain.trials import Trials
 
 Members = tuple[SituationChange, ...]
 Groups = Sequence[Sequence[SituationChange]]
-
 TAINTS_MAX = 24  # more kinds of taints than these are one member
 SMALL = 2  # members; a conflict of so few is not tried to be beaten
 EVERYTHING = DeviceToleration(operator="Exists")
+HOLDERS_MAX = 128
 
 
 class Conflict(Struct, frozen=True):
@@ -176,9 +176,7 @@ def _less(kept: Members, gone: Sequence[SituationChange]) -> Members:
     return tuple(member for member in kept if member not in taken)
 
 
-# ---- from mooring.insight.diagnosis.surroundings: What stands in the way on a node: who holds its devices, and which taints they have.
-
-HOLDERS_MAX = 128
+# --- obstacles on the node --------------------------------------------------------------
 
 
 class Obstacles(Struct, frozen=True):
@@ -221,7 +219,7 @@ def node_view(inventory: Inventory, node: Node) -> View | None:
         return None
 
 
-# --- features that matter -----------------------------------------------------------------
+# --- features that matter ---------------------------------------------------------------
 
 
 def features_that_matter(situation: Situation) -> list[str]:

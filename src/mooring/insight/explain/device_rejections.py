@@ -1,4 +1,4 @@
-"""What may refuse a device for a request, with the values that decided."""
+"""What rejects a device for a request, with the values that decided."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from mooring.cel.lang.steps import COST_EXCEEDED
 from mooring.cel.lang.values import EvalError
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import Reason
+
+OTHERS_MAX = 4
+NANO = 10**9
 
 
 class _Tagged(Struct, frozen=True, tag_field="refused"):
@@ -107,12 +110,6 @@ DeviceRejection = (
 )
 
 
-# ---- from mooring.insight.diagnosis.refusing: Find out what refuses a device for a request, at the question of its funnel that it fails.
-
-OTHERS_MAX = 4
-NANO = 10**9
-
-
 def rejection_of(
     problem: Problem,
     slot: Slot,
@@ -143,7 +140,7 @@ def rejection_of(
     return _clash(problem, slot, position, fitting)
 
 
-# --- selectors and claims -----------------------------------------------------------------
+# --- selectors and claims ---------------------------------------------------------------
 
 
 def _no_match(
@@ -187,7 +184,7 @@ def _holders(view: View, position: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys("/".join(filter(None, entry.claim)) for entry in entries))
 
 
-# --- amounts ------------------------------------------------------------------------------
+# --- amounts ----------------------------------------------------------------------------
 
 
 def amounts_rules(problem: Problem) -> list[Rule]:
@@ -301,7 +298,7 @@ def _shown(nano: int) -> str:
     return plain
 
 
-# --- constraints --------------------------------------------------------------------------
+# --- constraints ------------------------------------------------------------------------
 
 
 def constraints_of(slot: Slot) -> list[Constraint]:

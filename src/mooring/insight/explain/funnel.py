@@ -1,11 +1,11 @@
-"""Funnels: of all devices there are, how many are left for a request after each question.
+"""Funnels: how many of all devices are left for a request after each question.
 
     in fleet ─► on the node ─► of the class ─► selected ─► free ─► tolerated ─► fitting ─► together
 
-Every question is put to the devices that passed those before it, as things are before anything is
-picked. The last counts what the constraints allow: a device passes if with one of its values the
-requests that must match it could have as many devices as they want. That more devices pass than are
-wanted, and still there is no way, is what conflicts are for.
+Every question is put to the devices that passed those before it, before anything is picked. The
+last counts what the constraints allow: a device passes if with one of its values the requests that
+must match it could have as many devices as they want. When enough devices pass and there is still
+no solution, the conflict explains why.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ STAGES = (
     "together",
 )
 SELECTED, FREE, TOLERATED, FITTING, TOGETHER = range(2, len(STAGES))
+VALUES_SHOWN_MAX = 4
+DEVICES_SHOWN_MAX = 3
 
 
 class Nearest(Struct, frozen=True):
@@ -144,7 +146,7 @@ def _joined(view: View, mask: Callable[[Facts], int]) -> int:
     return joined
 
 
-# --- constraints --------------------------------------------------------------------------
+# --- constraints ------------------------------------------------------------------------
 
 
 def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
@@ -181,7 +183,7 @@ def _is_enough(
     return True
 
 
-# --- the nearest device -------------------------------------------------------------------
+# --- the nearest device -----------------------------------------------------------------
 
 
 def _nearest(
@@ -211,10 +213,7 @@ def _nearest(
     return None
 
 
-# ---- from mooring.insight.diagnosis.values: The values that a constraint compares: which devices for which request have which value.
-
-VALUES_SHOWN_MAX = 4
-DEVICES_SHOWN_MAX = 3
+# --- values that constraints compare ----------------------------------------------------
 
 
 class ConstraintValues(Struct, frozen=True):

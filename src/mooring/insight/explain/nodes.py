@@ -1,23 +1,39 @@
-"""What is behind a node's refusal: amounts, labels, taints, claims that are bound elsewhere."""
+"""Why nodes reject a pod: `NodeProbe`, the one entry point for asking a node.
+
+    NodeProbe ─┬─ probe(node)          the claims filter, as the scheduler's survey calls it
+               ├─ facts(name, …)       amounts, labels, taints and claims behind a rejection
+               ├─ problem(name)        what the claims ask of it, as the allocator sees that
+               ├─ device_counts(name)  how many devices each request finds
+               └─ diagnose(name, …)    why the claims cannot be allocated there
+
+`pod_fixes` tries changes to the pod itself; changes to claims belong to their diagnosis.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.core.node import Node
+from mooring.allocator import Failed, Unsatisfied, allocate
+from mooring.allocator.allocation import Budget
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.problem import Problem
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
 from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import ClassIndex, pod_requests
 from mooring.claims.classindex import is_device_resource
+from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
+from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, nearest
 from mooring.scheduler import claimneeds
 from mooring.scheduler.amounts import Amounts
-from mooring.scheduler.claimcheck import NOT_AVAILABLE, ClaimCheck
+from mooring.scheduler.claimcheck import NOT_AVAILABLE, Grant
 from mooring.scheduler.claimneeds import Held
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.cycle import Attempt, Placed, schedule
@@ -34,24 +50,104 @@ from mooring.scheduler.refusals import Refusal
 MILLI = "cpu"
 INSUFFICIENT = "Insufficient "
 IN_BYTES = ("memory", "ephemeral-storage")
+FIXES_MAX = 6
+TAINTS_MAX = 8  # that are tried
+
+DeviceCounts = tuple[int, ...]  # devices that each request finds; () if the claims fit
 
 
-def facts_of(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
-    """Give the facts that a refusal stands on."""
-    match refusal.plugin:
-        case noderesources.PLUGIN:
-            yield from _amounts(refusal, ready, state)
-        case nodeaffinity.PLUGIN:
-            yield from _labels(ready.pod, state)
-        case nodeunschedulable.PLUGIN:
-            yield "the node is cordoned: spec.unschedulable is true"
-        case tainttoleration.PLUGIN:
-            yield from _taints(ready, state)
-        case claimneeds.PLUGIN if ready.check is not None:
-            yield from _amounts_with_devices(refusal, ready, state)
-            if refusal == NOT_AVAILABLE:
-                yield from _held(ready.check.needs.held, ready.cluster)
-            yield from _extended(ready.check, ready.cluster.node(state.facts.name))
+class NodeProbe:
+    """Asks nodes about one pod, and remembers the node that it asked last."""
+
+    def __init__(self, ready: Attempt) -> None:
+        self.last = ""
+        self._ready = ready
+        self._cluster = ready.cluster
+
+    def __call__(self, state: NodeState) -> Grant | Refusal:
+        self.last = state.facts.name
+        return self._ready.ask(state)
+
+    def claims(self, name: str) -> Sequence[ResourceClaim]:
+        """Return the claims that still need devices if the pod goes to a node."""
+        check = self._ready.check
+        return check.wanted_on(self._cluster.node(name)) if check is not None else ()
+
+    def facts(self, name: str, rejection: Refusal) -> Iterator[str]:
+        """Give the facts behind a rejection by a node."""
+        ready, state = self._ready, self._cluster.fleet.nodes[name]
+        match rejection.plugin:
+            case noderesources.PLUGIN:
+                yield from _amounts(rejection, ready, state)
+            case nodeaffinity.PLUGIN:
+                yield from _labels(ready.pod, state)
+            case nodeunschedulable.PLUGIN:
+                yield "the node is cordoned: spec.unschedulable is true"
+            case tainttoleration.PLUGIN:
+                yield from _taints(ready, state)
+            case claimneeds.PLUGIN if ready.check is not None:
+                yield from _amounts_with_devices(rejection, ready, state)
+                if rejection == NOT_AVAILABLE:
+                    yield from _held(ready.check.needs.held, ready.cluster)
+                yield from self._extended_resources(name)
+
+    def _extended_resources(self, name: str) -> Iterator[str]:
+        """Give the extended resources behind requests that Kubernetes generates."""
+        check = self._ready.check
+        found = check.extended_on(self._cluster.node(name)) if check is not None else None
+        for mapping in found.mappings if found is not None else ():
+            yield (
+                f"request {mapping.request_name} is what container {mapping.container_name} asks "
+                f"for of {mapping.resource_name}"
+            )
+
+    def problem(self, name: str) -> Problem | None:
+        """Return what the pod's claims ask of a node; None if nothing, or if it cannot be read."""
+        claims, inventory = self.claims(name), self._cluster.inventory
+        if not claims:
+            return None
+        try:
+            return inventory.problem(self._cluster.node(name), inventory.plan(claims))
+        except AllocationError:
+            return None
+
+    def device_counts(self, name: str, budget: Budget) -> DeviceCounts:
+        """Return how many devices each request finds on a node that cannot serve them all."""
+        claims = self.claims(name)
+        if not claims:
+            return ()
+        node = self._cluster.node(name)
+        match allocate(self._cluster.inventory, node, claims, budget=budget):
+            case Unsatisfied(problem=problem):
+                free = ~problem.taken.whole
+                counts = [
+                    (slot.candidates.bit_count(), (slot.candidates & free).bit_count())
+                    for slot in problem.slots.values()
+                ]
+                return (0, *(count for pair in counts for count in pair))
+            case Failed():
+                return (1,)
+        return ()
+
+    def diagnose(self, name: str, effort: Effort) -> Diagnosis | None:
+        """Return why the pod's claims cannot be allocated on a node; None if they can."""
+        claims = self.claims(name)
+        if not claims:
+            return None
+        return diagnose_claims(
+            self._cluster.inventory,
+            self._cluster.node(name),
+            claims,
+            fleet_devices=self._devices_count,
+            effort=effort,
+        )
+
+    @cached_property
+    def _devices_count(self) -> int:
+        return self._cluster.inventory.devices_count  # the same for every node
+
+
+# --- facts behind rejections --------------------------------------------------------------
 
 
 def _taints(ready: Attempt, state: NodeState) -> Iterator[str]:
@@ -62,7 +158,7 @@ def _taints(ready: Attempt, state: NodeState) -> Iterator[str]:
 
 
 def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
-    """Give where the devices that claims have already can be used."""
+    """Give the nodes on which the devices of allocated claims can be used."""
     for held in claims:
         name = full_name(held.claim)
         if held.is_lost:
@@ -73,31 +169,25 @@ def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
         yield f"claim {name} has devices already, which can be used {where}"
 
 
-def _extended(check: ClaimCheck, node: Node) -> Iterator[str]:
-    """Give what requests stand for that nobody has written."""
-    found = check.extended_on(node)
-    for mapping in found.mappings if found is not None else ():
-        yield (
-            f"request {mapping.request_name} is what container {mapping.container_name} asks for "
-            f"of {mapping.resource_name}"
-        )
-
-
-def _amounts(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
-    for text in refusal.texts:
+def _amounts(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    for text in rejection.texts:
         if text == noderesources.TOO_MANY_PODS:
             yield f"{len(state.pods)} pods are there, {state.facts.pods_max} may be"
             continue
         name = text.removeprefix(INSUFFICIENT)
-        total, held = amount(state.facts.allocatable, name), amount(state.held, name)
-        asked = shown(amount(ready.shape.asked, name), name)
-        yield f"{name}: {asked} asked for, {shown(total - held, name)} of {shown(total, name)} free"
-        if not total and is_device_resource(name):
+        requested = shown(amount(ready.shape.asked, name), name)
+        yield f"{name}: {requested} asked for, {_free(state, name)} free"
+        if not amount(state.facts.allocatable, name) and is_device_resource(name):
             yield from _unbacked(name, ready.cluster.index, state)
 
 
+def _free(state: NodeState, name: str) -> str:
+    total = amount(state.facts.allocatable, name)
+    return f"{shown(total - amount(state.held, name), name)} of {shown(total, name)}"
+
+
 def _unbacked(name: str, index: ClassIndex, state: NodeState) -> Iterator[str]:
-    """Say of an extended resource that nothing stands behind it."""
+    """Give the extended resources that neither a class nor a device plugin provides."""
     if index.class_for(name) is not None:
         return
     near = nearest(name, (*index.resources(), *state.facts.allocatable.others))
@@ -105,28 +195,27 @@ def _unbacked(name: str, index: ClassIndex, state: NodeState) -> Iterator[str]:
     yield f"no device class and no device plugin of the node has {name}{hint}"
 
 
-def _amounts_with_devices(refusal: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
-    """Give what a pod asks for itself, and what of the node comes with its devices."""
-    short = [text for text in refusal.texts if text.startswith(INSUFFICIENT)]
+def _amounts_with_devices(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    """Give what the pod requests itself, and what its devices take of the node."""
+    short = [text for text in rejection.texts if text.startswith(INSUFFICIENT)]
     if not short or ready.check is None:
         return
     comes = ready.check.coming_with(ready.cluster.node(state.facts.name))
     alone, together = pod_requests(ready.pod), pod_requests(ready.pod, comes)
     for text in short:
         name = text.removeprefix(INSUFFICIENT)
-        own, with_devices = (_base(asked.get(name), name) for asked in (alone, together))
-        total, held = amount(state.facts.allocatable, name), amount(state.held, name)
+        own, with_devices = (_base(requests.get(name), name) for requests in (alone, together))
         yield (
             f"{name}: {shown(own, name)} asked for and {shown(with_devices - own, name)} for the "
-            f"pod's devices, {shown(total - held, name)} of {shown(total, name)} free"
+            f"pod's devices, {_free(state, name)} free"
         )
 
 
-def _base(asked: Quantity | None, name: str) -> int:
+def _base(requested: Quantity | None, name: str) -> int:
     """Return an amount in base units."""
-    if asked is None:
+    if requested is None:
         return 0
-    return asked.milli_value if name == MILLI else asked.value
+    return requested.milli_value if name == MILLI else requested.value
 
 
 def _labels(pod: Pod, state: NodeState) -> Iterator[str]:
@@ -137,13 +226,16 @@ def _labels(pod: Pod, state: NodeState) -> Iterator[str]:
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     for term in required.node_selector_terms or () if required else ():
-        for wanted in term.match_expressions:
-            rule = " ".join((wanted.key, wanted.operator, ", ".join(wanted.values))).strip()
-            yield f"the node affinity wants {rule}, the node has {_label(labels.get(wanted.key))}"
+        for each in term.match_expressions:
+            rule = " ".join((each.key, each.operator, ", ".join(each.values))).strip()
+            yield f"the node affinity wants {rule}, the node has {_label(labels.get(each.key))}"
 
 
 def _label(value: str | None) -> str:
     return "no such label" if value is None else f'"{value}"'
+
+
+# --- amounts ------------------------------------------------------------------------------
 
 
 def amount(amounts: Amounts, name: str) -> int:
@@ -160,10 +252,8 @@ def amount(amounts: Amounts, name: str) -> int:
 
 
 def quantity(value: int, name: str) -> Quantity:
-    """Return an amount in base units as people write it."""
-    if name == MILLI:
-        return Quantity.from_milli(value)
-    return Quantity.from_int(value)
+    """Return an amount in base units as a quantity."""
+    return Quantity.from_milli(value) if name == MILLI else Quantity.from_int(value)
 
 
 def shown(value: int, name: str) -> str:
@@ -175,10 +265,7 @@ def shown(value: int, name: str) -> str:
     return str(quantity(value, name))
 
 
-# ---- from mooring.insight.explain.pod_fixes: Changes to a pod that would give it a node, each tried by scheduling the changed pod.
-
-FIXES_MAX = 6
-TAINTS_MAX = 8  # that are tried
+# --- changes to the pod -------------------------------------------------------------------
 
 
 class PodFix(Struct, frozen=True):
@@ -189,7 +276,7 @@ class PodFix(Struct, frozen=True):
 
 
 def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
-    """Give single changes to the pod that would give it a node, the least first."""
+    """Give single changes to the pod that would give it a node, the least invasive first."""
     found = 0
     for text, changed in pod_changes(cluster, pod, survey):
         outcome = schedule(cluster, changed)
@@ -201,9 +288,9 @@ def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
 
 
 def pod_changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
-    """Give single changes to the pod that may help, in words and as the pod that has them."""
+    """Give single changes to the pod that may help, in words and as the changed pod."""
     yield from _tolerating(cluster, pod, survey)
-    yield from _asking_less(cluster, pod, survey)
+    yield from _requesting_less(cluster, pod, survey)
     spec = pod.spec
     for index, constraint in enumerate(spec.topology_spread_constraints):
         rest = _without(spec.topology_spread_constraints, index)
@@ -217,8 +304,8 @@ def pod_changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[st
 
 def _tolerating(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
     taints: dict[tuple[str, str, str], None] = {}
-    for name, refusal in survey.refusals.items():
-        if refusal.plugin == tainttoleration.PLUGIN:
+    for name, rejection in survey.refusals.items():
+        if rejection.plugin == tainttoleration.PLUGIN:
             for taint in cluster.fleet.nodes[name].facts.hard_taints:
                 taints[taint.key, taint.value, taint.effect] = None
     for key, value, effect in list(taints)[:TAINTS_MAX]:
@@ -227,31 +314,31 @@ def _tolerating(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[st
         yield text, _with(pod, tolerations=(*pod.spec.tolerations, toleration))
 
 
-def _asking_less(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
-    """Give the pod asking for as much as the roomiest node has left, resource by resource."""
-    shape = cluster.shape(pod)
-    room: dict[str, int] = {}
-    for node, refusal in survey.refusals.items():
-        if refusal.plugin != noderesources.PLUGIN:
+def _requesting_less(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+    """Give the pod with a request lowered to the most that any node has left, one by one."""
+    requested = cluster.shape(pod).asked
+    most_free: dict[str, int] = {}
+    for node, rejection in survey.refusals.items():
+        if rejection.plugin != noderesources.PLUGIN:
             continue
         state = cluster.fleet.nodes[node]
-        for text in refusal.texts:
-            name = text.removeprefix("Insufficient ")
+        for text in rejection.texts:
+            name = text.removeprefix(INSUFFICIENT)
             free = amount(state.facts.allocatable, name) - amount(state.held, name)
-            room[name] = max(room.get(name, 0), free)
-    for name, free in room.items():
-        changed = _lowered(pod, name, amount(shape.asked, name) - free)
+            most_free[name] = max(most_free.get(name, 0), free)
+    for name, free in most_free.items():
+        changed = _lowered(pod, name, amount(requested, name) - free)
         if free > 0 and changed is not None:
             yield f"ask for {shown(free, name)} of {name} at most", changed
 
 
 def _lowered(pod: Pod, name: str, by: int) -> Pod | None:
-    """Return the pod with one container asking for less; None if none asks for so much."""
+    """Return the pod with one container requesting less; None if none requests that much."""
     for index, container in enumerate(pod.spec.containers):
-        asked = container.resources.requests.get(name)
-        if asked is None:
+        requested = container.resources.requests.get(name)
+        if requested is None:
             continue
-        value = (asked.milli_value if name == "cpu" else asked.value) - by
+        value = _base(requested, name) - by
         if value > 0:
             requests = {**container.resources.requests, name: quantity(value, name)}
             lowered = replace(container, resources=replace(container.resources, requests=requests))

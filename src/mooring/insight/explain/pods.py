@@ -1,11 +1,14 @@
 """Why a pod gets no node: node by node, down to the device.
 
-    plan ─ pending pod ─┬─ stopped before nodes are asked: facts about that
-                        └─ verdicts: nodes that say the same, together
-                              └─ diagnosis of the claims, on one of them
+    scheduler's rejections          why                        words             fixes
+    ──────────────────────          ─────────────────────      ─────────────     ───────────────────
+    pending pod ─┬─ before nodes ─► preconditions ──────┐
+                 │                                      ├────► report ◄──────── pod fixes, each tried
+                 └─ nodes ─► NodeProbe ─► verdicts ─────┘        ▲
+                               └─► diagnosis of the claims ─► phrases ◄──────── fixes of claims
 
-Nodes that refuse a pod for the same reason, and whose devices leave requests equally short, are
-told once. A node that refuses for another reason than claims is asked for its devices all the same:
+Nodes that reject a pod for the same reason, and whose devices leave requests equally short, share
+one verdict. A node that rejects for another reason than claims is asked for its devices as well:
 one shortage must not hide the other.
 """
 
@@ -14,12 +17,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 
-from mooring.allocator import Failed, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
@@ -31,51 +32,53 @@ from mooring.controllers.resourceclaims.entries import Need, Problem, group_need
 from mooring.controllers.resourceclaims.indexes import prepare
 from mooring.controllers.resourceclaims.making import complaint
 from mooring.hardware.nodes import EXAMPLE_PROFILES
-from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
-from mooring.insight.explain.nodes import PodFix, facts_of, pod_fixes
+from mooring.insight.explain.diagnosis import Diagnosis
+from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, Progress, new_names
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.claimcheck import Grant
 from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending, attempt, schedule
+from mooring.scheduler.cycle import Pending, attempt, schedule
 from mooring.scheduler.errors import CycleFault
 from mooring.scheduler.filtering import Survey
-from mooring.scheduler.nodestate import NodeState
-from mooring.scheduler.refusals import Refusal
 from mooring.scheduler.reserving import Reservation, release, reserve
 from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
 from mooring.validation.pod.features import GATED_MESSAGE, GATED_REASON
 
 ENDS = "the attempt ends here, whatever other nodes have"
-DIAGNOSES_MAX = 12  # kinds of nodes whose devices are looked into
-
-DeviceCounts = tuple[int, ...]  # how many devices each request finds; () if the devices are there
+DIAGNOSES_MAX = 12  # kinds of nodes whose devices are diagnosed
+DIAGNOSIS_S = 5.0
+ALL_DIAGNOSES_S = 60.0
 VerdictKey = tuple[tuple[str, ...], DeviceCounts]
+_MISSING_CLASS = re.compile(r"device class (\S+) does not exist")
+_MISSING_CLAIM = re.compile(r'could not find ResourceClaim "([^/"]+)/([^"]+)"')
+_NOT_CREATED = "ResourceClaim not created yet"
+_NOTHING_WRITTEN = "no event and no condition for this"
+_UNKNOWN = "nothing that Mooring could know of: it does not model this, so a node may be found"
 
 
 class NodeVerdict(Struct, frozen=True):
-    """What some nodes say alike."""
+    """What several nodes say alike."""
 
     nodes: tuple[str, ...]
-    texts: tuple[str, ...]  # Kubernetes' reasons; none if the nodes will do
-    facts: tuple[str, ...] = ()  # what is behind these, on the first of the nodes
+    texts: tuple[str, ...]  # Kubernetes' reasons; none if the nodes fit
+    facts: tuple[str, ...] = ()  # behind these reasons, on the first of the nodes
     diagnosis: Diagnosis | None = None  # of the claims, there
-    is_behind: bool = False  # the diagnosis is not why the nodes refuse, but comes next
+    is_behind: bool = False  # the diagnosis is not why the nodes reject the pod, but comes next
 
 
 class Explanation(Struct, frozen=True):
-    """Everything there is to say of one pod without a node."""
+    """Everything there is to say about one pod without a node."""
 
     pending: Pending
-    stopped_by: str = ""  # what stops it wherever it might go
-    written: tuple[str, ...] = ()  # what Kubernetes writes of it besides its scheduler's message
+    stopped_by: str = ""  # what stops it on every node
+    written: tuple[str, ...] = ()  # what Kubernetes writes besides its scheduler's message
     facts: tuple[str, ...] = ()
     verdicts: tuple[NodeVerdict, ...] = ()
     fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
-    undiagnosed: int = 0  # kinds of nodes that were not looked into
+    undiagnosed: int = 0  # kinds of nodes that were not diagnosed
     companion: Explanation | None = None  # a pod of the group that gets none beside the others
 
 
@@ -88,19 +91,21 @@ def explain(
 ) -> Explanation:
     """Return why a pod gets no node on the cluster as the plan leaves it.
 
-    `effort` is asked before each diagnosis, and once before nodes are told apart.
+    `effort` is called before each diagnosis, and once before nodes are told apart.
     """
     cluster, pod = plan.cluster, pending.pod
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
         facts = tuple(precondition_facts(plan.before, ready))
         return Explanation(pending, ready.reason, _written(plan, pending), facts)
-    asked = _Asked(ready, effort)
+    probe = NodeProbe(ready)
     try:
-        survey = ready.ranking.survey(asked)
-    except CycleFault as fault:
-        return asked.after_fault(pending, str(fault))
-    verdicts, undiagnosed = asked.verdicts(survey, progress)
+        survey = ready.ranking.survey(probe)
+    except CycleFault as fault:  # It ends the attempt on whatever node it happens.
+        diagnosis = probe.diagnose(probe.last, effort())
+        verdict = NodeVerdict((probe.last,), (ENDS,), diagnosis=diagnosis)
+        return Explanation(pending, str(fault), verdicts=(verdict,))
+    verdicts, undiagnosed = _verdicts(probe, survey, cluster.fleet.nodes, effort, progress)
     return Explanation(
         pending,
         written=_written(plan, pending),
@@ -113,10 +118,42 @@ def explain(
 
 
 def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
-    """Return what Kubernetes writes of a pod, if its scheduler has no message."""
     if pending.message:
         return ()
     return kubernetes_writes(plan.before, plan.cluster.features.claims, pending)
+
+
+def _verdicts(
+    probe: NodeProbe,
+    survey: Survey,
+    all_nodes: Iterable[str],
+    effort: Callable[[], Effort],
+    progress: Progress,
+) -> tuple[tuple[NodeVerdict, ...], int]:
+    """Return what nodes say, alike ones together, and how many kinds were not diagnosed."""
+    alike: dict[VerdictKey, list[str]] = {}
+    budget = Budget(interrupt=effort().interrupt)
+    for number, (name, rejection) in enumerate(sorted(survey.refusals.items())):
+        progress(number, len(survey.refusals))
+        key = rejection.texts, probe.device_counts(name, budget)
+        alike.setdefault(key, []).append(name)
+    found: list[NodeVerdict] = []
+    left, undiagnosed = DIAGNOSES_MAX, 0
+    for (texts, counts), nodes in alike.items():
+        is_diagnosed = bool(counts) and left > 0
+        left -= is_diagnosed
+        undiagnosed += bool(counts) and not is_diagnosed
+        first, rejection = nodes[0], survey.refusals[nodes[0]]
+        facts = tuple(probe.facts(first, rejection))
+        diagnosis = probe.diagnose(first, effort()) if is_diagnosed else None
+        is_behind = rejection.plugin != CLAIMS
+        found.append(NodeVerdict(tuple(nodes), texts, facts, diagnosis, is_behind))
+    if survey.fitting:
+        found.append(NodeVerdict(tuple(state.facts.name for state in survey.fitting), ()))
+    unasked = sorted(set(all_nodes) - survey.refusals.keys())
+    if survey.elsewhere is not None and unasked:
+        found.append(NodeVerdict(tuple(unasked), survey.elsewhere.texts))
+    return tuple(found), undiagnosed
 
 
 def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:
@@ -141,108 +178,6 @@ def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanatio
         for reservation in reversed(reservations):
             release(cluster, reservation)
     return None
-
-
-class _Asked:
-    """Asks nodes for the devices of one pod, and remembers which it asked last."""
-
-    def __init__(self, ready: Attempt, effort: Callable[[], Effort]) -> None:
-        self._ready = ready
-        self._cluster = ready.cluster
-        self._effort = effort
-        self._last = ""
-
-    def __call__(self, state: NodeState) -> Grant | Refusal:
-        self._last = state.facts.name
-        return self._ready.ask(state)
-
-    def after_fault(self, pending: Pending, fault: str) -> Explanation:
-        """Return what is behind a fault, which ends the attempt on whatever node it is met."""
-        diagnosis = self._diagnosis(self._last)
-        verdict = NodeVerdict((self._last,), (ENDS,), diagnosis=diagnosis)
-        return Explanation(pending, fault, verdicts=(verdict,))
-
-    def verdicts(self, survey: Survey, progress: Progress) -> tuple[tuple[NodeVerdict, ...], int]:
-        """Return what nodes say, those that say the same together; and kinds not looked into."""
-        found: list[NodeVerdict] = []
-        left = DIAGNOSES_MAX
-        undiagnosed = 0
-        for (texts, shortage), nodes in self._kinds(survey, progress).items():
-            is_looked_into = bool(shortage) and left > 0
-            left -= is_looked_into
-            undiagnosed += bool(shortage) and not is_looked_into
-            found.append(self._verdict(survey, nodes, texts, is_looked_into=is_looked_into))
-        if survey.fitting:
-            found.append(NodeVerdict(tuple(state.facts.name for state in survey.fitting), ()))
-        unasked = sorted(set(self._cluster.fleet.nodes) - survey.refusals.keys())
-        if survey.elsewhere is not None and unasked:
-            found.append(NodeVerdict(tuple(unasked), survey.elsewhere.texts))
-        return tuple(found), undiagnosed
-
-    def _kinds(self, survey: Survey, progress: Progress) -> dict[VerdictKey, list[str]]:
-        """Return nodes by what they say and how short their devices are."""
-        kinds: dict[VerdictKey, list[str]] = {}
-        budget = Budget(interrupt=self._effort().interrupt)
-        for number, (name, refusal) in enumerate(sorted(survey.refusals.items())):
-            progress(number, len(survey.refusals))
-            kinds.setdefault((refusal.texts, self._shortage(name, budget)), []).append(name)
-        return kinds
-
-    def _verdict(
-        self, survey: Survey, nodes: list[str], texts: tuple[str, ...], *, is_looked_into: bool
-    ) -> NodeVerdict:
-        refusal = survey.refusals[nodes[0]]
-        return NodeVerdict(
-            tuple(nodes),
-            texts,
-            tuple(facts_of(refusal, self._ready, self._cluster.fleet.nodes[nodes[0]])),
-            self._diagnosis(nodes[0]) if is_looked_into else None,
-            is_behind=refusal.plugin != CLAIMS,
-        )
-
-    def _shortage(self, name: str, budget: Budget) -> DeviceCounts:
-        """Return how many devices each request finds on a node that cannot serve them all."""
-        check = self._ready.check
-        node = self._cluster.node(name)
-        claims = check.wanted_on(node) if check is not None else ()
-        if not claims:
-            return ()
-        match allocate(self._cluster.inventory, node, claims, budget=budget):
-            case Unsatisfied(problem=problem):
-                free = ~problem.taken.whole
-                counts = [
-                    (slot.candidates.bit_count(), (slot.candidates & free).bit_count())
-                    for slot in problem.slots.values()
-                ]
-                return (0, *(count for pair in counts for count in pair))
-            case Failed():
-                return (1,)
-        return ()
-
-    def _diagnosis(self, name: str) -> Diagnosis | None:
-        check = self._ready.check
-        node = self._cluster.node(name)
-        claims = check.wanted_on(node) if check is not None else ()
-        if not claims:
-            return None
-        return diagnose_claims(
-            self._cluster.inventory,
-            node,
-            claims,
-            fleet_devices=self._fleet_devices,
-            effort=self._effort(),
-        )
-
-    @cached_property
-    def _fleet_devices(self) -> int:
-        """How many devices there are: the same for every node."""
-        return self._cluster.inventory.devices_count
-
-
-# ---- from mooring.insight.explain.patience: How long a diagnosis may take: some seconds for each, and not too many for all.
-
-DIAGNOSIS_S = 5.0
-ALL_DIAGNOSES_S = 60.0
 
 
 class DiagnosisTimeLimit:
@@ -272,13 +207,7 @@ class DiagnosisTimeLimit:
         return EFFORT._replace(interrupt=interrupt)
 
 
-# ---- from mooring.insight.explain.stoppages: What is behind a pod that is stopped before any node is asked, and what its group lacks.
-
-_MISSING_CLASS = re.compile(r"device class (\S+) does not exist")
-_MISSING_CLAIM = re.compile(r'could not find ResourceClaim "([^/"]+)/([^"]+)"')
-_NOT_CREATED = "ResourceClaim not created yet"
-_NOTHING_WRITTEN = "no event and no condition for this"
-_UNKNOWN = "nothing that Mooring could know of: it does not model this, so a node may be found"
+# --- pods that are stopped before any node is asked -------------------------------------
 
 
 def precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
@@ -290,29 +219,6 @@ def precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
         yield from _other_claim(snapshot, found[1], found[2])
     elif reason.endswith(_NOT_CREATED):
         yield from _missing_templates(snapshot, pod)
-
-
-def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
-    """Tell of a pod that would fit by itself what its group lacks."""
-    name = group_name(pod)
-    group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
-    if group is None or not survey.fitting:
-        return
-    gang = group.spec.scheduling_policy.gang
-    members = [
-        each
-        for each in snapshot.pods
-        if each.metadata.namespace == pod.metadata.namespace and group_name(each) == name
-    ]
-    minimum = gang.min_count if gang is not None else 1
-    alone = f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}"
-    if len(members) < minimum:
-        yield f"{alone}, but its group {name} waits for {minimum} pods and has {len(members)}"
-        return
-    yield (
-        f"{alone}, but its group {name} needs {minimum} of its {counted(len(members), 'pod')} "
-        "placed together"
-    )
 
 
 def _other_class(snapshot: Snapshot, name: str) -> Iterator[str]:
@@ -354,7 +260,30 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
         yield f"there is no {kind} at all"
 
 
-# --- what Kubernetes writes of a pod that its scheduler does not try ------------------------------
+def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
+    """Tell of a pod that would fit by itself what its group lacks."""
+    name = group_name(pod)
+    group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
+    if group is None or not survey.fitting:
+        return
+    gang = group.spec.scheduling_policy.gang
+    members = [
+        each
+        for each in snapshot.pods
+        if each.metadata.namespace == pod.metadata.namespace and group_name(each) == name
+    ]
+    minimum = gang.min_count if gang is not None else 1
+    alone = f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}"
+    if len(members) < minimum:
+        yield f"{alone}, but its group {name} waits for {minimum} pods and has {len(members)}"
+        return
+    yield (
+        f"{alone}, but its group {name} needs {minimum} of its {counted(len(members), 'pod')} "
+        "placed together"
+    )
+
+
+# --- what Kubernetes writes about a pod that its scheduler does not try -----------------
 
 
 def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""An explanation as lines of text and as a tree for JSON."""
+"""Explanations and diagnoses in words: as lines of text, as a tree for JSON, as one line.
+
+`phrases` has the words for a single change, member of a conflict, or rejection.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,10 @@ from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
 from mooring.scheduler.reserving import Reservation
+
+CLAIMS_SHOWN_MAX = 8
+SUMMARY_LENGTH_MAX = 400
+NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
 
 def name_of(result: Result) -> str:
@@ -110,9 +117,7 @@ def explanation_tree(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-# ---- from mooring.insight.diagnosis.report: A diagnosis as lines of text and as a tree for JSON.
-
-CLAIMS_SHOWN_MAX = 8
+# --- diagnoses --------------------------------------------------------------------------
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
@@ -139,10 +144,9 @@ def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
 def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
     funnel, *others = alike
     of = f" of claim {funnel.claim}" if len(diagnosis.situation.claims) > 1 else ""
-    wanted = "all" if funnel.wanted is None else f"{funnel.wanted:,}"
     names = ", ".join(each.request for each in alike)
     noun, each = ("requests", " each") if others else ("request", "")
-    yield f"{noun} {names}{of}: {wanted} wanted{each}"
+    yield f"{noun} {names}{of}: {_wanted(funnel)} wanted{each}"
     steps = [f"{funnel.in_fleet:,} in the fleet"]
     before = funnel.in_fleet
     for stage, count in zip(STAGES, funnel.counts, strict=True):
@@ -154,6 +158,10 @@ def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
     if funnel.nearest is not None:
         refusal = rejection_text(funnel.nearest.refusal)
         yield f"  nearest: {funnel.nearest.device} {refusal}"
+
+
+def _wanted(funnel: Funnel) -> str:
+    return "all" if funnel.wanted is None else f"{funnel.wanted:,}"
 
 
 def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
@@ -255,3 +263,48 @@ def _plain(value: Any) -> Any:
 def _text(value: object) -> str:
     assert isinstance(value, Quantity)
     return str(value)
+
+
+# --- one line ---------------------------------------------------------------------------
+
+
+def claims_summary(diagnosis: Diagnosis) -> str:
+    """Return the request that is shortest of devices, the constraints in conflict, and a fix."""
+    worst = min(diagnosis.funnels, key=_surplus, default=None)
+    reasons = [] if worst is None else [_shortage(worst)]
+    reasons += (
+        member_text(member, diagnosis.situation, diagnosis.around)
+        for member in diagnosis.conflict.members
+        if isinstance(member, DropConstraint)
+    )
+    reason = "; ".join(reasons)
+    if worst is not None and not worst.of_class:
+        # A change to the class would give away other devices than its author meant.
+        return f"{reason}; {NOBODY_PUBLISHES}"
+    fix = next((fix_text(each, diagnosis) for each in useful_fixes(diagnosis)), "")
+    return with_fix(reason, fix)
+
+
+def _surplus(funnel: Funnel) -> int:
+    return funnel.counts[-1] - (funnel.wanted or 1)
+
+
+def _shortage(funnel: Funnel) -> str:
+    steps, before = list[str](), -1
+    for stage, count in zip(STAGES, funnel.counts, strict=True):
+        if count != before:
+            steps.append(f"{count:,} {stage}")
+        before = count
+    return f"request {funnel.request} wants {_wanted(funnel)}: {' → '.join(steps)}"
+
+
+def with_fix(reason: str, fix: str) -> str:
+    """Return a reason and the nearest fix, each if there is one."""
+    return "; ".join(part for part in (reason, f"nearest fix: {fix}" if fix else "") if part)
+
+
+def summary_line(text: str, node: str, nodes_count: int) -> str:
+    """Return the line that follows Kubernetes' message."""
+    more = f" (of {nodes_count} nodes)" if nodes_count > 1 else ""
+    line = f"Mooring: on {node}{more}: {text}."
+    return line if len(line) <= SUMMARY_LENGTH_MAX else f"{line[: SUMMARY_LENGTH_MAX - 1]}…"

@@ -1,4 +1,9 @@
-"""A situation: all that decides whether claims get devices on one node."""
+"""A situation: all that decides whether claims get devices on one node, and what could change.
+
+A change is small, and a value. A fix is one or two changes. A member of a conflict is named by the
+change that takes it away. Paths and indexes refer to the unchanged situation: changes that are
+applied together do not shift one another.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +121,7 @@ def _holders(inventory: Inventory, slices: Iterable[ResourceSlice]) -> Iterable[
         )
 
 
-# ---- from mooring.insight.diagnosis.changes: Changes: what could be otherwise in a situation, each small and each a value.
+# --- changes ----------------------------------------------------------------------------
 
 
 class _Tagged(Struct, frozen=True, tag_field="change"):
@@ -214,4 +219,5 @@ SituationChange = (
     | SwitchFeature
     | PublishList
 )
+
 SituationChanges = frozenset[SituationChange]

@@ -1,8 +1,8 @@
 """Trials: what the allocator says to a situation with changes, remembered and bounded.
 
-Most changes concern the claims that are wanted. They are tried on one inventory, whose answers of
-expressions stay good; claims are freed in its ledger and put back. A feature or a slice that is
-changed needs an inventory of its own. None of them is the caller's.
+Most changes concern the claims to be allocated. They are tried on one inventory, whose cached
+results of expressions stay valid; claims are freed in its ledger and put back. A changed feature or
+slice needs an inventory of its own. The caller's inventory is never touched.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ from mooring.insight.explain.situation import (
     Tolerate,
 )
 
+T = TypeVar("T")
+D = TypeVar("D", bound=Details)
+
 
 class Effort(NamedTuple):
     """How much each part of a diagnosis may take."""
@@ -58,6 +61,7 @@ class Effort(NamedTuple):
 
 
 EFFORT = Effort()
+
 NO_CHANGES: SituationChanges = frozenset()
 
 
@@ -79,6 +83,7 @@ class TrialOutcome(NamedTuple):
 
 
 SPENT = TrialOutcome(TrialKind.GIVEN_UP, "the diagnosis has taken all its steps")
+
 ENDED = TrialOutcome(TrialKind.GIVEN_UP)  # by an interrupt, which `Trials.ended_by` has
 
 
@@ -223,10 +228,7 @@ def _filled(situation: Situation, features: Features, compiler: DeviceCompiler |
     return inventory
 
 
-# ---- from mooring.insight.diagnosis.applying: Apply changes to a situation: the objects as they would then be.
-
-T = TypeVar("T")
-D = TypeVar("D", bound=Details)
+# --- changed situations -----------------------------------------------------------------
 
 
 def applied(situation: Situation, changes: Collection[SituationChange]) -> Situation:
@@ -247,7 +249,7 @@ def applied(situation: Situation, changes: Collection[SituationChange]) -> Situa
     )
 
 
-# --- claims -------------------------------------------------------------------------------
+# --- changed claims ---------------------------------------------------------------------
 
 
 def changed_claims(
@@ -340,7 +342,7 @@ def _without(items: Sequence[T], numbers: Collection[int]) -> tuple[T, ...]:
     return tuple([item for number, item in enumerate(items) if number not in numbers])
 
 
-# --- classes and slices -------------------------------------------------------------------
+# --- changed classes and slices ---------------------------------------------------------
 
 
 def changed_classes(

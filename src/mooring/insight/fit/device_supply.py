@@ -14,10 +14,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.allocator.bits import bits
-from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Problem, Slot
-from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
+from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION
 from mooring.insight.explain.funnel import FITTING, SELECTED, devices_left
+from mooring.insight.explain.nodes import NodeProbe
 from mooring.scheduler.cycle import Attempt
 
 OF_CLAIM = " of claim "
@@ -36,19 +36,6 @@ class DeviceSupply(Struct, frozen=True):
     def free_count(self) -> int:
         """How many devices are free."""
         return sum(map(len, self.free.values()))
-
-
-def problem_on(ready: Attempt, node_name: str) -> Problem | None:
-    """Return what the claims of a pod ask of a node; None if they ask for nothing there."""
-    check = ready.check
-    if check is None:
-        return None
-    inventory, node = ready.cluster.inventory, ready.cluster.node(node_name)
-    claims = check.wanted_on(node)
-    try:
-        return inventory.problem(node, inventory.plan(claims)) if claims else None
-    except AllocationError:
-        return None
 
 
 class RequestNames(NamedTuple):
@@ -72,20 +59,16 @@ class RequestNames(NamedTuple):
 
 
 def names_of(ready: Attempt, node_name: str) -> RequestNames:
-    """Return what is called how in the problem that a pod is for a node."""
+    """Return the names of claims and requests in the problem that a pod poses on a node."""
     check = ready.check
     if check is None:
         return RequestNames((), {})
-    node = ready.cluster.node(node_name)
-    extended = check.extended_on(node)
+    extended = check.extended_on(ready.cluster.node(node_name))
     mappings = () if extended is None else extended.mappings
     resources = {each.request_name: each.resource_name for each in mappings}
-    return RequestNames([_entry_name(claim) for claim in check.wanted_on(node)], resources)
-
-
-def _entry_name(claim: ResourceClaim) -> str:
-    metadata = claim.metadata
-    return metadata.annotations.get(POD_CLAIM_ANNOTATION) or metadata.name
+    metadata = (claim.metadata for claim in NodeProbe(ready).claims(node_name))
+    entries = [each.annotations.get(POD_CLAIM_ANNOTATION) or each.name for each in metadata]
+    return RequestNames(entries, resources)
 
 
 class _Stock:
@@ -128,8 +111,9 @@ def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSup
     """Return what the fleet has for each request of a pod, some of whose claims are shared."""
     found: dict[str, _Stock] = {}
     is_served_otherwise = False  # by a device plugin, which is no business of ours
+    probe = NodeProbe(ready)
     for node in sorted(ready.cluster.fleet.nodes):
-        problem = problem_on(ready, node)
+        problem = probe.problem(node)
         if problem is None:
             is_served_otherwise = True
             continue

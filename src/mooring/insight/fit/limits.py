@@ -33,9 +33,9 @@ from mooring.insight.explain.funnel import (
     TOLERATED,
     devices_left,
 )
-from mooring.insight.explain.nodes import facts_of
+from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.phrases import rejection_text
-from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of, problem_on
+from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of
 from mooring.insight.fit.replicas import UnplacedReplica
 from mooring.insight.messages import counted
 from mooring.scheduler.claimcheck import CANNOT_ALLOCATE
@@ -104,15 +104,15 @@ def limits_of(
     return sorted(found, key=lambda limit: (-limit.replicas, -len(limit.nodes), limit.nodes))
 
 
-def _full(ready: Attempt, node: str, refusal: Refusal) -> NodeFullness:
-    if refusal != CANNOT_ALLOCATE:
-        facts = facts_of(refusal, ready, ready.cluster.fleet.nodes[node])
-        return NodeFullness(refusal.texts, tuple(facts))
-    problem = problem_on(ready, node)
+def _full(ready: Attempt, node: str, rejection: Refusal) -> NodeFullness:
+    probe = NodeProbe(ready)
+    if rejection != CANNOT_ALLOCATE:
+        return NodeFullness(rejection.texts, tuple(probe.facts(node, rejection)))
+    problem = probe.problem(node)
     if problem is None or not problem.stages:
-        return NodeFullness(refusal.texts)
+        return NodeFullness(rejection.texts)
     compiler = ready.cluster.inventory.compiler
-    return NodeFullness(refusal.texts, (), shortages_of(problem, names_of(ready, node), compiler))
+    return NodeFullness(rejection.texts, (), shortages_of(problem, names_of(ready, node), compiler))
 
 
 # --- leftovers --------------------------------------------------------------------------

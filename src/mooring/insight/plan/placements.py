@@ -1,6 +1,9 @@
 """A plan in plain terms: pods, their claims, the devices of each request.
 
-Commands print this, and JSON and YAML have it as it is.
+Commands print this, and JSON and YAML show it as it is.
+
+A claim or template that no pod uses gets a stand-in: a pod that uses it and requests nothing else.
+So whoever writes a claim learns which devices it would get before there is a pod.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ from mooring.insight.snapshot.snapshot import Snapshot, identified
 from mooring.scheduler.bindingconditions import is_ready
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
+
+STAND_IN = "mooring.dev/stands-in-for"  # an annotation: claim/NAME or template/NAME
+ENTRY = "claim"
+Subject = ResourceClaim | ResourceClaimTemplate
 
 
 class GrantedDevice(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -139,12 +146,7 @@ def _conditions(claims: Iterable[ResourceClaim]) -> Iterator[str]:
                 yield from result.binding_conditions
 
 
-# ---- from mooring.insight.plan.stand_ins: Pods that stand in for claims and templates that no pod uses.
-
-STAND_IN = "mooring.dev/stands-in-for"  # an annotation: claim/NAME or template/NAME
-ENTRY = "claim"
-
-Subject = ResourceClaim | ResourceClaimTemplate
+# --- stand-ins --------------------------------------------------------------------------
 
 
 def stand_ins(manifests: Snapshot, everything: Snapshot) -> tuple[Pod, ...]:

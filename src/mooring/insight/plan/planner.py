@@ -1,11 +1,23 @@
 """Where every pod of a snapshot would go, and which devices its claims would get.
 
-    snapshot ─ completed: pods, priorities, claims ─ cluster ─ queue ─ cycle, pod by pod ─ Plan
+    snapshot ─ completed: pods, priorities, claims ─ cluster ─ queue ─ scheduling cycles ─ Plan
 
-The cycle is the scheduler's own. Pods come in the order of their priority and then of their age;
-those of a group come together. Of new pods those that are given come before those that controllers
-make, as they do when all is applied at once, and each in the order of the files; in a real cluster
-that is a race (see `orders`). Pods that wait for others are tried again once these have a node.
+The cycle is the scheduler's own. Pods come by priority and then by age; those of a pod group come
+together. New pods that were given come before those that controllers create, as they do when all is
+applied at once, each in the order of the files. Pods that wait for others are tried again once
+these have a node.
+
+In a real cluster the order of new pods is a race between controllers, so a plan shows one outcome of
+several. `better_order` tries a few others where pods are left without a node, each once:
+
+1. all pods of an owner that has pending pods come first;
+2. the pending pods come first, and again those that are pending then;
+3. the owners take turns;
+4. the last owner comes first.
+
+Pods of one owner are alike, so they keep their order among themselves.
+
+    # owner: the controller that creates a pod, or the pod itself
 """
 
 from __future__ import annotations
@@ -32,10 +44,10 @@ from mooring.validation.context import Context
 
 Result = Reservation | Pending
 Progress = Callable[[int, int], None]  # how much is done, of how much
-
-
-def unwatched(done: int, total: int) -> None:
-    """Tell nobody how much is done."""
+PODS_MAX: Final = 200  # beyond that no other orders are tried
+NODES_MAX: Final = 200
+REPAIRS_MAX: Final = 3
+Turns = tuple[str, ...]  # owners, each as often as it has pods
 
 
 class Plan(Struct, frozen=True):
@@ -63,6 +75,10 @@ class Plan(Struct, frozen=True):
             [claim for each in self.placed for claim in each.claims]
             + [each.pod for each in self.placed]
         )
+
+
+def unwatched(done: int, total: int) -> None:
+    """Tell nobody how much is done."""
 
 
 def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
@@ -144,7 +160,7 @@ def new_names(cluster: Cluster) -> Fresh:
     return Fresh(share_id, name)
 
 
-# --- the queue ----------------------------------------------------------------------------------
+# --- the queue --------------------------------------------------------------------------
 
 
 class _Item(NamedTuple):
@@ -242,13 +258,7 @@ def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
 
 
-# ---- from mooring.insight.plan.arrival_orders: Whether more pods would get a node if they came in another order.
-
-PODS_MAX: Final = 200  # beyond that no other orders are tried
-NODES_MAX: Final = 200
-REPAIRS_MAX: Final = 3
-
-Turns = tuple[str, ...]  # owners, each as often as it has pods
+# --- other orders -----------------------------------------------------------------------
 
 
 class BetterOrder(Struct, frozen=True):

@@ -1,11 +1,11 @@
 """A snapshot after changes, once every pod that has to leave has left.
 
-1. The changes are written.
-2. Pods leave because of taints of nodes, and because of taints of devices; also those that have
-   yet to leave when their toleration ends.
-3. Claims follow. Pods that controllers want are there again, without a node.
+1. The changes are written into the snapshot, as kubectl would.
+2. Pods are evicted because of taints of nodes and of devices; also those whose toleration ends
+   later.
+3. Claims follow. Controllers create their pods again, without a node.
 
-What was to happen anyway happens also without changes: a world without them is `apply` with none.
+What would happen without the changes happens as well: the unchanged cluster is `apply` with none.
 """
 
 from __future__ import annotations
@@ -52,6 +52,82 @@ from mooring.scheduler.features import Features
 from mooring.validation.context import Context
 
 
+class AddObjects(Struct, frozen=True):
+    """Objects are applied, as kubectl would: nodes, slices, classes, claims, pods …"""
+
+    objects: Snapshot
+
+
+class RemoveNodes(Struct, frozen=True):
+    """Nodes go for good, with their slices and pods."""
+
+    names: tuple[str, ...]
+
+
+class CordonNode(Struct, frozen=True):
+    """No more pods get the node."""
+
+    name: str
+
+
+class DrainNode(Struct, frozen=True):
+    """The node is cordoned, and its pods leave; daemons and static pods stay."""
+
+    name: str
+
+
+class TaintNode(Struct, frozen=True):
+    """The node gets a taint, instead of one with the same key and effect."""
+
+    name: str
+    taint: Taint
+
+
+class DeletePods(Struct, frozen=True):
+    """Pods are deleted, each by its namespace and name."""
+
+    names: tuple[str, ...]
+
+
+class DeleteClaims(Struct, frozen=True):
+    """Claims are deleted, each by its namespace and name; those in use stay until they are not."""
+
+    names: tuple[str, ...]
+
+
+class ReplaceSlices(Struct, frozen=True):
+    """Drivers publish these slices and no others, as after an upgrade."""
+
+    drivers: tuple[str, ...]
+    slices: tuple[ResourceSlice, ...]
+
+
+class AddTaintRule(Struct, frozen=True):
+    """A rule taints devices, instead of one of the same name."""
+
+    rule: DeviceTaintRule
+
+
+class RemoveTaintRule(Struct, frozen=True):
+    """A rule goes, and its taints with it."""
+
+    name: str
+
+
+ClusterChange = (
+    AddObjects
+    | RemoveNodes
+    | CordonNode
+    | DrainNode
+    | TaintNode
+    | DeletePods
+    | DeleteClaims
+    | ReplaceSlices
+    | AddTaintRule
+    | RemoveTaintRule
+)
+
+
 class ChangedCluster(Struct, frozen=True):
     """A cluster, and what happened to its pods on the way."""
 
@@ -68,6 +144,111 @@ def apply(snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context
         edited.make(change)
     known = {rule.metadata.name: rule.spec for rule in snapshot.taint_rules}
     return _Settling(edited, context, known).world()
+
+
+# --- changes written into the snapshot --------------------------------------------------
+
+
+class Edited:
+    """A snapshot with changes in it, and the pods that are told to leave."""
+
+    def __init__(self, snapshot: Snapshot, context: Context) -> None:
+        self.snapshot = snapshot
+        self.orders: dict[str, EvictionOrder] = {}  # by the full name of the pod
+        self.deleted_claims: set[str] = set()
+        self.concerns: list[Concern] = []
+        self._now = context.now
+
+    def make(self, change: ClusterChange) -> None:
+        """Write a change, or raise UnknownNameError."""
+        match change:
+            case AddObjects(objects):
+                self._add(objects)
+            case RemoveNodes(names):
+                for name in names:
+                    self._remove_node(change, name)
+            case CordonNode(name):
+                self._edit_node(change, name, _cordoned)
+            case DrainNode(name):
+                self._drain(change, name)
+            case TaintNode(name, taint):
+                new = replace(taint, time_added=taint.time_added or self._now.truncated())
+                self._edit_node(change, name, lambda node: _tainted(node, new))
+            case DeletePods(names):
+                for name in names:
+                    self._check(change, "pod", name, self.snapshot.pods)
+                    self.orders[name] = EvictionOrder("it is deleted", is_asked_for=True)
+            case DeleteClaims(names):
+                for name in names:
+                    self._check(change, "claim", name, self.snapshot.claims)
+                    self.deleted_claims.add(name)
+            case ReplaceSlices(drivers, slices):
+                self._replace_slices(drivers, slices)
+            case AddTaintRule(rule):
+                self._add(Snapshot(taint_rules=(rule,)))
+            case RemoveTaintRule(name):
+                self._check(change, "taint rule", name, self.snapshot.taint_rules)
+                rules = (r for r in self.snapshot.taint_rules if r.metadata.name != name)
+                self.snapshot = replace(self.snapshot, taint_rules=tuple(rules))
+
+    def _add(self, objects: Snapshot) -> None:
+        added, concerns = overlay(self.snapshot, objects)
+        self.snapshot = self.snapshot.with_objects(added.objects())
+        self.concerns += concerns
+
+    def _replace_slices(self, drivers: tuple[str, ...], slices: tuple[ResourceSlice, ...]) -> None:
+        known = {each.spec.driver for each in self.snapshot.slices}
+        for driver in drivers:
+            if driver not in known:
+                fact = f"no slice of {driver} is there so far"
+                self.concerns.append(Concern("new-driver", fact, "nothing is replaced"))
+        kept = (each for each in self.snapshot.slices if each.spec.driver not in drivers)
+        self.snapshot = replace(self.snapshot, slices=(*kept, *slices))
+
+    def _check(self, change: ClusterChange, noun: str, name: str, known: Iterable[Any]) -> None:
+        names = set(map(full_name, known))
+        if name not in names:
+            raise UnknownNameError(change, noun, name, names)
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    def _edit_node(self, change: ClusterChange, name: str, edit: Callable[[Node], Node]) -> None:
+        self._check(change, "node", name, self.snapshot.nodes)
+        nodes = (edit(n) if n.metadata.name == name else n for n in self.snapshot.nodes)
+        self.snapshot = replace(self.snapshot, nodes=tuple(nodes))
+
+    def _remove_node(self, change: ClusterChange, name: str) -> None:
+        self._check(change, "node", name, self.snapshot.nodes)
+        nodes = tuple(n for n in self.snapshot.nodes if n.metadata.name != name)
+        slices = tuple(s for s in self.snapshot.slices if s.spec.node_name != name)
+        self.snapshot = replace(self.snapshot, nodes=nodes, slices=slices)
+        for pod in self._pods_on(name):
+            self.orders.setdefault(full_name(pod), EvictionOrder(f"{name} is removed"))
+
+    def _drain(self, change: ClusterChange, name: str) -> None:
+        self._edit_node(change, name, _cordoned)
+        for pod in self._pods_on(name):
+            if not is_tied_to_node(pod):
+                self.orders.setdefault(full_name(pod), EvictionOrder(f"{name} is drained"))
+
+    def _pods_on(self, node: str) -> Iterable[Pod]:
+        return [p for p in self.snapshot.pods if p.spec.node_name == node and is_active(p)]
+
+
+def _cordoned(node: Node) -> Node:
+    # The taint is what a cluster adds by itself; daemons tolerate it.
+    taint = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+    return _tainted(replace(node, spec=replace(node.spec, unschedulable=True)), taint)
+
+
+def _tainted(node: Node, taint: Taint) -> Node:
+    others = (
+        each for each in node.spec.taints if (each.key, each.effect) != (taint.key, taint.effect)
+    )
+    return replace(node, spec=replace(node.spec, taints=(*others, taint)))
+
+
+# --- what follows -----------------------------------------------------------------------
 
 
 class _Settling:
@@ -173,184 +354,3 @@ def _held_back(names: tuple[str, ...]) -> Iterable[Concern]:
             f"{listed(names)}: deleted only once the pods that use it are gone",
             "until then it keeps its devices",
         )
-
-
-# ---- from mooring.insight.whatif.changes: What may be changed about a cluster.
-
-
-class AddObjects(Struct, frozen=True):
-    """Objects are applied, as kubectl would: nodes, slices, classes, claims, pods …"""
-
-    objects: Snapshot
-
-
-class RemoveNodes(Struct, frozen=True):
-    """Nodes go for good, with their slices and pods."""
-
-    names: tuple[str, ...]
-
-
-class CordonNode(Struct, frozen=True):
-    """No more pods get the node."""
-
-    name: str
-
-
-class DrainNode(Struct, frozen=True):
-    """The node is cordoned, and its pods leave; daemons and static pods stay."""
-
-    name: str
-
-
-class TaintNode(Struct, frozen=True):
-    """The node gets a taint, instead of one with the same key and effect."""
-
-    name: str
-    taint: Taint
-
-
-class DeletePods(Struct, frozen=True):
-    """Pods are deleted, each by its namespace and name."""
-
-    names: tuple[str, ...]
-
-
-class DeleteClaims(Struct, frozen=True):
-    """Claims are deleted, each by its namespace and name; those in use stay until they are not."""
-
-    names: tuple[str, ...]
-
-
-class ReplaceSlices(Struct, frozen=True):
-    """Drivers publish these slices and no others, as after an upgrade."""
-
-    drivers: tuple[str, ...]
-    slices: tuple[ResourceSlice, ...]
-
-
-class AddTaintRule(Struct, frozen=True):
-    """A rule taints devices, instead of one of the same name."""
-
-    rule: DeviceTaintRule
-
-
-class RemoveTaintRule(Struct, frozen=True):
-    """A rule goes, and its taints with it."""
-
-    name: str
-
-
-ClusterChange = (
-    AddObjects
-    | RemoveNodes
-    | CordonNode
-    | DrainNode
-    | TaintNode
-    | DeletePods
-    | DeleteClaims
-    | ReplaceSlices
-    | AddTaintRule
-    | RemoveTaintRule
-)
-
-
-# ---- from mooring.insight.whatif.editing: Changes, written into a snapshot: what somebody with kubectl would have done.
-
-
-class Edited:
-    """A snapshot with changes in it, and the pods that are told to leave."""
-
-    def __init__(self, snapshot: Snapshot, context: Context) -> None:
-        self.snapshot = snapshot
-        self.orders: dict[str, EvictionOrder] = {}  # by the full name of the pod
-        self.deleted_claims: set[str] = set()
-        self.concerns: list[Concern] = []
-        self._now = context.now
-
-    def make(self, change: ClusterChange) -> None:
-        """Write a change, or raise UnknownNameError."""
-        match change:
-            case AddObjects(objects):
-                self._add(objects)
-            case RemoveNodes(names):
-                for name in names:
-                    self._remove_node(change, name)
-            case CordonNode(name):
-                self._edit_node(change, name, _cordoned)
-            case DrainNode(name):
-                self._drain(change, name)
-            case TaintNode(name, taint):
-                new = replace(taint, time_added=taint.time_added or self._now.truncated())
-                self._edit_node(change, name, lambda node: _tainted(node, new))
-            case DeletePods(names):
-                for name in names:
-                    self._check(change, "pod", name, self.snapshot.pods)
-                    self.orders[name] = EvictionOrder("it is deleted", is_asked_for=True)
-            case DeleteClaims(names):
-                for name in names:
-                    self._check(change, "claim", name, self.snapshot.claims)
-                    self.deleted_claims.add(name)
-            case ReplaceSlices(drivers, slices):
-                self._replace_slices(drivers, slices)
-            case AddTaintRule(rule):
-                self._add(Snapshot(taint_rules=(rule,)))
-            case RemoveTaintRule(name):
-                self._check(change, "taint rule", name, self.snapshot.taint_rules)
-                rules = (r for r in self.snapshot.taint_rules if r.metadata.name != name)
-                self.snapshot = replace(self.snapshot, taint_rules=tuple(rules))
-
-    def _add(self, objects: Snapshot) -> None:
-        added, concerns = overlay(self.snapshot, objects)
-        self.snapshot = self.snapshot.with_objects(added.objects())
-        self.concerns += concerns
-
-    def _replace_slices(self, drivers: tuple[str, ...], slices: tuple[ResourceSlice, ...]) -> None:
-        known = {each.spec.driver for each in self.snapshot.slices}
-        for driver in drivers:
-            if driver not in known:
-                fact = f"no slice of {driver} is there so far"
-                self.concerns.append(Concern("new-driver", fact, "nothing is replaced"))
-        kept = (each for each in self.snapshot.slices if each.spec.driver not in drivers)
-        self.snapshot = replace(self.snapshot, slices=(*kept, *slices))
-
-    def _check(self, change: ClusterChange, noun: str, name: str, known: Iterable[Any]) -> None:
-        names = set(map(full_name, known))
-        if name not in names:
-            raise UnknownNameError(change, noun, name, names)
-
-    # --- nodes ------------------------------------------------------------------------------
-
-    def _edit_node(self, change: ClusterChange, name: str, edit: Callable[[Node], Node]) -> None:
-        self._check(change, "node", name, self.snapshot.nodes)
-        nodes = (edit(n) if n.metadata.name == name else n for n in self.snapshot.nodes)
-        self.snapshot = replace(self.snapshot, nodes=tuple(nodes))
-
-    def _remove_node(self, change: ClusterChange, name: str) -> None:
-        self._check(change, "node", name, self.snapshot.nodes)
-        nodes = tuple(n for n in self.snapshot.nodes if n.metadata.name != name)
-        slices = tuple(s for s in self.snapshot.slices if s.spec.node_name != name)
-        self.snapshot = replace(self.snapshot, nodes=nodes, slices=slices)
-        for pod in self._pods_on(name):
-            self.orders.setdefault(full_name(pod), EvictionOrder(f"{name} is removed"))
-
-    def _drain(self, change: ClusterChange, name: str) -> None:
-        self._edit_node(change, name, _cordoned)
-        for pod in self._pods_on(name):
-            if not is_tied_to_node(pod):
-                self.orders.setdefault(full_name(pod), EvictionOrder(f"{name} is drained"))
-
-    def _pods_on(self, node: str) -> Iterable[Pod]:
-        return [p for p in self.snapshot.pods if p.spec.node_name == node and is_active(p)]
-
-
-def _cordoned(node: Node) -> Node:
-    # The taint is what a cluster adds by itself; daemons tolerate it.
-    taint = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-    return _tainted(replace(node, spec=replace(node.spec, unschedulable=True)), taint)
-
-
-def _tainted(node: Node, taint: Taint) -> Node:
-    others = (
-        each for each in node.spec.taints if (each.key, each.effect) != (taint.key, taint.effect)
-    )
-    return replace(node, spec=replace(node.spec, taints=(*others, taint)))

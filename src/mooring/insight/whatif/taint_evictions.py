@@ -1,4 +1,4 @@
-"""Pods that leave because their node has a taint with the effect NoExecute."""
+"""Pods that taints evict: by taints of their nodes with the effect NoExecute, and of their devices."""
 
 from __future__ import annotations
 
@@ -28,91 +28,6 @@ from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.features import Features
 from mooring.validation.context import Context
-
-
-class NodeEviction(Struct, frozen=True):
-    """A pod that leaves, and the taint of its node that makes it."""
-
-    pod: Pod
-    when: Timestamp
-    taint: Taint
-
-
-def find_node_evictions(
-    pods: Iterable[Pod], nodes: Mapping[str, Node], *, now: Timestamp
-) -> tuple[NodeEviction, ...]:
-    """Return the pods that do not tolerate what their nodes have."""
-    found = []
-    for pod in pods:
-        node = nodes.get(pod.spec.node_name)
-        taints = () if node is None else node.spec.taints
-        evicting = [taint for taint in taints if taint.effect == NO_EXECUTE]
-        if evicting and (eviction := _eviction(pod, evicting, now)) is not None:
-            found.append(eviction)
-    return tuple(found)
-
-
-def _eviction(pod: Pod, taints: list[Taint], now: Timestamp) -> NodeEviction | None:
-    """Return when a pod leaves: at once if one taint is not tolerated, else after the shortest.
-
-    Of several tolerations that cover a taint the first counts.
-    """
-    earliest: NodeEviction | None = None
-    for taint in taints:
-        covering = (t for t in pod.spec.tolerations if Tolerations((t,)).tolerate(taint))
-        first = next(covering, None)
-        if first is None:
-            return NodeEviction(pod, now, taint)
-        if first.toleration_seconds is not None:
-            when = _later(taint.time_added or now, max(first.toleration_seconds, 0))
-            if earliest is None or when < earliest.when:
-                earliest = NodeEviction(pod, when, taint)
-    return earliest
-
-
-def _later(then: Timestamp, seconds: int) -> Timestamp:
-    try:
-        return Timestamp(then.instant + timedelta(seconds=seconds))
-    except OverflowError:
-        return LATEST
-
-
-class RuleOutlook(Struct, frozen=True):
-    """A rule, what Kubernetes writes into its status first, and who leaves because of it.
-
-    For the effect None these are the pods that would leave if it were NoExecute.
-    """
-
-    rule: DeviceTaintRule
-    status: RuleStatus
-    evictions: tuple[Eviction, ...]
-
-
-def evictions_in(
-    snapshot: Snapshot, pods: Iterable[Pod], rules: Iterable[DeviceTaintRule], context: Context
-) -> tuple[Eviction, ...]:
-    """Return which of the pods leave because of devices, with these rules."""
-    return find_evictions(
-        pods,
-        snapshot.claims,
-        marked_devices(snapshot, rules, context),
-        now=context.now,
-        features=Features.of(context.gates).claims,
-    )
-
-
-def marked_devices(
-    snapshot: Snapshot, rules: Iterable[DeviceTaintRule], context: Context
-) -> MarkedDevices:
-    """Return the devices of a snapshot with the taints that make pods leave."""
-    compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=context.extensions)
-    known = TaintRules(compiler)
-    for device_class in snapshot.classes:
-        known.put_class(device_class)
-    return MarkedDevices(snapshot.slices, rules, means=known.means)
-
-
-# ---- from mooring.insight.whatif.leavings: Taints that make pods leave, in plain terms.
 
 
 class TaintEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -198,3 +113,91 @@ def _of_devices(eviction: Eviction, now: Timestamp) -> Iterator[TaintEviction]:
 def _seconds(when: Timestamp, now: Timestamp) -> int:
     # Taints are added at whole seconds, so the part of one that has passed does not count.
     return max(0, int((when.instant - now.truncated().instant).total_seconds()))
+
+
+# --- taints of nodes --------------------------------------------------------------------
+
+
+class NodeEviction(Struct, frozen=True):
+    """A pod that leaves, and the taint of its node that makes it."""
+
+    pod: Pod
+    when: Timestamp
+    taint: Taint
+
+
+def find_node_evictions(
+    pods: Iterable[Pod], nodes: Mapping[str, Node], *, now: Timestamp
+) -> tuple[NodeEviction, ...]:
+    """Return the pods that do not tolerate what their nodes have."""
+    found = []
+    for pod in pods:
+        node = nodes.get(pod.spec.node_name)
+        taints = () if node is None else node.spec.taints
+        evicting = [taint for taint in taints if taint.effect == NO_EXECUTE]
+        if evicting and (eviction := _eviction(pod, evicting, now)) is not None:
+            found.append(eviction)
+    return tuple(found)
+
+
+def _eviction(pod: Pod, taints: list[Taint], now: Timestamp) -> NodeEviction | None:
+    """Return when a pod leaves: at once if one taint is not tolerated, else after the shortest.
+
+    Of several tolerations that cover a taint the first counts.
+    """
+    earliest: NodeEviction | None = None
+    for taint in taints:
+        covering = (t for t in pod.spec.tolerations if Tolerations((t,)).tolerate(taint))
+        first = next(covering, None)
+        if first is None:
+            return NodeEviction(pod, now, taint)
+        if first.toleration_seconds is not None:
+            when = _later(taint.time_added or now, max(first.toleration_seconds, 0))
+            if earliest is None or when < earliest.when:
+                earliest = NodeEviction(pod, when, taint)
+    return earliest
+
+
+def _later(then: Timestamp, seconds: int) -> Timestamp:
+    try:
+        return Timestamp(then.instant + timedelta(seconds=seconds))
+    except OverflowError:
+        return LATEST
+
+
+# --- taints of devices ------------------------------------------------------------------
+
+
+class RuleOutlook(Struct, frozen=True):
+    """A rule, what Kubernetes writes into its status first, and who leaves because of it.
+
+    For the effect None these are the pods that would leave if it were NoExecute.
+    """
+
+    rule: DeviceTaintRule
+    status: RuleStatus
+    evictions: tuple[Eviction, ...]
+
+
+def evictions_in(
+    snapshot: Snapshot, pods: Iterable[Pod], rules: Iterable[DeviceTaintRule], context: Context
+) -> tuple[Eviction, ...]:
+    """Return which of the pods leave because of devices, with these rules."""
+    return find_evictions(
+        pods,
+        snapshot.claims,
+        marked_devices(snapshot, rules, context),
+        now=context.now,
+        features=Features.of(context.gates).claims,
+    )
+
+
+def marked_devices(
+    snapshot: Snapshot, rules: Iterable[DeviceTaintRule], context: Context
+) -> MarkedDevices:
+    """Return the devices of a snapshot with the taints that make pods leave."""
+    compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=context.extensions)
+    known = TaintRules(compiler)
+    for device_class in snapshot.classes:
+        known.put_class(device_class)
+    return MarkedDevices(snapshot.slices, rules, means=known.means)
