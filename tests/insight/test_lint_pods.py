@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from mooring.insight.lint import RULES, Severity
-from mooring.insight.lint.cases import GROUPS, PODS
+from mooring.insight.lint.rule import GROUPS, PODS
 from tests.insight.linting import context_of, findings, rules
 
 CLAIM_VERSION = "resource.k8s.io/v1"

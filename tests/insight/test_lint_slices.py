@@ -8,7 +8,7 @@ import yaml
 from mooring.api.codec import encode_json
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.lint import RULES, Severity, lint
-from mooring.insight.lint.cases import SLICES
+from mooring.insight.lint.rule import SLICES
 from tests.insight.linting import context_of, findings, objects_of, rules, world_of
 
 DRIVER = "gpu.example.com"

@@ -13,10 +13,12 @@ from typing import Final
 from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, PREFIX
-from mooring.insight.lint.cases import SLICES, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.pools import STANDARD, DeviceHome, Sighting, devices_of, type_of
+from mooring.insight.lint.rule import SLICES, Case, N, Oddity, RuleTable, W
 from mooring.insight.messages import counted, nearest
+
+RULES = RuleTable(SLICES)
 
 _PATTERNS: Final = {
     PCI_BUS_ID: (re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"), "0000:3b:00.0"),
@@ -27,8 +29,9 @@ _PATTERNS: Final = {
 # --- names --------------------------------------------------------------------------------
 
 
+@RULES.add(W)
 def both_names(case: Case) -> Iterator[Oddity]:
-    """Give what a device publishes under a short and a qualified name."""
+    """An attribute or capacity under both its short and its qualified name."""
     slice_ = slice_of(case)
     prefix = f"{slice_.spec.driver}/"
     for home, device in devices_of((slice_,)):
@@ -43,8 +46,9 @@ def both_names(case: Case) -> Iterator[Oddity]:
                     )
 
 
+@RULES.add(W)
 def unknown_standard_attribute(case: Case) -> Iterator[Oddity]:
-    """Give the attributes in Kubernetes' own domain that it does not have."""
+    """An attribute in the domain of Kubernetes that it does not have."""
     seen: set[str] = set()
     for home, device in devices_of((slice_of(case),)):
         for name in device.attributes:
@@ -62,8 +66,9 @@ def unknown_standard_attribute(case: Case) -> Iterator[Oddity]:
 # --- types --------------------------------------------------------------------------------
 
 
+@RULES.add(W)
 def mixed_types(case: Case) -> Iterator[Oddity]:
-    """Give the attributes that are of another type on other devices."""
+    """An attribute that has different types on different devices."""
     for name, (type_, sighting, usual, most) in _clashes(case):
         if _scalar(type_) != _scalar(usual):
             yield Oddity(
@@ -74,8 +79,9 @@ def mixed_types(case: Case) -> Iterator[Oddity]:
             )
 
 
+@RULES.add(N)
 def mixed_lists(case: Case) -> Iterator[Oddity]:
-    """Give the attributes that are a list on some devices and a single value on others."""
+    """An attribute that is a list on some devices and a single value on others."""
     for name, (type_, sighting, usual, most) in _clashes(case):
         if type_ != usual and _scalar(type_) == _scalar(usual):
             yield Oddity(
@@ -90,7 +96,7 @@ def mixed_lists(case: Case) -> Iterator[Oddity]:
 def _clashes(case: Case) -> Iterator[tuple[str, tuple[str, Sighting, str, Sighting]]]:
     """Give the rarer types that were seen first in this slice, of which each is told once."""
     slice_ = slice_of(case)
-    sightings = case.world.around.sightings
+    sightings = case.context.objects.sightings
     for name in sightings.mixed:
         for clash in sightings.clashes(name):
             type_, sighting, usual, _ = clash
@@ -124,11 +130,12 @@ def _device(home: DeviceHome) -> Device:
 # --- standard attributes ------------------------------------------------------------------
 
 
+@RULES.add(N)
 def missing_standard_attribute(case: Case) -> Iterator[Oddity]:
-    """Give the standard attributes that only some devices of a driver have."""
+    """numaNode, pciBusID or pcieRoot on some devices of a driver only."""
     slice_ = slice_of(case)
     driver = slice_.spec.driver
-    seen = case.world.around.sightings.drivers.get(driver)
+    seen = case.context.objects.sightings.drivers.get(driver)
     if seen is None:
         return
     for name in STANDARD:
@@ -144,8 +151,9 @@ def missing_standard_attribute(case: Case) -> Iterator[Oddity]:
             )
 
 
+@RULES.add(W)
 def odd_standard_value(case: Case) -> Iterator[Oddity]:
-    """Give the standard attributes whose values no other driver would publish."""
+    """A numaNode, pciBusID or pcieRoot in a form that other drivers do not have."""
     if pool_of(case) is None:
         return
     for home, device in devices_of((slice_of(case),)):
@@ -175,10 +183,11 @@ def _wanted(name: str, attribute: DeviceAttribute) -> str | None:
     return None if is_good else f"a string such as {example}"
 
 
+@RULES.add(N)
 def same_hardware(case: Case) -> Iterator[Oddity]:
-    """Give the devices that another driver publishes for the same node, too."""
+    """A PCI device that two drivers publish for one node."""
     slice_ = slice_of(case)
-    for (other, driver), sighting in case.world.around.sightings.doubles.items():
+    for (other, driver), sighting in case.context.objects.sightings.doubles.items():
         if sighting.first.slice is slice_:
             devices = counted(sighting.count, "device")
             yield Oddity(
@@ -188,63 +197,3 @@ def same_hardware(case: Case) -> Iterator[Oddity]:
                 "both may be given away at once",
                 "let one driver publish a device, or taint those of the other",
             )
-
-
-RULES = (
-    Rule(
-        "both-names",
-        W,
-        Needs.NOTHING,
-        "an attribute or capacity under both its short and its qualified name",
-        both_names,
-        SLICES,
-    ),
-    Rule(
-        "unknown-standard-attribute",
-        W,
-        Needs.NOTHING,
-        "an attribute in the domain of Kubernetes that it does not have",
-        unknown_standard_attribute,
-        SLICES,
-    ),
-    Rule(
-        "mixed-types",
-        W,
-        Needs.NOTHING,
-        "an attribute that has different types on different devices",
-        mixed_types,
-        SLICES,
-    ),
-    Rule(
-        "mixed-lists",
-        N,
-        Needs.NOTHING,
-        "an attribute that is a list on some devices and a single value on others",
-        mixed_lists,
-        SLICES,
-    ),
-    Rule(
-        "missing-standard-attribute",
-        N,
-        Needs.NOTHING,
-        "numaNode, pciBusID or pcieRoot on some devices of a driver only",
-        missing_standard_attribute,
-        SLICES,
-    ),
-    Rule(
-        "odd-standard-value",
-        W,
-        Needs.NOTHING,
-        "a numaNode, pciBusID or pcieRoot in a form that other drivers do not have",
-        odd_standard_value,
-        SLICES,
-    ),
-    Rule(
-        "same-hardware",
-        N,
-        Needs.NOTHING,
-        "a PCI device that two drivers publish for one node",
-        same_hardware,
-        SLICES,
-    ),
-)

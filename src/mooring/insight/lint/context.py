@@ -81,12 +81,12 @@ class LintContext:
         fleet: PublishedDevices,
         classes: Iterable[DeviceClass],
         compiler: DeviceCompiler,
-        around: ObjectIndex | None = None,
+        objects: ObjectIndex | None = None,
     ) -> None:
         self.fleet = fleet
         self.classes = {class_.metadata.name: class_ for class_ in classes}
         self.compiler = compiler
-        self.around = around or ObjectIndex()
+        self.objects = objects or ObjectIndex()
         self._inquiries: dict[tuple[str, str], ExpressionEvaluator | InvalidExpression] = {}
         self._answers: dict[tuple[str, str], tuple[DeviceResult, ...]] = {}
         self._class_members: dict[str, Indices | None] = {}

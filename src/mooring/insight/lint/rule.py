@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from mooring.api.codec import Place
 from mooring.insight.lint.context import ExpressionStage, LintContext
@@ -13,12 +13,12 @@ from mooring.insight.lint.subjects import SELECTING_KINDS as ASKING_KINDS
 
 Kinds = frozenset[str]
 
-ASKS: Final[Kinds] = frozenset(ASKING_KINDS)  # all that select devices
+SELECTING: Final[Kinds] = frozenset(ASKING_KINDS)  # all that select devices
 CLAIMS: Final[Kinds] = frozenset(("ResourceClaim", "ResourceClaimTemplate"))
 SLICES: Final[Kinds] = frozenset(("ResourceSlice",))
 PODS: Final[Kinds] = POD_KINDS  # pods, and all that make pods
 GROUPS: Final[Kinds] = frozenset(("PodGroup",))
-ANYTHING: Final[Kinds] = ASKS | SLICES | PODS | GROUPS
+ANYTHING: Final[Kinds] = SELECTING | SLICES | PODS | GROUPS
 
 # Of these only others speak: no rule looks at them.
 SURROUNDING_KINDS: Final[Kinds] = frozenset(("Node", "Namespace"))
@@ -54,12 +54,12 @@ class Oddity(NamedTuple):
 
 
 class Case:
-    """An object, the stages of its expressions, and the world around it."""
+    """An object, the stages of its expressions, and everything else that was given."""
 
-    def __init__(self, subject: LintObject, world: LintContext) -> None:
+    def __init__(self, subject: LintObject, context: LintContext) -> None:
         self.subject = subject
-        self.world = world
-        self.stages: tuple[ExpressionStage, ...] = world.stages(subject)
+        self.context = context
+        self.stages: tuple[ExpressionStage, ...] = context.stages(subject)
         self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
 
     def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:
@@ -69,15 +69,40 @@ class Case:
         return self._found[find]
 
 
+Check = Callable[[Case], Iterable[Oddity]]
+C = TypeVar("C", bound=Check)
+
+
 class Rule(NamedTuple):
-    """A rule: its name, how bad what it finds is, what it looks at, and what it looks for."""
+    """A rule: its id, how bad its findings are, what it looks at, and what it looks for."""
 
     id: str
     severity: Severity
     needs: Needs
     summary: str
-    check: Callable[[Case], Iterable[Oddity]]
-    about: Kinds = ASKS
+    check: Check
+    about: Kinds
+
+
+class RuleTable(list[Rule]):
+    """The rules of one subject, in order."""
+
+    def __init__(self, about: Kinds) -> None:
+        super().__init__()
+        self._about = about
+
+    def add(
+        self, severity: Severity, needs: Needs = Needs.NOTHING, about: Kinds | None = None
+    ) -> Callable[[C], C]:
+        """Add a function as a rule: its name is the rule's id, its docstring the summary."""
+
+        def added(check: C) -> C:
+            doc = (check.__doc__ or "").removesuffix(".")
+            rule_id, summary = check.__name__.replace("_", "-"), doc[:1].lower() + doc[1:]
+            self.append(Rule(rule_id, severity, needs, summary, check, about or self._about))
+            return check
+
+        return added
 
 
 E, W, N = Severity.ERROR, Severity.WARNING, Severity.NOTE

@@ -1,4 +1,4 @@
-"""Rules of lint about objects as such: forms, fields, classes, constraints."""
+"""Rules of lint about expressions that need no devices."""
 
 from __future__ import annotations
 
@@ -6,43 +6,107 @@ from collections.abc import Iterator
 from typing import Final
 
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
+from mooring.cel.device import COST_LIMIT
 from mooring.hardware.nodes import EXAMPLE_PROFILES
-from mooring.insight.lint.cases import (
+from mooring.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG, InvalidExpression
+from mooring.insight.expressions.text import shown_cost
+from mooring.insight.lint.context import ExpressionStage, key_of
+from mooring.insight.lint.rule import (
     ANYTHING,
     CLAIMS,
+    SELECTING,
     Case,
     E,
     N,
     Needs,
     Oddity,
-    Rule,
+    RuleTable,
     W,
 )
-from mooring.insight.lint.context import key_of
 from mooring.insight.lint.subjects import asks_of, claim_of, constraints_of
 from mooring.insight.messages import nearest
 from mooring.validation.admission import strategy_of
 
+RULES = RuleTable(SELECTING)
+
+NEAR_THE_LIMIT: Final = COST_LIMIT // 2
+CHEAPER: Final = "loop over less, or compare with includes(), in or == instead of in a loop"
+
+
+@RULES.add(E)
+def does_not_compile(case: Case) -> Iterator[Oddity]:
+    """An expression that Kubernetes refuses."""
+    for stage in case.stages:
+        if isinstance(stage.inquiry, InvalidExpression):
+            remedy = _how_to_compile(stage, stage.inquiry, case)
+            yield Oddity(stage.expression.place, stage.inquiry.error, remedy)
+
+
+def _how_to_compile(stage: ExpressionStage, refusal: InvalidExpression, case: Case) -> str:
+    if refusal.error == TOO_LONG:
+        return "split it: all selectors of a request must be true"
+    if case.context.compiles_when_stored(stage.expression):
+        return "switch on DRAListTypeAttributes and DRAConsumableCapacity: with them it compiles"
+    return "correct it; `moor cel` tries it on devices"
+
+
+@RULES.add(E)
+def too_expensive(case: Case) -> Iterator[Oddity]:
+    """An expression, or all derived attributes of a claim, over the cost limit."""
+    for stage, cost in _estimates(case):
+        if cost > COST_LIMIT:
+            message = f"{TOO_COMPLEX}: it may cost {shown_cost(cost)} of {COST_LIMIT:,}"
+            yield Oddity(stage.expression.place, message, CHEAPER)
+    derived = [cost for stage, cost in _estimates(case) if stage.expression.purpose == "derived"]
+    if sum(derived) > COST_LIMIT >= max(derived, default=0):
+        place, _ = claim_of(case.subject)
+        message = (
+            f"too complex, the derived attributes of the claim may cost {sum(derived):,} together; "
+            f"the limit is {COST_LIMIT:,}"
+        )
+        yield Oddity(place, message, CHEAPER)
+
+
+@RULES.add(W)
+def expensive(case: Case) -> Iterator[Oddity]:
+    """An expression that may use half of the cost limit or more."""
+    for stage, cost in _estimates(case):
+        if NEAR_THE_LIMIT <= cost <= COST_LIMIT:
+            message = f"near the cost limit: it may cost {cost:,} of {COST_LIMIT:,}"
+            yield Oddity(stage.expression.place, message, CHEAPER)
+
+
+def _estimates(case: Case) -> Iterator[tuple[ExpressionStage, int]]:
+    for stage in case.stages:
+        if not isinstance(stage.inquiry, InvalidExpression):
+            yield stage, stage.inquiry.compiled.cost_max
+
+
+# ---- from mooring.insight.lint.object_rules: Rules of lint about objects as such: forms, fields, classes, constraints.
+
 RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash
 
 
+@RULES.add(W, about=ANYTHING)
 def deprecated_form(case: Case) -> Iterator[Oddity]:
-    """Give the forms of designs that shipped differently, and extensions."""
+    """A form that Kubernetes 1.37 does not have, such as include() or device.name."""
     remedy = "write the form that Kubernetes 1.37 has; with --strict Mooring knows no other"
     for remark in (*case.subject.remarks, *case.subject.problems):
         if not remark.is_strict:
             yield Oddity(remark.place, remark.message, remedy)
 
 
+@RULES.add(W, about=ANYTHING)
 def unknown_field(case: Case) -> Iterator[Oddity]:
-    """Give the fields that the kind does not have, and those set twice."""
+    """A field that the kind does not have, or that is set twice."""
     for remark in case.subject.remarks:
         if remark.is_strict:
             yield Oddity(remark.place, remark.message, "correct or delete it: it has no effect")
 
 
+@RULES.add(W)
 def match_and_distinct(case: Case) -> Iterator[Oddity]:
-    """Give the constraints of which half is ignored."""
+    """A constraint with both matchAttribute and distinctAttribute."""
     for place, constraint in constraints_of(case.subject):
         if constraint.match_attribute is not None and constraint.distinct_attribute is not None:
             yield Oddity(
@@ -52,8 +116,9 @@ def match_and_distinct(case: Case) -> Iterator[Oddity]:
             )
 
 
+@RULES.add(N)
 def long_class_name(case: Case) -> Iterator[Oddity]:
-    """Give the classes that pods cannot ask for as an extended resource by their name."""
+    """A class whose name is too long for an implicit extended resource."""
     if not isinstance(case.subject.value, DeviceClass):
         return
     name = case.subject.value.metadata.name
@@ -66,9 +131,10 @@ def long_class_name(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(W, Needs.CLASSES)
 def unknown_class(case: Case) -> Iterator[Oddity]:
-    """Give the requests and rules that name a class which is not there."""
-    classes = case.world.classes
+    """A request for a class that is not among the classes given."""
+    classes = case.context.classes
     for ask in asks_of(case.subject):
         name = ask.class_name
         if name and name not in classes:
@@ -81,9 +147,10 @@ def unknown_class(case: Case) -> Iterator[Oddity]:
             yield Oddity(place, f'there is no class "{name}" among those given', remedy)
 
 
+@RULES.add(W, about=ANYTHING)
 def given_twice(case: Case) -> Iterator[Oddity]:
-    """Give the objects of which there is a later one of the same name."""
-    later = case.world.around.later(case.subject)
+    """An object in whose place a later one of the same name comes."""
+    later = case.context.objects.later(case.subject)
     if later is not None:
         line, _ = later.locate(())
         yield Oddity(
@@ -94,9 +161,10 @@ def given_twice(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(W, about=ANYTHING)
 def dropped_field(case: Case) -> Iterator[Oddity]:
-    """Give the features whose fields an API server drops because their gates are off."""
-    subject, context = case.subject, case.world.around.context
+    """A field that is dropped because its feature gate is off."""
+    subject, context = case.subject, case.context.objects.context
     for gate in strategy_of(subject.kind).disabled(subject.value, None, context):
         yield Oddity(
             ("spec",),
@@ -105,11 +173,12 @@ def dropped_field(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(E, Needs.NAMESPACES, CLAIMS)
 def admin_access_namespace(case: Case) -> Iterator[Oddity]:
-    """Give the requests for admin access in a namespace that does not allow it."""
-    around = case.world.around
+    """Admin access in a namespace without the label for it."""
+    objects = case.context.objects
     name = key_of(case.subject.value.metadata).namespace
-    namespace = around.namespaces.get(name)
+    namespace = objects.namespaces.get(name)
     if namespace is None or namespace.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true":
         return
     place, claim = claim_of(case.subject)
@@ -121,68 +190,3 @@ def admin_access_namespace(case: Case) -> Iterator[Oddity]:
                 f'the label {ADMIN_NAMESPACE_LABEL}: "true"',
                 "label the namespace, or do without adminAccess",
             )
-
-
-RULES = (
-    Rule(
-        "deprecated-form",
-        W,
-        Needs.NOTHING,
-        "a form that Kubernetes 1.37 does not have, such as include() or device.name",
-        deprecated_form,
-        ANYTHING,
-    ),
-    Rule(
-        "unknown-field",
-        W,
-        Needs.NOTHING,
-        "a field that the kind does not have, or that is set twice",
-        unknown_field,
-        ANYTHING,
-    ),
-    Rule(
-        "match-and-distinct",
-        W,
-        Needs.NOTHING,
-        "a constraint with both matchAttribute and distinctAttribute",
-        match_and_distinct,
-    ),
-    Rule(
-        "long-class-name",
-        N,
-        Needs.NOTHING,
-        "a class whose name is too long for an implicit extended resource",
-        long_class_name,
-    ),
-    Rule(
-        "unknown-class",
-        W,
-        Needs.CLASSES,
-        "a request for a class that is not among the classes given",
-        unknown_class,
-    ),
-    Rule(
-        "given-twice",
-        W,
-        Needs.NOTHING,
-        "an object in whose place a later one of the same name comes",
-        given_twice,
-        ANYTHING,
-    ),
-    Rule(
-        "dropped-field",
-        W,
-        Needs.NOTHING,
-        "a field that is dropped because its feature gate is off",
-        dropped_field,
-        ANYTHING,
-    ),
-    Rule(
-        "admin-access-namespace",
-        E,
-        Needs.NAMESPACES,
-        "admin access in a namespace without the label for it",
-        admin_access_namespace,
-        CLAIMS,
-    ),
-)

@@ -18,20 +18,20 @@ from mooring.cel.lang.steps import Failure
 from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, tallied
 from mooring.insight.expressions.explanation import Atom, atoms
-from mooring.insight.expressions.published_devices import PublishedDevice, did_you_mean, written
+from mooring.insight.expressions.published_devices import (
+    PublishedDevice,
+    did_you_mean,
+    qualified,
+    written,
+)
 from mooring.insight.expressions.syntax import DeviceField, DeviceRead, chains, readings
 from mooring.insight.expressions.text import shown
-from mooring.insight.lint.cases import (
-    Case,
-    E,
-    Needs,
-    Oddity,
-    Rule,
-    W,
-)
 from mooring.insight.lint.context import ExpressionStage
-from mooring.insight.lint.subjects import asks_of
+from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W
+from mooring.insight.lint.subjects import DeviceSelection, asks_of, constraints_of
 from mooring.insight.messages import counted, nearest
+
+RULES = RuleTable(SELECTING)
 
 VALUES_SHOWN_MAX: Final = 5
 
@@ -39,27 +39,29 @@ VALUES_SHOWN_MAX: Final = 5
 # --- names --------------------------------------------------------------------------------
 
 
+@RULES.add(W, Needs.DEVICES)
 def unknown_domain(case: Case) -> Iterator[Oddity]:
-    """Give the domains that no device knows."""
+    """A domain in which no device has attributes or capacity."""
     for stage, reading in _unknown(case):
         read = reading.read
-        if case.world.fleet.carriers[DeviceField(read.field, read.domain)] == 0:
+        if case.context.fleet.carriers[DeviceField(read.field, read.domain)] == 0:
             what = "attributes" if read.field == "attributes" else "capacity"
             message = f'no device has {what} in the domain "{read.domain}"'
-            yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
+            yield Oddity(stage.expression.place, message, did_you_mean(read, case.context.fleet))
 
 
+@RULES.add(W, Needs.DEVICES)
 def unknown_attribute(case: Case) -> Iterator[Oddity]:
-    """Give the attributes and capacities that no device has in a domain that some know."""
+    """An attribute or capacity that no device has."""
     for stage, reading in _unknown(case):
         read = reading.read
-        if case.world.fleet.carriers[DeviceField(read.field, read.domain)] > 0:
+        if case.context.fleet.carriers[DeviceField(read.field, read.domain)] > 0:
             message = f"no device has {written(read)}"
-            yield Oddity(stage.expression.place, message, did_you_mean(read, case.world.fleet))
+            yield Oddity(stage.expression.place, message, did_you_mean(read, case.context.fleet))
 
 
 def _unknown(case: Case) -> Iterator[tuple[ExpressionStage, DeviceRead]]:
-    for stage in case.stages if not case.world.unreadable else ():
+    for stage in case.stages if not case.context.unreadable else ():
         if isinstance(stage.inquiry, ExpressionEvaluator):
             for reading in readings(stage.inquiry.root):
                 if _is_unknown(reading.read, case):
@@ -67,7 +69,7 @@ def _unknown(case: Case) -> Iterator[tuple[ExpressionStage, DeviceRead]]:
 
 
 def _is_unknown(read: DeviceField, case: Case) -> bool:
-    return bool(read.domain) and case.world.fleet.carriers[read] == 0
+    return bool(read.domain) and case.context.fleet.carriers[read] == 0
 
 
 # --- errors -------------------------------------------------------------------------------
@@ -82,8 +84,9 @@ class _Fault(NamedTuple):
     read: DeviceField | None  # what is missing, if that is the error
 
 
+@RULES.add(E, Needs.DEVICES)
 def missing_guard(case: Case) -> Iterator[Oddity]:
-    """Give the reads of attributes that only some of the devices looked at have."""
+    """An attribute that only some devices have, read without has() or .?."""
     for stage in case.stages:
         for fault in _faults(stage):
             read = fault.read
@@ -106,8 +109,9 @@ def _of(devices: list[PublishedDevice], stage: ExpressionStage) -> str:
     return f"{len(devices):,} of {counted(len(stage.candidates), 'device')} {verb}"
 
 
+@RULES.add(E, Needs.DEVICES)
 def run_time_error(case: Case) -> Iterator[Oddity]:
-    """Give the other errors of expressions on the devices looked at."""
+    """An expression that has no value for some device."""
     for stage in case.stages:
         for fault in _faults(stage):
             if fault.read is None:
@@ -161,9 +165,10 @@ def _knows_domain(device: PublishedDevice, domain: str) -> bool:
 # --- answers ------------------------------------------------------------------------------
 
 
+@RULES.add(W, Needs.DEVICES)
 def never_true(case: Case) -> Iterator[Oddity]:
-    """Give the comparisons that are true for none of the devices looked at."""
-    for stage in case.stages if not case.world.unreadable else ():
+    """A comparison that is true for no device."""
+    for stage in case.stages if not case.context.unreadable else ():
         if (
             isinstance(stage.inquiry, ExpressionEvaluator)
             and stage.expression.purpose == "selector"
@@ -263,9 +268,10 @@ def _strings(node: ast.Expr) -> Iterator[str]:
                 yield from _strings(child)
 
 
+@RULES.add(W, Needs.DEVICES)
 def matches_nothing(case: Case) -> Iterator[Oddity]:
-    """Give the asks whose selectors are fine one by one but have no device in common."""
-    if _is_of_class(case) or case.world.unreadable:
+    """Selectors that no device passes, for no reason that another rule finds."""
+    if _is_of_class(case) or case.context.unreadable:
         return
     others = (never_true, unknown_domain, unknown_attribute)
     odd = {oddity.place for rule in others for oddity in case.once(rule)}
@@ -289,47 +295,55 @@ def _is_broken(stage: ExpressionStage, odd: set[Any]) -> bool:
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
 
 
-RULES = (
-    Rule(
-        "unknown-domain",
-        W,
-        Needs.DEVICES,
-        "a domain in which no device has attributes or capacity",
-        unknown_domain,
-    ),
-    Rule(
-        "unknown-attribute",
-        W,
-        Needs.DEVICES,
-        "an attribute or capacity that no device has",
-        unknown_attribute,
-    ),
-    Rule(
-        "missing-guard",
-        E,
-        Needs.DEVICES,
-        "an attribute that only some devices have, read without has() or .?",
-        missing_guard,
-    ),
-    Rule(
-        "run-time-error",
-        E,
-        Needs.DEVICES,
-        "an expression that has no value for some device",
-        run_time_error,
-    ),
-    Rule(
-        "never-true",
-        W,
-        Needs.DEVICES,
-        "a comparison that is true for no device",
-        never_true,
-    ),
-    Rule(
-        "matches-nothing",
-        W,
-        Needs.DEVICES,
-        "selectors that no device passes, for no reason that another rule finds",
-        matches_nothing,
-    ),
-)
+# ---- from mooring.insight.lint.constraint_rules: Rules of lint about constraints that need devices.
+
+
+@RULES.add(W, Needs.DEVICES)
+def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
+    """A constraint on an attribute that no device of a request has."""
+    for place, constraint in constraints_of(case.subject) if not case.context.unreadable else ():
+        field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
+        name = constraint.match_attribute or constraint.distinct_attribute or ""
+        domain, _, identifier = name.partition("/")
+        read = DeviceField("attributes", domain, identifier)
+        if not identifier:
+            continue
+        lacking = [
+            ask.reference
+            for ask in asks_of(case.subject)
+            if _is_concerned(ask, constraint.requests) and _never_has(ask, name, read, case)
+        ]
+        if not lacking:
+            continue
+        if case.context.fleet.carriers[read] == 0:
+            message = f"no device has the attribute {name}"
+            remedy = did_you_mean(read, case.context.fleet, write=qualified)
+        else:
+            message = f"no device that {_named_requests(lacking)} can get has the attribute {name}"
+            remedy = "take the request out of the constraint, or choose an attribute that all have"
+        yield Oddity((*place, field), message, remedy)
+
+
+def _is_concerned(ask: DeviceSelection, requests: tuple[str, ...]) -> bool:
+    return not requests or bool({ask.reference, ask.reference.partition("/")[0]} & {*requests})
+
+
+def _never_has(ask: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
+    if any(derived == name for derived, _ in ask.derived):
+        return False
+    if case.context.fleet.carriers[read] == 0:
+        return True
+    selected = case.context.selected(ask)
+    devices = (case.context.fleet.devices[index] for index in selected)
+    return bool(selected) and not any(_has(device, read) for device in devices)
+
+
+def _has(device: PublishedDevice, read: DeviceField) -> bool:
+    if device.variables is None:
+        return False
+    return read.name in device.variables["device"][read.field].get(read.domain, {})
+
+
+def _named_requests(references: list[str]) -> str:
+    noun = "request" if len(references) == 1 else "requests"
+    return f"{noun} {', '.join(references)}"
