@@ -1,4 +1,4 @@
-"""Rules of lint about expressions that need no devices."""
+"""Rules about claims, templates, classes and taint rules that need no devices, and about all objects."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ from mooring.insight.messages import nearest
 from mooring.validation.admission import strategy_of
 
 RULES = RuleTable(SELECTING)
-
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2
 CHEAPER: Final = "loop over less, or compare with includes(), in or == instead of in a loop"
+RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash
+
+
+# --- expressions ------------------------------------------------------------------------
 
 
 @RULES.add(E)
@@ -82,9 +85,7 @@ def _estimates(case: Case) -> Iterator[tuple[ExpressionStage, int]]:
             yield stage, stage.inquiry.compiled.cost_max
 
 
-# ---- from mooring.insight.lint.object_rules: Rules of lint about objects as such: forms, fields, classes, constraints.
-
-RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash
+# --- fields, classes and constraints ----------------------------------------------------
 
 
 @RULES.add(W, about=ANYTHING)

@@ -1,10 +1,10 @@
-"""What lint knows besides the object at hand: devices, classes, and what expressions give.
+"""What lint knows besides the object at hand: devices, classes, results of expressions, objects.
 
-The scheduler looks at a device for a request in this order: the selectors of the class, then those
-of the request, and it stops at the first that is false. So each expression has its candidates, the
-devices that come as far as to it; only for them does it matter what it gives.
+The scheduler evaluates the selectors of a device's class first, then those of the request, and
+stops at the first that is false. So each expression has its candidates, the devices that get as far
+as this expression; its result matters only for them.
 
-# stage: an expression of an ask, and the devices that come as far as to it
+    # stage: an expression, and the devices that get as far
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mooring.allocator.errors import AllocationError
-from mooring.allocator.nodes import matches_node
 from mooring.allocator.pools import PoolId
 from mooring.api.core import Namespace, Node
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
+from mooring.api.nodequery import read_node_selector
 from mooring.api.nodeselector import NodeSelector
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.scheduling import PodGroup
@@ -27,6 +26,7 @@ from mooring.api.timestamp import NO_TIME
 from mooring.cel.device import DeviceCompiler, Scope
 from mooring.claims.classindex import ClassIndex
 from mooring.claims.owners import controller_of
+from mooring.insight.devices.node_selection import NodeIndex, NodeSelection
 from mooring.insight.expressions.evaluation import (
     DeviceResult,
     ExpressionEvaluator,
@@ -205,7 +205,7 @@ def matching(answers: Iterable[DeviceResult]) -> Indices:
     )
 
 
-# ---- from mooring.insight.lint.surroundings: The objects around the one at hand: nodes, namespaces, claims, groups, pods and slices.
+# --- objects by name --------------------------------------------------------------------
 
 
 class NamespacedName(NamedTuple):
@@ -238,7 +238,6 @@ class ObjectIndex:
         self.latest: dict[ObjectIdentity, LintObject] = {}  # of objects with the same name
         self._pod_parts: list[PodPart] = []
         self._slices: list[ResourceSlice] = []
-        self._selects: dict[NodeSelector, bool] = {}
         for each in objects:
             self._add(each)
 
@@ -282,31 +281,14 @@ class ObjectIndex:
         return Sightings(slice_ for pool in self.pools.values() for slice_ in pool.slices)
 
     def selects_some_node(self, selector: NodeSelector) -> bool:
-        """Whether some node matches; one that cannot be read is somebody else's business."""
-        if selector not in self._selects:
-            self._selects[selector] = any(
-                _matches(node, selector) for node in self._candidates(selector)
-            )
-        return self._selects[selector]
-
-    def _candidates(self, selector: NodeSelector) -> Iterable[Node]:
-        """Return nodes among which all matching ones are, few where a label says which."""
-        terms = selector.node_selector_terms or ()
-        if len(terms) != 1:
-            return self.nodes.values()
-        for requirement in terms[0].match_expressions:
-            if requirement.operator == "In":
-                labels = ((requirement.key, value) for value in requirement.values)
-                return [node for label in labels for node in self._nodes_by_label.get(label, ())]
-        return self.nodes.values()
+        """Whether some node matches; other rules report a selector that cannot be read."""
+        if read_node_selector(selector).fault is not None:
+            return True
+        return self._node_index.has(NodeSelection(selector=selector))
 
     @cached_property
-    def _nodes_by_label(self) -> dict[tuple[str, str], list[Node]]:
-        found: dict[tuple[str, str], list[Node]] = {}
-        for node in self.nodes.values():
-            for label in node.metadata.labels.items():
-                found.setdefault(label, []).append(node)
-        return found
+    def _node_index(self) -> NodeIndex:
+        return NodeIndex(self.nodes.values())
 
     @cached_property
     def node_resources(self) -> Counter[str]:
@@ -389,10 +371,3 @@ def key_of(metadata: ObjectMeta) -> NamespacedName:
 def identity_of(found: LintObject) -> ObjectIdentity:
     """Return what tells an object from all others."""
     return ObjectIdentity(found.kind.name, found.full_name)
-
-
-def _matches(node: Any, selector: NodeSelector) -> bool:
-    try:
-        return matches_node(node, node_name=None, all_nodes=None, selector=selector)
-    except AllocationError:
-        return True

@@ -34,9 +34,9 @@ from mooring.insight.messages import counted, nearest
 from mooring.scheduler.unmodelled import unmodelled as not_modelled
 
 RULES = RuleTable(PODS)
-
-
 PodCheck = Callable[[PodPart, Case], Iterable[Oddity]]
+Entry = tuple[Place, PodResourceClaim]
+RESERVATIONS_MAX: Final = 256
 
 
 def _pod_rule(severity: Severity, needs: Needs = Needs.NOTHING) -> Callable[[PodCheck], PodCheck]:
@@ -57,7 +57,7 @@ def _pod_rule(severity: Severity, needs: Needs = Needs.NOTHING) -> Callable[[Pod
     return added
 
 
-# --- extended resources -------------------------------------------------------------------
+# --- extended resources -----------------------------------------------------------------
 
 
 @_pod_rule(W, Needs.CLASSES)
@@ -117,7 +117,7 @@ def _extended_resources(part: PodPart) -> Iterator[tuple[Place, str]]:
                     yield (*place, "resources", field, MapKey(name)), name
 
 
-# --- groups -------------------------------------------------------------------------------
+# --- pod groups -------------------------------------------------------------------------
 
 
 @_pod_rule(W, Needs.GROUPS)
@@ -151,9 +151,6 @@ def gang_too_small(case: Case) -> Iterator[Oddity]:
         )
 
 
-# --- what Mooring does not know -----------------------------------------------------------
-
-
 @_pod_rule(N)
 def unmodelled(part: PodPart, _: Case) -> Iterator[Oddity]:
     """A pod that Mooring's scheduler does not know how to place."""
@@ -168,18 +165,7 @@ def unmodelled(part: PodPart, _: Case) -> Iterator[Oddity]:
         )
 
 
-# --- claims of pods ------------------------------------------------------------------------
-
-Entry = tuple[Place, PodResourceClaim]
-
-
-def entries_of(part: PodPart) -> Iterator[Entry]:
-    """Give the entries of a pod with their places."""
-    for i, entry in enumerate(part.spec.resource_claims):
-        yield (*part.place, "resourceClaims", i), entry
-
-
-# --- pods and containers ------------------------------------------------------------------
+# --- claims of pods ---------------------------------------------------------------------
 
 
 @_pod_rule(E)
@@ -210,9 +196,6 @@ def unused_pod_claim(part: PodPart, _: Case) -> Iterator[Oddity]:
                 "prepared, but no container sees them, unless the driver cares for the whole pod",
                 "name it in resources.claims of a container",
             )
-
-
-# --- what is not there --------------------------------------------------------------------
 
 
 @_pod_rule(W, Needs.CLAIMS)
@@ -289,7 +272,13 @@ def _requests(part: PodPart, entry: PodResourceClaim, case: Case) -> tuple[str, 
     return None if spec is None else tuple(request.name for request in spec.devices.requests or ())
 
 
-RESERVATIONS_MAX: Final = 256
+def entries_of(part: PodPart) -> Iterator[Entry]:
+    """Give the entries of a pod with their places."""
+    for i, entry in enumerate(part.spec.resource_claims):
+        yield (*part.place, "resourceClaims", i), entry
+
+
+# --- shared claims ----------------------------------------------------------------------
 
 
 @_pod_rule(N)
@@ -352,9 +341,6 @@ def _is_of_group(part: PodPart, key: NamespacedName, case: Case) -> bool:
     return any(entry.resource_claim_name == key.name for entry in entries)
 
 
-# --- groups -------------------------------------------------------------------------------
-
-
 @_pod_rule(W, Needs.GROUPS)
 def group_claim_mismatch(part: PodPart, case: Case) -> Iterator[Oddity]:
     """A claim of a pod that is almost a claim of its group."""
@@ -385,9 +371,6 @@ def group_claim_mismatch(part: PodPart, case: Case) -> Iterator[Oddity]:
                     f"{Gate.DRA_WORKLOAD_RESOURCE_CLAIMS} is off",
                     f"switch on {Gate.DRA_WORKLOAD_RESOURCE_CLAIMS}",
                 )
-
-
-# --- without the scheduler ----------------------------------------------------------------
 
 
 @_pod_rule(W)

@@ -1,7 +1,9 @@
-"""The slices that were given, as pools: what drivers publish together.
+"""The given slices as pools, and the attributes that their devices have.
 
-Only slices of the newest generation are members of a pool; those of older ones are left over. Of
-slices with the same name the later counts.
+Only slices of the newest generation are members of a pool. Of slices with the same name the later
+one counts.
+
+    # sighting: how often something was seen, and where first
 """
 
 from __future__ import annotations
@@ -15,6 +17,19 @@ from typing import Final, NamedTuple
 from mooring.allocator.pools import PoolId
 from mooring.api.resource.v1 import CounterSet, Device, DeviceAttribute, ResourceSlice
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
+
+STANDARD: Final = (NUMA_NODE, PCI_BUS_ID, PCIE_ROOT)
+# In the order in which Kubernetes looks at them where several are set.
+TYPES: Final = (
+    ("int_values", "ints"),
+    ("bool_values", "bools"),
+    ("string_values", "strings"),
+    ("version_values", "versions"),
+    ("int_value", "int"),
+    ("bool_value", "bool"),
+    ("string_value", "string"),
+    ("version_value", "version"),
+)
 
 
 class DeviceHome(NamedTuple):
@@ -120,21 +135,7 @@ def devices_of(slices: Iterable[ResourceSlice]) -> Iterator[tuple[DeviceHome, De
             yield DeviceHome(slice_, i), device
 
 
-# ---- from mooring.insight.lint.sightings: Where attributes of devices were seen, of which types: what drivers agree about, and what not.
-
-STANDARD: Final = (NUMA_NODE, PCI_BUS_ID, PCIE_ROOT)
-
-# In the order in which Kubernetes looks at them where several are set.
-TYPES: Final = (
-    ("int_values", "ints"),
-    ("bool_values", "bools"),
-    ("string_values", "strings"),
-    ("version_values", "versions"),
-    ("int_value", "int"),
-    ("bool_value", "bool"),
-    ("string_value", "string"),
-    ("version_value", "version"),
-)
+# --- attributes of all devices ----------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -1,9 +1,9 @@
-"""Rules of lint about expressions that need devices.
+"""Rules about expressions and constraints, put to devices.
 
-An expression is put to the devices that come as far as to it; what it gives there is a fact, not a
-guess. Where some device can be read by no expression at all, nothing is said to be true for none.
-So a guard by `has()`, by the driver, or by the class in front is understood without any
-rule about it.
+An expression is evaluated for the devices that get as far as this expression; its results are facts,
+not guesses. So a guard by `has()`, by the driver, or by the class is understood without a rule
+about it. Where some device cannot be read by any expression, no rule says that something is true
+for none.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from mooring.insight.lint.subjects import DeviceSelection, asks_of, constraints_
 from mooring.insight.messages import counted, nearest
 
 RULES = RuleTable(SELECTING)
-
 VALUES_SHOWN_MAX: Final = 5
+_Tally = dict[str, Counter[str]]  # part: how many devices have which value
 
 
-# --- names --------------------------------------------------------------------------------
+# --- names ------------------------------------------------------------------------------
 
 
 @RULES.add(W, Needs.DEVICES)
@@ -72,7 +72,7 @@ def _is_unknown(read: DeviceField, case: Case) -> bool:
     return bool(read.domain) and case.context.fleet.carriers[read] == 0
 
 
-# --- errors -------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------
 
 
 class _Fault(NamedTuple):
@@ -162,7 +162,7 @@ def _knows_domain(device: PublishedDevice, domain: str) -> bool:
     return domain in fields["attributes"] or domain in fields["capacity"]
 
 
-# --- answers ------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------
 
 
 @RULES.add(W, Needs.DEVICES)
@@ -183,9 +183,6 @@ def never_true(case: Case) -> Iterator[Oddity]:
 def _is_of_class(case: Case) -> bool:
     """Whether a class is asked, which may well be for devices that are still to come."""
     return isinstance(case.subject.value, DeviceClass)
-
-
-_Tally = dict[str, Counter[str]]  # part: how many devices have which value
 
 
 def _is_never_true(
@@ -235,10 +232,6 @@ def _never_true(
     message = f"{inquiry.parts.text(atom.node)} is true for none of the {devices} {scope}"
     remedy = _nearest_value(atom.node, tally) or "compare with a value that devices have"
     return Oddity(stage.expression.place, f"{message}: {facts}" if facts else message, remedy)
-
-
-def _values(values: Counter[str]) -> str:
-    return tallied(values, shown_max=VALUES_SHOWN_MAX)
 
 
 def _nearest_value(node: ast.Expr, tally: _Tally) -> str | None:
@@ -295,7 +288,7 @@ def _is_broken(stage: ExpressionStage, odd: set[Any]) -> bool:
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
 
 
-# ---- from mooring.insight.lint.constraint_rules: Rules of lint about constraints that need devices.
+# --- constraints ------------------------------------------------------------------------
 
 
 @RULES.add(W, Needs.DEVICES)

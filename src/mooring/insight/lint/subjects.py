@@ -1,7 +1,4 @@
-"""Objects that select devices with expressions: claims, templates, classes and taint rules.
-
-# ask: whoever selects devices: a request, an alternative of one, a class, a taint rule
-"""
+"""What lint looks at: objects with their text, the devices that they select, the pods in them."""
 
 from __future__ import annotations
 
@@ -44,8 +41,68 @@ SELECTING_KINDS: Final = (
     "ResourceClaim",
     "ResourceClaimTemplate",
 )
-
 Purpose = Literal["selector", "derived"]
+POD_KINDS: Final = frozenset(("Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"))
+DEFAULT_NAMESPACE: Final = "default"
+_TEMPLATE: Final[Place] = ("spec", "template", "spec")
+# By kind: no kind that is asked for here is in two groups.
+_GROUPS = {kind.name: kind.group for kind in KINDS}
+
+
+class LintObject(NamedTuple):
+    """An object and the document it was read from."""
+
+    document: Document
+    kind: Kind
+    value: Any
+    remarks: tuple[Remark, ...] = ()
+    problems: tuple[Remark, ...] = ()
+    stored: Any = None  # of a slice: without what disabled features lose
+
+    @property
+    def full_name(self) -> str:
+        """The name, with its namespace if the kind has one."""
+        metadata = self.value.metadata
+        name: str = metadata.name or metadata.generate_name
+        if not self.kind.namespaced:
+            return name
+        return f"{metadata.namespace or 'default'}/{name}"
+
+    def locate(self, place: Place) -> Position:
+        """Return where the text has what stands at a place of the stored version."""
+        if place:
+            place = written_path(path_of(place), self.kind).segments
+        return self.document.locate(written_place(self.document.tree, place))
+
+
+def resource_kind(document: Document) -> str:
+    """Return the kind of an object of a group that we know, "" for everything else.
+
+    Whether the version is known is not asked here: reading the object tells.
+    """
+    tree = document.tree
+    if not isinstance(tree, dict):
+        return ""
+    version, kind = tree.get("apiVersion"), tree.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return ""
+    return kind if _GROUPS.get(kind) == version.rpartition("/")[0] else ""
+
+
+def read_object(document: Document, context: Context) -> LintObject:
+    """Return the object of a document, or raise DecodeError."""
+    reading = read_document(document, gates=context.gates, extensions=context.extensions)
+    value = to_hub(reading.value, reading.kind)
+    return LintObject(document, reading.kind, value, reading.remarks, reading.problems)
+
+
+def read_slice(document: Document, context: Context) -> LintObject:
+    """Return the slice of a document, with what is stored of it, or raise DecodeError."""
+    found = read_object(document, context)
+    return found._replace(stored=strategy_of(found.kind).prepare_create(found.value, context))
+
+
+# --- objects that select devices --------------------------------------------------------
 
 
 class LocatedExpression(NamedTuple):
@@ -161,13 +218,7 @@ def _selectors(
     )
 
 
-# ---- from mooring.insight.lint.podparts: Pods, and the pods that controllers make: the part of an object that describes a pod.
-
-POD_KINDS: Final = frozenset(("Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"))
-
-DEFAULT_NAMESPACE: Final = "default"
-
-_TEMPLATE: Final[Place] = ("spec", "template", "spec")
+# --- pods and pod templates -------------------------------------------------------------
 
 
 class PodPart(NamedTuple):
@@ -226,62 +277,3 @@ def pod_part_of(value: Any) -> PodPart | None:
 
 def _or_one(number: int | None) -> int:
     return 1 if number is None else number
-
-
-# ---- from mooring.insight.objects: Documents as objects, in the version that is stored, each with its text.
-
-# By kind: no kind that is asked for here is in two groups.
-_GROUPS = {kind.name: kind.group for kind in KINDS}
-
-
-class LintObject(NamedTuple):
-    """An object and the document it was read from."""
-
-    document: Document
-    kind: Kind
-    value: Any
-    remarks: tuple[Remark, ...] = ()
-    problems: tuple[Remark, ...] = ()
-    stored: Any = None  # of a slice: without what disabled features lose
-
-    @property
-    def full_name(self) -> str:
-        """The name, with its namespace if the kind has one."""
-        metadata = self.value.metadata
-        name: str = metadata.name or metadata.generate_name
-        if not self.kind.namespaced:
-            return name
-        return f"{metadata.namespace or 'default'}/{name}"
-
-    def locate(self, place: Place) -> Position:
-        """Return where the text has what stands at a place of the stored version."""
-        if place:
-            place = written_path(path_of(place), self.kind).segments
-        return self.document.locate(written_place(self.document.tree, place))
-
-
-def resource_kind(document: Document) -> str:
-    """Return the kind of an object of a group that we know, "" for everything else.
-
-    Whether the version is known is not asked here: reading the object tells.
-    """
-    tree = document.tree
-    if not isinstance(tree, dict):
-        return ""
-    version, kind = tree.get("apiVersion"), tree.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
-        return ""
-    return kind if _GROUPS.get(kind) == version.rpartition("/")[0] else ""
-
-
-def read_object(document: Document, context: Context) -> LintObject:
-    """Return the object of a document, or raise DecodeError."""
-    reading = read_document(document, gates=context.gates, extensions=context.extensions)
-    value = to_hub(reading.value, reading.kind)
-    return LintObject(document, reading.kind, value, reading.remarks, reading.problems)
-
-
-def read_slice(document: Document, context: Context) -> LintObject:
-    """Return the slice of a document, with what is stored of it, or raise DecodeError."""
-    found = read_object(document, context)
-    return found._replace(stored=strategy_of(found.kind).prepare_create(found.value, context))
