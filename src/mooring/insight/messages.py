@@ -17,7 +17,7 @@ NamePart = str | tuple[int, str]
 
 
 class Concern(Struct, frozen=True):
-    """A fact about the objects, and what the answer means because of it."""
+    """A fact about the objects to know before believing an answer, and what follows from it."""
 
     rule: str
     fact: str
@@ -42,7 +42,7 @@ def titled(value: Any) -> str:
 
 
 def listed(names: Sequence[str], *, shown_max: int = NAMES_SHOWN_MAX) -> str:
-    """Return names in one line: the first of them, and how many more there are."""
+    """Return the first names, and how many more there are."""
     shown = ", ".join(names[:shown_max])
     more = len(names) - shown_max
     return f"{shown} and {more:,} more" if more > 0 else shown
@@ -55,7 +55,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def natural_order(text: str) -> tuple[list[NamePart], str]:
-    """Return what to sort a name by; the name itself comes last, to tell 1 from 01."""
+    """Return a sort key that puts gpu-9 before gpu-10; the name itself tells 1 from 01."""
     parts: list[NamePart] = []
     for index, part in enumerate(_DIGITS.split(text)):
         digits = part.lstrip("0")
@@ -68,7 +68,7 @@ def natural_order(text: str) -> tuple[list[NamePart], str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like the given one, if any is; capitals do not count."""
+    """Return the known name most similar to the given one, if any is; case does not count."""
     best, best_likeness = None, LIKENESS_MIN
     for candidate in sorted(set(known))[:NAMES_TRIED_MAX]:
         likeness = _likeness(name.lower(), candidate.lower())

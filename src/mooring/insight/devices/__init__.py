@@ -1,14 +1,12 @@
-"""Who has what: the devices of a cluster with their states, and its claims.
+"""Who uses what: the devices of a cluster with their states, and its claims.
 
-snapshot ─► holdings_of ─► Holdings: devices, claims ─► count, selected
+snapshot ─► usage_of ─► ClusterUsage: devices, claims
 
-model      what is told of a device and of a claim
-places     for which nodes a device is
-judging    what the allocator says of each device
-shortage   who has what a blocked device needs
-devices, claims   all of that together
-counting   how many are in which state
-selecting  the devices that a class or an expression means
+model           what is known of a device and of a claim; counts by state
+usage           the entry points; every claim with its devices
+device_usage    every device with its state and its holders
+availability    what the allocator says about each device
+node_selection  the nodes that can use a device
 """
 
 from __future__ import annotations
@@ -23,11 +21,11 @@ from mooring.insight.devices.model import (
 from mooring.insight.devices.usage import usage_in, usage_of
 
 __all__ = [
-    "ClaimUsage",
     "ClaimState",
-    "DeviceUsage",
+    "ClaimUsage",
     "ClusterUsage",
     "DeviceState",
+    "DeviceUsage",
     "usage_in",
     "usage_of",
 ]

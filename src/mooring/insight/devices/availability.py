@@ -60,14 +60,14 @@ ANYTHING = ResourceClaim(
 
 
 class DeviceEvaluation(NamedTuple):
-    """What speaks against a device on the node where least does; nothing if it can be had."""
+    """What speaks against a device, on the node where the least does; nothing if it is free."""
 
     causes: tuple[tuple[Cause, str], ...]
     pool: Pool | None  # as that node sees it; None if nobody can say
 
 
 class PoolEvaluation(NamedTuple):
-    """What was found out about a pool."""
+    """What the allocator says about a pool."""
 
     devices: Mapping[Spot, DeviceEvaluation]
     is_seen: bool  # whether a node is there that it is for
@@ -118,10 +118,10 @@ class PoolEvaluator:
         return PoolEvaluation(found, bool(nodes), tuple(unusable), tuple(faults))
 
     def _parts(self, pool_id: PoolId, nodes: Iterable[Node]) -> Iterator[tuple[PoolSlices, Node]]:
-        """Give for each node the slices that it must look at.
+        """Give each node with the slices that matter to it.
 
-        Those of other nodes are left out where they cannot matter: else a pool over many nodes
-        would be looked at as a whole from each of them.
+        Slices of other nodes are left out where they cannot matter: otherwise a pool over many
+        nodes would be evaluated as a whole from each of them.
         """
         if not _is_separable(self.slices[pool_id]):
             whole = self._pool_slices(pool_id)
@@ -140,7 +140,7 @@ class PoolEvaluator:
     def _views(
         self, parts: Iterable[tuple[PoolSlices, Node]], faults: dict[str, None]
     ) -> Iterator[tuple[Node, Pool]]:
-        """Give every way in which nodes see a pool, once; note why some see nothing."""
+        """Give every distinct view that nodes have of a pool; collect why some see nothing."""
         seen: dict[tuple[int, bool, str], Pool] = {}  # also keeps pools, whose ids are the keys
         for slices, node in parts:
             fault = self._fault(node)
@@ -158,7 +158,7 @@ class PoolEvaluator:
                 yield node, pool
 
     def _fault(self, node: Node) -> str:
-        """Return why nothing at all can be allocated on a node: a selector cannot be read."""
+        """Return why nothing can be allocated on a node: a node selector cannot be read."""
         if not self._odd_pools:
             return ""
         name = node.metadata.name
@@ -192,7 +192,7 @@ def _put_together(
 
 
 def _is_separable(slices: Sequence[ResourceSlice]) -> bool:
-    """Return whether nodes need not know each other's slices, but for how many there are."""
+    """Return whether nodes need to know only the number of each other's slices."""
     first = slices[0].spec.pool.generation
     return len(slices) > 1 and all(
         slice_.spec.node_name
@@ -205,7 +205,7 @@ def _is_separable(slices: Sequence[ResourceSlice]) -> bool:
 
 
 def _as_complete(own: list[ResourceSlice], total: int) -> list[ResourceSlice]:
-    """Return the slices of a node, as a pool of their own if their pool is complete."""
+    """Return the slices of a node, as a complete pool if the whole pool is complete."""
     # Of slices that disagree about their number the first by name is believed.
     first = min(own, key=lambda slice_: slice_.metadata.name)
     if first.spec.pool.resource_slice_count != total:
@@ -226,7 +226,7 @@ def _plan(features: Features) -> Plan:
 
 
 def _selector_causes(problem: Problem, position: int) -> tuple[tuple[Cause, str], ...]:
-    """Return why no result can be made of a device that could be had otherwise."""
+    """Return why an available device cannot become part of an allocation result."""
     pick = Pick(problem.stages[0][0].ask, position)
     try:
         node_selector(problem, [pick], ANYTHING)
@@ -245,7 +245,6 @@ def _gathering_fault(pools: Sequence[PoolSlices], node: Node) -> str:
 
 
 def _is_unreadable(slice_: ResourceSlice) -> bool:
-    """Return whether a slice has a node selector that cannot be read."""
     spec = slice_.spec
     devices = spec.devices or () if spec.per_device_node_selection else ()
     selectors = (spec.node_selector, *(device.node_selector for device in devices))
@@ -259,7 +258,7 @@ def _is_unreadable(slice_: ResourceSlice) -> bool:
 
 
 class UnseenDevices:
-    """What is wrong with the slices of a pool."""
+    """Explains why no node sees some devices of a pool."""
 
     def __init__(
         self,
@@ -276,7 +275,7 @@ class UnseenDevices:
         self._gates: dict[str, str] = {}
 
     def is_replaced(self, slice_: ResourceSlice, device: Device) -> bool:
-        """Return whether a newer generation has a device of this name, too."""
+        """Return whether a newer generation also has a device of this name."""
         return slice_.spec.pool.generation != self._newest and device.name in self._current
 
     def reason(self, slice_: ResourceSlice, device: Device) -> str:
@@ -324,7 +323,7 @@ class UnseenDevices:
 
 
 def _missing_gate(slice_: ResourceSlice, features: Features) -> str:
-    """Return the gate that is off and without which a slice is not understood, or ""."""
+    """Return the feature gate that a slice needs and that is off, or ""."""
     spec = slice_.spec
     if not features.partitionable_devices and (
         spec.per_device_node_selection is not None or spec.shared_counters

@@ -41,7 +41,7 @@ UNUSABLE = {
 
 
 class DeviceUsages:
-    """Puts together what is known of the devices of a cluster."""
+    """Collects every device of a cluster with its holders and its state."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class DeviceUsages:
         self._judge = PoolEvaluator(applied, self.nodes, ledger, features)
 
     def devices(self) -> Iterator[DeviceUsage]:
-        """Give every device of every slice, then those that only claims know."""
+        """Give every device of every slice, then those that only claims name."""
         published: set[DeviceName] = set()
         for pool_id in sorted(self._judge.slices):
             for holding in self._of_pool(pool_id):
@@ -167,7 +167,7 @@ class DeviceUsages:
     def _reasons(
         self, judgement: DeviceEvaluation, device: Device, pools: dict[int, CounterShortages]
     ) -> Iterator[UnavailableReason]:
-        """Give what speaks against a device; taints and holders are told elsewhere."""
+        """Give what speaks against a device, apart from taints and holders."""
         for cause, detail in judgement.causes:
             match cause:
                 case Cause.TAINT | Cause.IN_USE:
@@ -215,7 +215,7 @@ class DeviceUsages:
 
 
 def _rooms(device: Device, owners: Iterable[Holder]) -> Iterator[CapacityUse]:
-    """Give what shares have of each capacity; nothing for a device that nobody can share."""
+    """Give what shares use of each capacity; nothing for a device that cannot be shared."""
     shares = [owner for owner in owners if owner.share_id]
     if not shares and not device.allow_multiple_allocations:
         return
@@ -229,7 +229,7 @@ def _rooms(device: Device, owners: Iterable[Holder]) -> Iterator[CapacityUse]:
 
 
 def _has_room(rooms: Iterable[CapacityUse], device: Device) -> bool:
-    """Return whether of every capacity as much is left as some request must take."""
+    """Return whether enough of every capacity is left for some request."""
     if not device.allow_multiple_allocations:
         return False
     return all(_can_serve(room.left, device.capacity[room.name]) for room in rooms)
@@ -248,7 +248,7 @@ def _can_serve(left: Quantity, capacity: DeviceCapacity) -> bool:
 
 
 class CounterShortages:
-    """What the taken devices of a pool have of its counters."""
+    """What the allocated devices of a pool use of its counters."""
 
     def __init__(self, pool: Pool, ledger: Ledger) -> None:
         self._pool = pool
@@ -257,14 +257,14 @@ class CounterShortages:
     def counters(self, device: Device) -> tuple[UnavailableReason, ...]:
         """Return which counters of the pool have too little left for a device.
 
-        One that somebody has is paid for already; then not counters are short but its capacity.
+        An allocated device has consumed its counters already; then its capacity is what is short.
         """
         if device.name in self._entries:
             return ()
         return tuple(self._overdrawn or self._short(device))
 
     def groups(self, device: Device) -> tuple[UnavailableReason, ...]:
-        """Return which taken devices a device is not compatible with."""
+        """Return which allocated devices a device is not compatible with."""
         found = []
         for consumption in device.consumes_counters:
             users = self._users_of_set.get(consumption.counter_set, ())
@@ -297,7 +297,7 @@ class CounterShortages:
 
     @cached_property
     def _overdrawn(self) -> list[UnavailableReason]:
-        """More is taken of a counter than there is: then no device of the pool that has any."""
+        """Counters that are overdrawn, which blocks every device that consumes any."""
         return [
             UnavailableReason(
                 DeviceState.BLOCKED,

@@ -23,7 +23,7 @@ CountKey = tuple[str, ...]
 
 
 class DeviceState(StrEnum):
-    """What may be had of a device."""
+    """Whether a device can be allocated."""
 
     FREE = "free"
     SHARED = "shared"  # some claims have shares, and more may be had
@@ -35,7 +35,7 @@ class DeviceState(StrEnum):
 
 
 class ClaimId(NamedTuple):
-    """What names a claim."""
+    """The namespace and name of a claim."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class ClaimId(NamedTuple):
 
 
 class Consumer(NamedTuple):
-    """A pod or group that may use a claim."""
+    """A pod or pod group that may use a claim."""
 
     kind: str  # pod, podgroup, or the resource with its group
     name: str
@@ -66,7 +66,7 @@ class Holder(Struct, frozen=True):
 
 
 class CapacityUse(NamedTuple):
-    """How much of a capacity the shares of a device have."""
+    """How much of a capacity the shares of a device use."""
 
     name: str
     total: Quantity
@@ -75,7 +75,7 @@ class CapacityUse(NamedTuple):
 
 
 class AppliedTaint(NamedTuple):
-    """A taint, and the rule that it comes from, if not from the slice."""
+    """A taint, and the DeviceTaintRule that it comes from, if not from the slice."""
 
     taint: DeviceTaint
     rule: str = ""
@@ -86,14 +86,14 @@ class AppliedTaint(NamedTuple):
 
 
 class CounterUser(NamedTuple):
-    """A device that has some of what another one needs, and the claims that have it."""
+    """A device that uses counters that another one needs, and the claims that have it."""
 
     device: DeviceName
     claims: tuple[ClaimId, ...]
 
 
 class UnavailableReason(NamedTuple):
-    """Why a device cannot be had."""
+    """Why a device cannot be allocated."""
 
     state: DeviceState
     text: str
@@ -101,7 +101,7 @@ class UnavailableReason(NamedTuple):
 
 
 class DeviceUsage(Struct, frozen=True):
-    """A device, who has it, and why it cannot be had if it cannot."""
+    """A device, its holders, and why it cannot be allocated if it cannot."""
 
     id: DeviceName
     state: DeviceState
@@ -122,7 +122,7 @@ class DeviceUsage(Struct, frozen=True):
 
 
 class ClaimState(StrEnum):
-    """How far a claim has come."""
+    """The state of a claim."""
 
     PENDING = "pending"
     ALLOCATED = "allocated"
@@ -140,7 +140,7 @@ class RequestSummary(NamedTuple):
 
 
 class HeldDevice(Struct, frozen=True):
-    """A device that a claim has."""
+    """A device that is allocated to a claim."""
 
     id: DeviceName
     request: str
@@ -154,7 +154,7 @@ class HeldDevice(Struct, frozen=True):
 
 
 class ClaimUsage(Struct, frozen=True):
-    """A claim, what it wants and has, and for whom."""
+    """A claim, its requests, its devices, and its consumers."""
 
     id: ClaimId
     state: ClaimState
@@ -185,13 +185,13 @@ class StateCounts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All devices that slices have."""
+        """All published devices."""
         return sum(
             number for state, number in self.states.items() if state is not DeviceState.MISSING
         )
 
     def of(self, state: DeviceState) -> int:
-        """Return how many are in a state."""
+        """Return how many devices are in a state."""
         return self.states[state]
 
 
@@ -206,14 +206,14 @@ def by_driver(holding: DeviceUsage) -> CountKey:
 
 
 def by_node(holding: DeviceUsage) -> CountKey:
-    """Return the nodes that a device is for, and the driver."""
+    """Return the nodes that can use a device, and its driver."""
     return str(holding.place), holding.id.driver
 
 
 def count_states(
     devices: Iterable[DeviceUsage], key: Callable[[DeviceUsage], CountKey]
 ) -> dict[CountKey, StateCounts]:
-    """Return the numbers for each key, in the order of the keys."""
+    """Return the counts for each key, sorted by key."""
     found: dict[CountKey, StateCounts] = {}
     for holding in devices:
         found.setdefault(key(holding), StateCounts(Counter())).states[holding.state] += 1

@@ -1,4 +1,4 @@
-"""For which nodes a device is, and the few nodes from which all devices of a pool can be judged."""
+"""The nodes that can use a device, and the few nodes from which a pool can be evaluated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_NODE = "<none>"
 
 
 class NodeSelection(Struct, frozen=True):
-    """The nodes that a device is for: one, all, or those that a selector means."""
+    """The nodes that can use a device: one, all, or those that a selector matches."""
 
     node: str = ""
     all_nodes: bool = False
@@ -35,7 +35,7 @@ class NodeSelection(Struct, frozen=True):
         return selector_text(self.selector) if self.selector is not None else NO_NODE
 
     def covers(self, node: Node) -> bool:
-        """Return whether the device is for the node; a selector that cannot be read means none."""
+        """Return whether the node can use the device; an unreadable selector matches none."""
         try:
             return matches_node(
                 node, node_name=self.node, all_nodes=self.all_nodes, selector=self.selector
@@ -45,7 +45,7 @@ class NodeSelection(Struct, frozen=True):
 
 
 def node_selection_of(device: Device, slice_: ResourceSlice) -> NodeSelection:
-    """Return the nodes that a device is for."""
+    """Return the nodes that can use a device."""
     spec = slice_.spec
     source: Device | None = device if spec.per_device_node_selection else None
     if source is not None:
@@ -60,14 +60,14 @@ def _place(
 
 
 def selector_text(selector: NodeSelector) -> str:
-    """Return a node selector as a person would write it; the node's name if it means one."""
+    """Return a node selector in short form; the node's name if it names one node."""
     if name := only_node(selector):
         return name
     return " or ".join(_term_text(term) for term in selector.node_selector_terms or ()) or NO_NODE
 
 
 def only_node(selector: NodeSelector) -> str:
-    """Return the name of the one node that a selector means, as allocations have it, or ""."""
+    """Return the node that a selector names, as allocations do, or ""."""
     match selector.node_selector_terms:
         case (NodeSelectorTerm(match_expressions=(), match_fields=(field,)),) if (
             field.key == NAME_FIELD and field.operator == "In" and len(field.values) == 1
@@ -112,7 +112,7 @@ class NodeIndex:
                 self._by_label.setdefault(label, []).append(node)
 
     def has(self, place: NodeSelection) -> bool:
-        """Return whether a node is there that a device in this place is for."""
+        """Return whether some node can use such a device."""
         if not self.are_known:
             return True
         found = self._has.get(place)
@@ -122,7 +122,7 @@ class NodeIndex:
         return found
 
     def readable(self, slice_: ResourceSlice) -> ResourceSlice:
-        """Return the slice; if no node is known, as if each selector meant some node."""
+        """Return the slice; if no node is known, with selectors that match every node."""
         if self.are_known:
             return slice_
         spec = slice_.spec
@@ -145,10 +145,10 @@ class NodeIndex:
         )
 
     def representing(self, slices: Iterable[ResourceSlice]) -> list[Node]:
-        """Return nodes among which every way to see the slices is.
+        """Return nodes that together have every possible view of the slices:
 
-        Those that a slice or device names or selects, and of all others, which see only what is
-        for all nodes, one of each kind.
+        those that a slice or device names or selects, and one of each kind of all others, which see
+        only what is for all nodes.
         """
         found: dict[str, Node] = {}
         places = list(dict.fromkeys(_places(slices)))
@@ -164,7 +164,7 @@ class NodeIndex:
         return list(found.values())
 
     def _all_of(self, place: NodeSelection) -> Iterable[Node]:
-        """Return the nodes that a device in this place is for; a selector may give more."""
+        """Return the nodes that can use a device; an unreadable selector may give more."""
         if not place.all_nodes:
             readable = place.selector is None or _is_readable(place.selector)
             meant = self._meant(place)
@@ -172,7 +172,7 @@ class NodeIndex:
         return self.by_name.values() if self.are_known else [_stand_in("")]
 
     def _meant(self, place: NodeSelection) -> Iterator[Node]:
-        """Give the nodes that a place names, and more than those that its selector means."""
+        """Give the node that is named, or a superset of those that the selector matches."""
         if place.node:
             node = self.by_name.get(place.node)
             if node is None and not self.are_known:
@@ -194,7 +194,6 @@ class NodeIndex:
         return self.by_name.values()
 
     def _samples(self, nodes: Iterable[Node]) -> Iterator[Node]:
-        """Give one node of each kind that matters."""
         left = set(self._kinds)
         for node in nodes:
             kind = can_skip_operations(node)
@@ -206,7 +205,7 @@ class NodeIndex:
 
 
 def can_skip_operations(node: Node) -> bool:
-    """Return whether the node's agent can leave out operations that a slice wants left out."""
+    """Return whether the kubelet can skip node operations where a slice says so."""
     return NODE_OPERATIONS in node.status.declared_features
 
 
@@ -224,7 +223,6 @@ def _is_readable(selector: NodeSelector) -> bool:
 
 
 def _stand_in(name: str) -> Node:
-    """Return a node of which nothing is known and which can do everything."""
     return Node(
         metadata=ObjectMeta(name=name), status=NodeStatus(declared_features=(NODE_OPERATIONS,))
     )

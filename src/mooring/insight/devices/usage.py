@@ -1,4 +1,4 @@
-"""Who uses what in a cluster: the entry points of this package, and every claim with its devices."""
+"""Who uses what in a cluster: the entry points, and every claim with its devices."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Conditions = Mapping[tuple[DeviceName, str], tuple[Condition, ...]]
 
 
 def usage_in(snapshot: Snapshot, context: Context) -> ClusterUsage:
-    """Return who has what, and what is free, with the gates of a context."""
+    """Return who uses what, and what is free, under the feature gates of a context."""
     return usage_of(
         snapshot,
         Features.of(context.gates),
@@ -61,7 +61,7 @@ def usage_of(
     with_taint_rules: bool = True,
     extensions: bool = True,
 ) -> ClusterUsage:
-    """Return who has what, and what is free; `extensions` are about what taint rules may say."""
+    """Return who uses what, and what is free; `extensions` widens what taint rules may say."""
     ledger = Ledger(shares_are_whole=not features.consumable_capacity)
     for claim in snapshot.claims:
         ledger.put(claim)
@@ -88,7 +88,7 @@ def usage_of(
 
 
 class ClaimUsages:
-    """Puts together what is known of the claims of a cluster."""
+    """Collects every claim of a cluster with its devices and consumers."""
 
     def __init__(self, snapshot: Snapshot, devices: Iterable[DeviceUsage]) -> None:
         self._snapshot = snapshot
@@ -106,7 +106,7 @@ class ClaimUsages:
                 self._members.setdefault((namespace, group), []).append(pod)
 
     def claims(self) -> Iterator[ClaimUsage]:
-        """Give every claim, by namespace and name."""
+        """Give every claim, sorted by namespace and name."""
         for claim in sorted(self._snapshot.claims, key=_id):
             yield self._claim(claim)
 
@@ -161,7 +161,7 @@ class ClaimUsages:
             yield from (pod.spec.node_name for pod in pods if pod.spec.node_name)
 
     def _template(self, claim: ResourceClaim) -> str:
-        """Return the template that a claim was made from, if its pod is there to say so."""
+        """Return the template that a claim was created from, if its pod is known."""
         entry_name = claim.metadata.annotations.get(POD_CLAIM_ANNOTATION)
         owner = controller_of(claim.metadata)
         if entry_name is None or owner is None:
@@ -178,7 +178,7 @@ class ClaimUsages:
 
 
 def holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holder]]:
-    """Return who has each device, in the order of the claims."""
+    """Return the holders of each device, in the order of the claims."""
     found: dict[DeviceName, list[Holder]] = {}
     for claim in claims:
         if claim.status.allocation is None:
@@ -199,7 +199,7 @@ def holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holde
 
 
 def consumers_of(claim: ResourceClaim) -> tuple[Consumer, ...]:
-    """Return who a claim is reserved for."""
+    """Return the consumers that a claim is reserved for."""
     return tuple(map(_consumer, claim.status.reserved_for))
 
 

@@ -1,9 +1,17 @@
-"""Why a pod gets no node.
+"""Why a pod gets no node, why claims get no devices on a node, and what would help.
 
-explain       verdicts of nodes, with diagnoses of claims; patience says how long these may take
-stoppages     what stops a pod wherever it might go
-noderefusals  what is behind the refusal of a node
-podfixes      changes to the pod itself, each tried
-explanations  all of it as lines or as a tree
-briefly       one line for the scheduler, in bounded time
+pods               explains a pending pod: the flow is drawn there
+nodes              asks nodes about a pod; tries changes to the pod
+report             explanations and diagnoses as lines, as a tree, as one line
+phrases            the words for changes, members of conflicts and rejections
+summary            one line for the scheduler's event, in bounded time
+
+diagnosis          why claims cannot be allocated on one node
+situation          everything that decides about that, and what could change
+trials             what the allocator says then, remembered and bounded
+funnel             how many devices are left for a request after each question
+device_rejections  what rejects a device, with the values that decided
+conflict           what together is impossible, every part of it needed
+candidates         single changes that might help
+fixes              the nearest changes that help, each tried
 """

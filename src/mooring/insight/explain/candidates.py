@@ -1,7 +1,7 @@
 """Candidates for fixes: every single change that might help, the least invasive kinds first.
 
-What concerns only who asks comes before what concerns others: a toleration, a constraint, fewer
-devices, a selector; then what others hold; then what the cluster is like.
+Changes to the claims come before changes that affect others: tolerations, constraints, counts,
+selectors; then other claims; then the cluster.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def rank(change: SituationChange) -> int:
 
 
 def candidates(situation: Situation, around: Obstacles) -> list[SituationChange]:
-    """Return the single changes that might help, those that are to be tried first in front.
+    """Return the single changes that might help, in the order in which to try them.
 
-    Of a count the least is here, one, and of attributes and capacities nothing: whether these help
-    is known from simpler changes.
+    Of a count only the lowest, one, is here, and of attributes and amounts nothing: simpler changes
+    show whether these help.
     """
     asks = situation.asks()
     found: list[SituationChange] = [*_tolerations(situation, around)]
@@ -95,7 +95,6 @@ def _counts(details: Details) -> bool:
 
 
 def _has_others(situation: Situation, place: RequestPath) -> bool:
-    """Return whether there are more alternatives than the one at the place."""
     if place.alternative is None:
         return False
     request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
@@ -137,7 +136,7 @@ def _tolerations(situation: Situation, around: Obstacles) -> Iterator[Tolerate]:
 def _for_taints(
     taints: list[DeviceTaint], known: tuple[DeviceToleration, ...], *, narrow: bool
 ) -> list[DeviceToleration]:
-    """Return a toleration for each taint that is not tolerated, or for each key of such."""
+    """Return a toleration for each untolerated taint, or for each key that several share."""
     missing = [t for t in taints if not any(tolerates(toleration, t) for toleration in known)]
     if narrow:
         return [
@@ -154,12 +153,12 @@ def _for_taints(
 
 
 def counts_below(details: Details) -> int:
-    """Return the largest count that may be tried instead."""
+    """Return the largest smaller count that may be tried."""
     return min(details.count - 1, RESULTS_MAX)
 
 
 def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapacity]:
-    """Return what might be asked for of a capacity instead, the largest first."""
+    """Return smaller amounts of a capacity to request instead, the largest first."""
     details = situation.details(change.place)
     assert details.capacity is not None
     wanted = details.capacity.requests[change.name]
@@ -178,7 +177,7 @@ def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapaci
 
 
 def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quantity]:
-    """Give all there is of a capacity, what is left of it, and what is given out at most."""
+    """Give the total of a capacity, what is left, and the amounts that its policy allows."""
     yield capacity.value
     if taken is not None:
         yield capacity.value - taken
@@ -190,7 +189,7 @@ def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quant
 
 
 def _consumed(situation: Situation) -> dict[tuple[str, str, str, str], Quantity]:
-    """Return how much claims have of the capacities of devices that they share."""
+    """Return how much claims consume of the capacities of shared devices."""
     found: dict[tuple[str, str, str, str], Quantity] = {}
     for claim in situation.allocated:
         allocation = claim.status.allocation
@@ -204,7 +203,7 @@ def _consumed(situation: Situation) -> dict[tuple[str, str, str, str], Quantity]
 def lists_for(
     situation: Situation, constraint: DeviceConstraint, drivers: Collection[str]
 ) -> list[PublishList]:
-    """Return the lists that drivers might publish so that more devices match.
+    """Return lists that drivers might publish so that more devices match.
 
     Short ones come first, and those of drivers whose devices have few values of their own.
     """
@@ -225,7 +224,7 @@ def lists_for(
 def _published_values(
     situation: Situation, attribute: str, drivers: Collection[str]
 ) -> tuple[dict[str, set[int]], set[int]]:
-    """Return the single numbers of each driver, and all that are published."""
+    """Return the scalar values of each driver, and all published values."""
     scalars: dict[str, set[int]] = {}
     numbers: set[int] = set()
     for slice_ in situation.slices:

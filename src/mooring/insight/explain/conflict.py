@@ -58,9 +58,9 @@ class Conflict(Struct, frozen=True):
 
 
 def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationChange]) -> Conflict:
-    """Return a minimal conflict of a situation that is known to be impossible.
+    """Return a minimal conflict of an impossible situation.
 
-    `fixing` are changes that are known to make it possible by themselves.
+    `fixing` are changes that make it possible by themselves.
     """
     groups = member_groups(trials.situation, around)
     search = _Search(trials, members_of(trials.situation, around))
@@ -74,7 +74,7 @@ def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationC
 
 
 def member_groups(situation: Situation, around: Obstacles) -> list[list[SituationChange]]:
-    """Return all members by kind; what tells most comes first."""
+    """Return all members by kind, the most telling first."""
     asks = situation.asks()
     claims = list(enumerate(situation.claims))
     return [
@@ -104,7 +104,7 @@ def member_groups(situation: Situation, around: Obstacles) -> list[list[Situatio
 
 
 def members_of(situation: Situation, around: Obstacles) -> Members:
-    """Return all that may be a member of a conflict."""
+    """Return everything that may be a member of a conflict."""
     return tuple(member for group in member_groups(situation, around) for member in group)
 
 
@@ -119,26 +119,23 @@ def tolerations(around: Obstacles) -> list[DeviceToleration]:
 
 
 class _Search:
-    """Takes members away from one situation."""
-
     def __init__(self, trials: Trials, members: Members) -> None:
         self.members = members
         self._trials = trials
         self._kind = trials.outcome().kind
 
     def is_impossible(self, kept: Members) -> bool:
-        """Return whether what is kept is known to be impossible."""
         return self._trials.is_possible(self._gone(kept)) is False
 
     def shrunk(self, groups: Groups) -> Members:
-        """Return what is left when nothing more can be taken away for the same kind of reason."""
+        """Return the members left when no more can go without changing the kind of reason."""
         kept = self.members
         for group in groups:
             kept = self._without(kept, tuple(reversed(group)), self._is_alike)
         return kept
 
     def finished(self, kept: Members) -> Conflict:
-        """Return the conflict, without all members of which it is known that they can go."""
+        """Return the conflict, without every member that a trial shows to be unneeded."""
         while True:
             loose = next((m for m in kept if self.is_impossible(_less(kept, (m,)))), None)
             if loose is None:
@@ -150,7 +147,7 @@ class _Search:
         return Conflict(kept, is_minimal)
 
     def _without(self, kept: Members, group: Members, may_go: Callable[[Members], bool]) -> Members:
-        """Return what is kept without as much of the group as may go."""
+        """Return the kept members without as many of the group as may go."""
         if not group:
             return kept
         less = _less(kept, group)
@@ -163,7 +160,6 @@ class _Search:
         return self._without(kept, group[middle:], may_go)
 
     def _is_alike(self, kept: Members) -> bool:
-        """Return whether what is kept is impossible, and in the way that the whole is."""
         return self._trials.outcome(self._gone(kept)).kind is self._kind
 
     def _gone(self, kept: Members) -> list[SituationChange]:
@@ -180,7 +176,7 @@ def _less(kept: Members, gone: Sequence[SituationChange]) -> Members:
 
 
 class Obstacles(Struct, frozen=True):
-    """What stands in the way of the claims of a situation, on its node."""
+    """What stands in the way of the claims on the node."""
 
     holders: Mapping[ClaimKey, tuple[str, ...]]  # what claims have of the node's pools
     taints: tuple[tuple[str, str, str], ...]  # key, value, effect of those that keep claims off
@@ -188,7 +184,7 @@ class Obstacles(Struct, frozen=True):
 
 
 def obstacles_on(inventory: Inventory, node: Node) -> Obstacles:
-    """Return what stands in the way on a node."""
+    """Return the holders and taints of the devices that a node sees."""
     view = node_view(inventory, node)
     if view is None:
         return Obstacles({}, ())
@@ -212,7 +208,7 @@ def obstacles_on(inventory: Inventory, node: Node) -> Obstacles:
 
 
 def node_view(inventory: Inventory, node: Node) -> View | None:
-    """Return what a node sees; None if a selector of nodes cannot be read."""
+    """Return the view of a node; None if a node selector cannot be read."""
     try:
         return inventory.view(node)
     except AllocationError:
@@ -223,7 +219,7 @@ def node_view(inventory: Inventory, node: Node) -> View | None:
 
 
 def features_that_matter(situation: Situation) -> list[str]:
-    """Return the features whose switch can change something here."""
+    """Return the features that can make a difference in a situation."""
     found = _needed_by_asks(situation) | _needed_by_slices(situation)
     if any(claim.spec.devices.constraints for claim in situation.claims):
         found.add("list_type_attributes")

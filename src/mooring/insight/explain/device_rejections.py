@@ -37,7 +37,7 @@ class _Tagged(Struct, frozen=True, tag_field="refused"):
 
 
 class ForOtherNodes(_Tagged, frozen=True, tag="by its choice of nodes"):
-    """The device says itself on which nodes it can be used, and this is none of them."""
+    """The device is for other nodes."""
 
 
 class NoMatch(_Tagged, frozen=True, tag="by a selector"):
@@ -50,19 +50,19 @@ class NoMatch(_Tagged, frozen=True, tag="by a selector"):
 
 
 class InUse(_Tagged, frozen=True, tag="in use"):
-    """Claims have it."""
+    """The device is allocated."""
 
     holders: tuple[str, ...]
 
 
 class Tainted(_Tagged, frozen=True, tag="by a taint"):
-    """It has a taint that the request does not tolerate."""
+    """The device has a taint that the request does not tolerate."""
 
     taint: str  # key=value:effect
 
 
 class AmountShortage(Struct, frozen=True):
-    """How much there is of a counter or capacity, how much is left, and how much is wanted."""
+    """A counter or capacity: the total, what is left, and what is requested."""
 
     name: str
     there: str
@@ -71,13 +71,13 @@ class AmountShortage(Struct, frozen=True):
 
 
 class TooLittle(_Tagged, frozen=True, tag="by an amount"):
-    """It has not enough of something, or its pool has not."""
+    """The device or its pool has too little of some counter or capacity."""
 
     amounts: tuple[AmountShortage, ...]
 
 
 class Unfit(_Tagged, frozen=True, tag="as unfit"):
-    """Something else about it does not fit."""
+    """The device does not fit for another reason."""
 
     text: str
 
@@ -91,7 +91,7 @@ class ClashingDevice(Struct, frozen=True):
 
 
 class Clash(_Tagged, frozen=True, tag="by a constraint"):
-    """A constraint does not go with its value and those of devices for other requests."""
+    """The device's value violates a constraint with devices for other requests."""
 
     attribute: str
     must_match: bool  # else be distinct
@@ -100,7 +100,7 @@ class Clash(_Tagged, frozen=True, tag="by a constraint"):
 
 
 class NotEvaluable(_Tagged, frozen=True, tag="by a fault"):
-    """It cannot be judged."""
+    """The device cannot be evaluated."""
 
     text: str
 
@@ -118,7 +118,7 @@ def rejection_of(
     fitting: Mapping[Ask, int],
     compiler: DeviceCompiler,
 ) -> DeviceRejection:
-    """Return what refuses a device at a stage of its funnel."""
+    """Return what rejects a device at a stage of its funnel."""
     ask = slot.ask
     match stage:
         case "on the node":
@@ -188,12 +188,12 @@ def _holders(view: View, position: int) -> tuple[str, ...]:
 
 
 def amounts_rules(problem: Problem) -> list[Rule]:
-    """Return the rules about what is left, and about what goes with what is taken."""
+    """Return the rules about remaining amounts and about compatibility with devices in use."""
     return [rule for rule in problem.rules if isinstance(rule, Amounts | Compatibility)]
 
 
 def refuses(rule: Rule, problem: Problem, slot: Slot, position: int) -> bool:
-    """Return whether a rule refuses a device before anything is picked."""
+    """Return whether a rule rejects a device before anything is picked."""
     try:
         return rule.take(problem.start, slot, position) is None
     except AllocationError:
@@ -201,7 +201,7 @@ def refuses(rule: Rule, problem: Problem, slot: Slot, position: int) -> bool:
 
 
 def _unfit(problem: Problem, slot: Slot, position: int) -> DeviceRejection:
-    """Return what is said of a device that nothing but its own nature or state speaks against."""
+    """Return why a device that is free and tolerated does not fit."""
     view, features = problem.view, problem.view.features
     device, slice_ = view.spots[position]
     if position in slot.faults:
@@ -228,7 +228,7 @@ def _unfit(problem: Problem, slot: Slot, position: int) -> DeviceRejection:
 
 
 def _against_policies(slot: Slot, device: Device) -> Iterator[str]:
-    """Give the amounts that are asked for, beside those that the device gives out."""
+    """Give requested amounts beside those that the device's policy allows."""
     for name, _, amount in slot.ask.wish.amounts:
         capacity = device.capacity.get(name)
         policy = capacity.request_policy if capacity is not None else None
@@ -289,7 +289,7 @@ def _short_counters(problem: Problem, position: int) -> Iterator[AmountShortage]
 
 
 def _shown(nano: int) -> str:
-    """Return an amount as people write it: in binary units if that is shorter."""
+    """Return an amount in its shortest form, in binary units if that is shorter."""
     plain = str(Quantity.parse(f"{nano}n"))
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         size = NANO * 1024**power
@@ -302,7 +302,7 @@ def _shown(nano: int) -> str:
 
 
 def constraints_of(slot: Slot) -> list[Constraint]:
-    """Return the constraints that are about a request."""
+    """Return the constraints on a request."""
     return [rule for rule in slot.rules if isinstance(rule, Constraint)]
 
 
@@ -328,7 +328,7 @@ def _clash(
 def _others(
     problem: Problem, rule: Constraint, ask: Ask, position: int, fitting: Mapping[Ask, int]
 ) -> Iterator[ClashingDevice]:
-    """Give for each request of a constraint the first device that clashes with a device."""
+    """Give the first clashing device of each request that the constraint is about."""
     own = set(rule.tables[ask].elements[position])
     for other, table in rule.tables.items():
         for candidate in bits(fitting.get(other, 0) & table.known):
@@ -342,7 +342,7 @@ def _others(
 
 
 def value_text(elements: tuple[Element, ...]) -> str:
-    """Return the value of an attribute as it is written."""
+    """Return the value of an attribute as text."""
     if not elements:
         return "a list"
     texts = [

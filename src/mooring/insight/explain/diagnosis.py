@@ -1,4 +1,4 @@
-"""Why claims cannot be allocated on a node, and what would help: the door of this package.
+"""Why claims cannot be allocated on a node, and what would help.
 
 situation ─► trials ─► single changes that help ─► fixes
                 │              │
@@ -40,7 +40,7 @@ from mooring.insight.explain.trials import EFFORT, Effort, TrialKind, Trials
 
 
 class UnusablePool(Struct, frozen=True):
-    """A pool of the node of which nothing is given away."""
+    """A pool of the node whose devices cannot be allocated."""
 
     pool: str
     state: str  # incomplete or invalid
@@ -72,7 +72,7 @@ def diagnose_claims(
     fleet_devices: int | None = None,
     effort: Effort = EFFORT,
 ) -> Diagnosis | None:
-    """Return why claims cannot be allocated on a node; None if they can. The inventory stays."""
+    """Return why claims cannot be allocated on a node; None if they can."""
     situation = Situation.of(inventory, node, claims, fleet_devices=fleet_devices)
     return diagnose(situation, compiler=inventory.compiler, effort=effort)
 

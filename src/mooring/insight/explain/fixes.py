@@ -1,10 +1,10 @@
-"""Fixes: changes of which a trial has shown that they make the claims possible.
+"""Fixes: changes that make the claims possible, as a trial has shown.
 
-1. Each candidate is tried by itself. Where there are many claims to free, or taints to tolerate,
-   it is tried first whether all of them together help, and then halves.
-2. One that helps is made as small as it can be: the largest count that works, the largest amount.
-3. If nothing helps by itself, pairs are tried: each has a part in a member of the conflict, since
-   what leaves all of a conflict as it is cannot help.
+1. Each candidate is tried by itself. Many claims to free, or taints to tolerate, are first tried
+   all together, and then in halves.
+2. One that helps is made as small as possible: the largest count that works, the largest amount.
+3. If nothing helps by itself, pairs are tried that touch the conflict: a change that leaves the
+   whole conflict as it is cannot help.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ LISTS_MAX = 12
 
 
 class Fix(Struct, frozen=True):
-    """Changes that together make the claims possible: one, or two if no one does."""
+    """Changes that together make the claims possible: one, or two if no single one does."""
 
     changes: tuple[SituationChange, ...]
 
 
 def asks_for_nothing(fix: Fix, situation: Situation) -> bool:
-    """Return whether a fix drops the only request there is, which always helps and is no help."""
+    """Return whether a fix drops the only request, which always works and never helps."""
     asked = sum(len(claim.spec.devices.requests or ()) for claim in situation.claims)
     return asked == 1 and any(isinstance(change, DropRequest) for change in fix.changes)
 
 
 def single_changes(trials: Trials, around: Obstacles) -> list[SituationChange]:
-    """Return the candidates that help by themselves, as they were tried."""
+    """Return the candidates that help by themselves."""
     found: list[SituationChange] = []
     for group in _by_kind(candidates(trials.situation, around)):
         if isinstance(group[0], Tolerate):
@@ -72,7 +72,7 @@ def single_changes(trials: Trials, around: Obstacles) -> list[SituationChange]:
 
 
 def single_fixes(trials: Trials, helping: Sequence[SituationChange]) -> list[Fix]:
-    """Return fixes of one change, the least invasive first, made as small as they can be."""
+    """Return fixes of one change, as small as possible, the least invasive first."""
     fixes = [Fix((_smallest(trials, change, ()),)) for change in helping]
     for change in helping:
         if isinstance(change, DropConstraint):
@@ -83,7 +83,7 @@ def single_fixes(trials: Trials, helping: Sequence[SituationChange]) -> list[Fix
 def paired_fixes(
     trials: Trials, around: Obstacles, conflict: Conflict, helping: Sequence[SituationChange]
 ) -> list[Fix]:
-    """Return fixes of two changes, of which neither helps alone."""
+    """Return fixes of two changes, neither of which helps alone."""
     found: list[Fix] = []
     everything = [c for c in candidates(trials.situation, around) if c not in helping]
     touching = [c for c in everything if any(_touches(c, member) for member in conflict.members)]
@@ -99,7 +99,7 @@ def paired_fixes(
 
 
 def nearest(fixes: Sequence[Fix]) -> list[Fix]:
-    """Return the first few fixes, and only a few of each kind if there are several kinds."""
+    """Return the first few fixes, with only a few of each kind if there are several kinds."""
     kinds = [tuple(type(change) for change in fix.changes) for fix in fixes]
     alike_max = ALIKE_MAX if len(set(kinds)) > 1 else FIXES_MAX
     shown = [
@@ -119,7 +119,7 @@ def _by_kind(changes: Sequence[SituationChange]) -> list[list[SituationChange]]:
 
 
 def _helping_among(trials: Trials, group: Sequence[SituationChange]) -> list[SituationChange]:
-    """Return the changes that help alone; where all of many together do not, none does."""
+    """Return the changes that help alone, by bisection: if all together do not help, none does."""
     if len(group) <= FEW:
         return [change for change in group if trials.is_possible([change])]
     if trials.is_possible(group) is False:
@@ -129,7 +129,7 @@ def _helping_among(trials: Trials, group: Sequence[SituationChange]) -> list[Sit
 
 
 def _helping_tolerations(trials: Trials, group: Sequence[SituationChange]) -> list[SituationChange]:
-    """Return the tolerations that help; not those for which a narrower one does as well."""
+    """Return the tolerations that help, unless a narrower one does as well."""
     if len(group) > FEW and trials.is_possible(group) is False:
         return []
     found: list[SituationChange] = []
@@ -143,9 +143,9 @@ def _helping_tolerations(trials: Trials, group: Sequence[SituationChange]) -> li
 
 
 def _helping_amounts(trials: Trials, group: Sequence[SituationChange]) -> list[SituationChange]:
-    """Return the capacities that need not be asked for, or not so much of them.
+    """Return the capacity requests that can be dropped or lowered.
 
-    Where a device gives all that it has to who does not say how much, only less helps.
+    A device may give all of its capacity to a request without an amount; then only less helps.
     """
     found: list[SituationChange] = []
     for change in group:
@@ -156,7 +156,6 @@ def _helping_amounts(trials: Trials, group: Sequence[SituationChange]) -> list[S
 
 
 def _is_covered(change: Tolerate, tolerated: set[tuple[str, RequestPath | None]]) -> bool:
-    """Return whether a narrower toleration helps already."""
     if change.place is None:
         return bool(tolerated)
     return not change.toleration.value and any(
@@ -167,14 +166,14 @@ def _is_covered(change: Tolerate, tolerated: set[tuple[str, RequestPath | None]]
 def _pairs(
     touching: Sequence[SituationChange], rest: Sequence[SituationChange]
 ) -> Iterator[tuple[SituationChange, SituationChange]]:
-    """Give the pairs with a part in the conflict, the least invasive first."""
+    """Give the pairs that touch the conflict, the least invasive first."""
     pairs = [*combinations(touching, 2), *((one, other) for one in touching for other in rest)]
     pairs.sort(key=lambda pair: sum(rank(change) ** 2 for change in pair))
     yield from pairs
 
 
 def _touches(change: SituationChange, member: SituationChange) -> bool:
-    """Return whether a change takes away a member of a conflict, or a part of it."""
+    """Return whether a change takes away a member of a conflict, or part of one."""
     if change == member:
         return True
     match change, member:
@@ -214,7 +213,7 @@ def _smallest(
 
 
 def _largest_count(trials: Trials, place: RequestPath, others: Sequence[SituationChange]) -> int:
-    """Return a count that works, while one more does not; one is known to work."""
+    """Return a count that works while one more does not; one is known to work."""
     works, fails = 1, counts_below(trials.situation.details(place)) + 1
     while fails - works > 1:
         middle = (works + fails) // 2
@@ -226,7 +225,7 @@ def _largest_count(trials: Trials, place: RequestPath, others: Sequence[Situatio
 
 
 def _helping_lists(trials: Trials, change: DropConstraint) -> list[SituationChange]:
-    """Return a list for each driver that helps as much as dropping the constraint would."""
+    """Return a list for each driver that helps as much as dropping the constraint."""
     situation = trials.situation
     constraint = situation.claims[change.claim].spec.devices.constraints[change.constraint]
     found: dict[str, SituationChange] = {}
@@ -238,6 +237,6 @@ def _helping_lists(trials: Trials, change: DropConstraint) -> list[SituationChan
 
 
 def _invasiveness(trials: Trials, fix: Fix) -> tuple[float, ...]:
-    """Return what fixes are sorted by: what concerns the last request of all comes last."""
+    """Return the sort key of a fix: one that drops the only request comes last."""
     is_all = asks_for_nothing(fix, trials.situation)
     return (is_all, *sorted((rank(change) for change in fix.changes), reverse=True))

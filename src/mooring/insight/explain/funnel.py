@@ -48,7 +48,7 @@ DEVICES_SHOWN_MAX = 3
 
 
 class Nearest(Struct, frozen=True):
-    """The device that came farthest without being enough, and what refused it."""
+    """The device that passed the most questions, and what rejected it."""
 
     device: str
     stage: str  # the question that it did not pass
@@ -73,7 +73,7 @@ class Funnel(Struct, frozen=True):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The numbers in order, without the fleet's."""
+        """The counts after each question."""
         return (
             self.on_node,
             self.of_class,
@@ -86,7 +86,7 @@ class Funnel(Struct, frozen=True):
 
 
 class Funnels(Struct, frozen=True):
-    """The funnels of all requests, and what constraints find at their ends."""
+    """The funnels of all requests, and the values that constraints compare."""
 
     funnels: tuple[Funnel, ...] = ()
     values: tuple[ConstraintValues, ...] = ()
@@ -112,7 +112,7 @@ def funnels(
 
 
 def devices_left(problem: Problem) -> dict[Ask, tuple[int, ...]]:
-    """Return the devices that are left for each ask after each question."""
+    """Return the devices that are left for each request after each question, as bit masks."""
     slots = [slot for stage in problem.stages for slot in stage]
     before = {slot.ask: _masks(problem, slot) for slot in slots}
     fitting = {ask: masks[-1] for ask, masks in before.items()}
@@ -120,7 +120,6 @@ def devices_left(problem: Problem) -> dict[Ask, tuple[int, ...]]:
 
 
 def _masks(problem: Problem, slot: Slot) -> list[int]:
-    """Return the devices that are left after each question but the last."""
     view, ask = problem.view, slot.ask
     here = view.all
     for position, spot in enumerate(view.spots):
@@ -167,7 +166,7 @@ def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
 def _is_enough(
     problem: Problem, rule: Constraint, element: Element, fitting: Mapping[Ask, int]
 ) -> bool:
-    """Return whether all requests of a constraint could have what they want with one value."""
+    """Return whether one value could satisfy all requests of a constraint."""
     for stage in problem.stages:
         counts = [
             slot.count
@@ -193,9 +192,9 @@ def _nearest(
     fitting: Mapping[Ask, int],
     compiler: DeviceCompiler,
 ) -> Nearest | None:
-    """Return the first of the devices that came farthest, unless enough pass.
+    """Return the first of the devices that passed the most questions, unless enough pass all.
 
-    Where all devices of the class pass and are too few, one of another class is not near.
+    Where all devices of the class pass and are too few, a device of another class is not near.
     """
     goal = masks[STAGES.index("selected")].bit_count() if slot.ask.wants_all else slot.count
     if masks[-1].bit_count() >= max(goal, 1):
@@ -217,7 +216,7 @@ def _nearest(
 
 
 class ConstraintValues(Struct, frozen=True):
-    """What the devices that fit a request have for the attribute of a constraint."""
+    """The values of a constraint's attribute on the devices that fit a request."""
 
     claim: int
     constraint: int

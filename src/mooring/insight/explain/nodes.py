@@ -65,6 +65,7 @@ class NodeProbe:
         self._cluster = ready.cluster
 
     def __call__(self, state: NodeState) -> Grant | Refusal:
+        """Ask a node for devices, as the scheduler's survey does."""
         self.last = state.facts.name
         return self._ready.ask(state)
 

@@ -1,4 +1,4 @@
-"""What changes, members of conflicts and refusals are called, each on one line."""
+"""The words for changes, members of conflicts and rejections, each on one line."""
 
 from __future__ import annotations
 
@@ -170,14 +170,14 @@ def _taint(toleration: DeviceToleration) -> str:
 
 
 def member_text(member: SituationChange, situation: Situation, around: Obstacles) -> str:
-    """Return what a member of a conflict is: `constraint matchAttribute numaNode`."""
+    """Return a member of a conflict as text: `constraint matchAttribute numaNode`."""
     return member_texts([member], situation, around)[0]
 
 
 def member_texts(
     members: Iterable[SituationChange], situation: Situation, around: Obstacles
 ) -> list[str]:
-    """Return what members of a conflict are; requests that ask for the same are said at once."""
+    """Return members of a conflict as text; requests that ask for the same share one line."""
     names: dict[str, list[str]] = {}
     for member in members:
         text, name = _said(member, situation, around)
@@ -192,7 +192,7 @@ def _said_of(text: str, names: list[str]) -> str:
 
 
 def _said(member: SituationChange, situation: Situation, around: Obstacles) -> tuple[str, str]:
-    """Return what is said of a member, with a mark for the name of its request, and the name."""
+    """Return the text of a member, with a placeholder for its request, and the request's name."""
     match member:
         case DropRequest():
             place = RequestPath(member.claim, member.request)
@@ -217,7 +217,6 @@ def _said(member: SituationChange, situation: Situation, around: Obstacles) -> t
 
 
 def _asked(place: RequestPath, situation: Situation) -> str:
-    """Return what a request asks for, alternative by alternative."""
     request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
     details = request.first_available or ((request.exactly,) if request.exactly else ())
     wishes = [
@@ -229,7 +228,7 @@ def _asked(place: RequestPath, situation: Situation) -> str:
 
 
 def _constrained(change: DropConstraint, situation: Situation) -> str:
-    """Return the attribute of a constraint, and its requests if it has not all."""
+    """Return the attribute of a constraint, and its requests unless it is about all."""
     constraint = _constraint(change, situation)
     among = f" of requests {', '.join(constraint.requests)}" if constraint.requests else ""
     return f"{_attribute(constraint)}{among}{_of_claim(change.claim, situation)}"
@@ -246,7 +245,7 @@ def _enumerated(texts: Iterable[str]) -> str:
 
 
 def rejection_text(refusal: DeviceRejection) -> str:
-    """Return what refused a device, with the values that decided."""
+    """Return what rejected a device, with the values that decided."""
     match refusal:
         case ForOtherNodes():
             return "is for other nodes"

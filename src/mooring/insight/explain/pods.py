@@ -1,11 +1,11 @@
 """Why a pod gets no node: node by node, down to the device.
 
-    scheduler's rejections          why                        words             fixes
-    ──────────────────────          ─────────────────────      ─────────────     ───────────────────
-    pending pod ─┬─ before nodes ─► preconditions ──────┐
-                 │                                      ├────► report ◄──────── pod fixes, each tried
-                 └─ nodes ─► NodeProbe ─► verdicts ─────┘        ▲
-                               └─► diagnosis of the claims ─► phrases ◄──────── fixes of claims
+    scheduler's rejections        why                       words          fixes
+
+    pending pod ─┬─ no node asked ─► preconditions ──┐
+                 │                                   ├────► report ◄────── pod_fixes, each tried
+                 └─ nodes ─► NodeProbe ─► verdicts ──┘        ▲
+                                  └──► diagnosis of claims ─► phrases ◄─── fixes, each tried
 
 Nodes that reject a pod for the same reason, and whose devices leave requests equally short, share
 one verdict. A node that rejects for another reason than claims is asked for its devices as well:
@@ -181,7 +181,7 @@ def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanatio
 
 
 class DiagnosisTimeLimit:
-    """Gives each diagnosis its time, by a clock in seconds."""
+    """Limits the time of each diagnosis and of all together."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class DiagnosisTimeLimit:
         self._end_s = clock() + all_s
 
     def effort(self) -> Effort:
-        """Return what a diagnosis that begins now may take."""
+        """Return the effort that a diagnosis may take if it begins now."""
         begin_s = self._clock()
         end_s = min(begin_s + self._each_s, self._end_s)
 
@@ -211,7 +211,7 @@ class DiagnosisTimeLimit:
 
 
 def precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
-    """Give what may be meant instead of what is missing."""
+    """Give what may have been meant by a missing class, claim or template."""
     pod, reason = pending.pod, pending.reason
     if found := _MISSING_CLASS.search(reason):
         yield from _other_class(snapshot, found[1])
@@ -261,7 +261,7 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
 
 
 def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
-    """Tell of a pod that would fit by itself what its group lacks."""
+    """Give what the group of a pod lacks, if the pod would fit by itself."""
     name = group_name(pod)
     group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
     if group is None or not survey.fitting:
@@ -287,10 +287,10 @@ def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) 
 
 
 def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) -> tuple[str, ...]:
-    """Return what Kubernetes writes of a pod for which its scheduler has no message.
+    """Return what Kubernetes writes about a pod for which its scheduler has no message.
 
     1. The API server sets the condition of a pod with scheduling gates.
-    2. The claim controller writes events for entries whose claims it cannot make.
+    2. The claim controller writes events for entries whose claims it cannot create.
     """
     obstacle, pod = pending.survey.obstacle, pending.pod
     found: list[str] = []
@@ -303,7 +303,7 @@ def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) 
 
 
 def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[str]:
-    """Give the events about claims of the pod that could not be made; the others are there."""
+    """Give the events about claims of the pod that cannot be created."""
     if all(isinstance(reference_of(pod, e), Named | NotNeeded) for e in pod.spec.resource_claims):
         return
     objects = Objects()
@@ -325,7 +325,6 @@ def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[
 
 
 def _event(owner: Owner, entry: Entry, need: Need) -> Iterator[str]:
-    """Give the event about an entry whose claim cannot be made."""
     if isinstance(need, Problem):
         event = complaint(owner, entry.name, need.reason)
         whose = "" if isinstance(owner, Pod) else f" of PodGroup {owner.metadata.name}"

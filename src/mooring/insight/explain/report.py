@@ -30,12 +30,12 @@ NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their drive
 
 
 def name_of(result: Result) -> str:
-    """Return the pod of a result, or the claim or template that it stands for."""
+    """Return the name of a pod, or of the claim or template that it stands for."""
     return stands_for(result.pod) or f"pod {full_name(result.pod)}"
 
 
 def placed_line(result: Reservation) -> str:
-    """Return what a pod gets that needs no explanation."""
+    """Return one line about a pod that gets a node."""
     placement = placement_of(result)
     devices = sum(len(granted.devices) for granted in placement.requests)
     with_devices = f" with {counted(devices, 'device')}" if devices else ""
@@ -43,7 +43,7 @@ def placed_line(result: Reservation) -> str:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Give the lines that tell why a pod gets no node."""
+    """Give the lines that explain why a pod gets no node."""
     pending = explanation.pending
     yield from _told(explanation)
     if pending.preemption is not None:
@@ -55,7 +55,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _told(explanation: Explanation) -> Iterator[str]:
-    """Give what is said besides Kubernetes' message."""
+    """Give the lines besides Kubernetes' message."""
     pending = explanation.pending
     yield f"{name_of(pending)} gets no node"
     if explanation.stopped_by and explanation.stopped_by != pending.message:
@@ -93,7 +93,7 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
 
 
 def explanation_tree(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as JSON holds it."""
+    """Return an explanation as a tree for JSON."""
     pending = explanation.pending
     return {
         "pod": full_name(pending.pod),
@@ -121,7 +121,7 @@ def explanation_tree(explanation: Explanation) -> dict[str, Any]:
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
-    """Give the lines that tell a diagnosis, without the node's name."""
+    """Give the lines of a diagnosis, without the node's name."""
     if diagnosis.message:
         yield diagnosis.message
     for pool in diagnosis.pools:
@@ -134,7 +134,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
-    """Return the funnels together that differ in nothing but the name of the request."""
+    """Group funnels that differ only in the name of the request."""
     found: dict[Funnel, list[Funnel]] = {}
     for funnel in funnels:
         found.setdefault(replace(funnel, request=""), []).append(funnel)
@@ -213,7 +213,7 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
-    """Return the fixes worth telling, the nearest first."""
+    """Return the fixes worth showing, the nearest first."""
     fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
     # What a class is for is not the business of one claim, unless nothing else helps.
     return [fix for fix in fixes if not _changes_class(fix)] or fixes
@@ -229,7 +229,7 @@ def fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
 
 
 def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return a diagnosis as JSON holds it, with the texts of its members and fixes."""
+    """Return a diagnosis as a tree for JSON, with the texts of its members and fixes."""
     return {
         "node": diagnosis.situation.node.metadata.name,
         "message": diagnosis.message,

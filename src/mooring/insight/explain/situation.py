@@ -32,7 +32,7 @@ Details = ExactDeviceRequest | DeviceSubRequest
 
 
 class RequestPath(Struct, frozen=True, order=True):
-    """Where a request, or one alternative of a request, stands among the claims."""
+    """The position of a request, or of one of its alternatives, among the claims."""
 
     claim: int
     request: int
@@ -40,7 +40,7 @@ class RequestPath(Struct, frozen=True, order=True):
 
 
 class Situation(Struct, frozen=True):
-    """Claims that are wanted on a node, and the cluster around it."""
+    """Claims to be allocated on a node, and everything that decides about them."""
 
     features: Features
     node: Node
@@ -59,7 +59,7 @@ class Situation(Struct, frozen=True):
         *,
         fleet_devices: int | None = None,
     ) -> Situation:
-        """Return the situation of claims on a node; of the inventory it has what the node sees."""
+        """Return the situation of claims on a node, with the part of the inventory that it sees."""
         wanted = tuple(claims)
         slices = tuple(inventory.slices_around(node.metadata.name))
         names = sorted({details.device_class_name for _, details in asked_by(wanted)})
@@ -76,18 +76,18 @@ class Situation(Struct, frozen=True):
         )
 
     def asks(self) -> list[tuple[RequestPath, Details]]:
-        """Return all requests and alternatives with their places."""
+        """Return all requests and alternatives with their paths."""
         return asked_by(self.claims)
 
     def details(self, place: RequestPath) -> Details:
-        """Return what is asked for at a place."""
+        """Return the request or alternative at a path."""
         request = (self.claims[place.claim].spec.devices.requests or ())[place.request]
         if place.alternative is None:
             return request.exactly or ExactDeviceRequest()
         return request.first_available[place.alternative]
 
     def ask_name(self, place: RequestPath) -> str:
-        """Return the name of a request, or of an alternative with its request's in front."""
+        """Return the name of a request, or `request/alternative`."""
         request = (self.claims[place.claim].spec.devices.requests or ())[place.request]
         if place.alternative is None:
             return request.name
@@ -95,7 +95,7 @@ class Situation(Struct, frozen=True):
 
 
 def asked_by(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details]]:
-    """Return all requests and alternatives of claims with their places."""
+    """Return all requests and alternatives of claims with their paths."""
     found: list[tuple[RequestPath, Details]] = []
     for number, claim in enumerate(claims):
         for index, request in enumerate(claim.spec.devices.requests or ()):
@@ -107,7 +107,7 @@ def asked_by(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details
 
 
 def _holders(inventory: Inventory, slices: Iterable[ResourceSlice]) -> Iterable[ResourceClaim]:
-    """Return the claims that have devices of the slices' pools, as the ledger knows them."""
+    """Return the claims that the ledger has for the slices' pools."""
     ledger = inventory.ledger
     keys: dict[ClaimKey, None] = {}
     for pool in dict.fromkeys((s.spec.driver, s.spec.pool.name) for s in slices):
@@ -129,48 +129,48 @@ class _Tagged(Struct, frozen=True, tag_field="change"):
 
 
 class DropRequest(_Tagged, frozen=True, tag="drop request"):
-    """Do without a request."""
+    """Drop a request."""
 
     claim: int
     request: int
 
 
 class DropAlternative(_Tagged, frozen=True, tag="drop subrequest"):
-    """Do without one alternative of a request."""
+    """Drop one alternative of a request."""
 
     place: RequestPath
 
 
 class DropConstraint(_Tagged, frozen=True, tag="drop constraint"):
-    """Do without a constraint of a claim."""
+    """Drop a constraint of a claim."""
 
     claim: int
     constraint: int
 
 
 class DropSelector(_Tagged, frozen=True, tag="drop selector"):
-    """Do without a selector of a request."""
+    """Drop a selector of a request."""
 
     place: RequestPath
     selector: int
 
 
 class DropClassSelector(_Tagged, frozen=True, tag="drop class selector"):
-    """Do without a selector of a class."""
+    """Drop a selector of a class."""
 
     device_class: str
     selector: int
 
 
 class LowerCount(_Tagged, frozen=True, tag="lower count"):
-    """Ask for fewer devices."""
+    """Request fewer devices."""
 
     place: RequestPath
     count: int
 
 
 class AskCapacity(_Tagged, frozen=True, tag="ask for capacity"):
-    """Ask for another amount of a capacity; None: do not ask for it."""
+    """Request another amount of a capacity; None: do not request it."""
 
     place: RequestPath
     name: str
@@ -178,28 +178,28 @@ class AskCapacity(_Tagged, frozen=True, tag="ask for capacity"):
 
 
 class Tolerate(_Tagged, frozen=True, tag="tolerate"):
-    """Put up with a taint, in one request or, without a place, in all."""
+    """Tolerate a taint, in one request or, without a path, in all."""
 
     toleration: DeviceToleration
     place: RequestPath | None = None
 
 
 class FreeClaim(_Tagged, frozen=True, tag="free claim"):
-    """Take back what a claim has."""
+    """Deallocate a claim."""
 
     namespace: str
     name: str
 
 
 class SwitchFeature(_Tagged, frozen=True, tag="switch feature"):
-    """Switch a feature on or off; it has its name in `Features`."""
+    """Switch a feature on or off, by its name in `Features`."""
 
     feature: str
     is_on: bool
 
 
 class PublishList(_Tagged, frozen=True, tag="publish list"):
-    """Let a driver publish several values of an attribute where its devices have one of them."""
+    """Let a driver publish several values of an attribute on devices that have one of them."""
 
     driver: str
     attribute: str

@@ -66,7 +66,7 @@ NO_CHANGES: SituationChanges = frozenset()
 
 
 class TrialKind(Enum):
-    """What a trial comes to."""
+    """The kind of a trial's outcome."""
 
     POSSIBLE = "possible"
     UNSATISFIED = "unsatisfied"
@@ -75,7 +75,7 @@ class TrialKind(Enum):
 
 
 class TrialOutcome(NamedTuple):
-    """What the allocator said in a trial, less what is heavy to keep."""
+    """What the allocator said in a trial, without what is heavy to keep."""
 
     kind: TrialKind
     message: str = ""  # of a fault
@@ -115,12 +115,12 @@ class Trials:
         return bench.inventory
 
     def begin(self) -> None:
-        """Begin another part of the diagnosis, which has all its trials before it."""
+        """Begin another part of the diagnosis, with a full budget of trials."""
         self._trials_left = self._effort.trials_max
         self._steps_left = self._effort.steps_max
 
     def outcome(self, changes: Collection[SituationChange] = ()) -> TrialOutcome:
-        """Return what the allocator says to the situation with the changes."""
+        """Return what the allocator says about the situation with the changes."""
         key = frozenset(changes)
         found = self._outcomes.get(key)
         if found is None:
@@ -130,7 +130,7 @@ class Trials:
         return found
 
     def is_possible(self, changes: Collection[SituationChange] = ()) -> bool | None:
-        """Return whether all claims can be allocated then; None if that took too long."""
+        """Return whether the changed claims can be allocated; None if that took too long."""
         kind = self.outcome(changes).kind
         return None if kind is TrialKind.GIVEN_UP else kind is TrialKind.POSSIBLE
 
@@ -162,7 +162,7 @@ class Trials:
         return outcome
 
     def _is_ended(self) -> bool:
-        """Ask the interrupt, once it has spoken no more."""
+        """Ask the interrupt until it has spoken once."""
         if self._effort.interrupt is not None and not self.ended_by:
             self.ended_by = self._effort.interrupt() or ""
         return bool(self.ended_by)
@@ -177,7 +177,7 @@ class Trials:
         return allocate_wanted(bench.inventory, self.situation.node, wanted, budget=budget)
 
     def _bench(self, changes: SituationChanges) -> _Bench:
-        """Return a bench on which the features and slices are as changed."""
+        """Return the bench with the changed features and slices."""
         key = frozenset(c for c in changes if isinstance(c, SwitchFeature | PublishList))
         bench = self._benches.get(key)
         if bench is None:
@@ -198,7 +198,7 @@ def _outcome_of(answer: Answer) -> TrialOutcome:
 
 
 class _Bench:
-    """An inventory to try things on, and the claims whose devices are given back for now."""
+    """An inventory for trials, and the claims that are freed in it for now."""
 
     def __init__(self, situation: Situation, compiler: DeviceCompiler | None) -> None:
         self.inventory = _filled(situation, situation.features, compiler)
@@ -208,7 +208,7 @@ class _Bench:
         self._freed: set[ClaimKey] = set()
 
     def free(self, keys: Collection[ClaimKey]) -> None:
-        """Let these claims, and no others, have given back their devices."""
+        """Free these claims and no others."""
         wanted = set(keys)
         for key in self._freed - wanted:
             self.inventory.put_claim(self._claims[key])
@@ -255,7 +255,7 @@ def applied(situation: Situation, changes: Collection[SituationChange]) -> Situa
 def changed_claims(
     situation: Situation, changes: Collection[SituationChange]
 ) -> tuple[ResourceClaim, ...]:
-    """Return the claims that are wanted, with the changes."""
+    """Return the claims to be allocated, with the changes."""
     by_claim: dict[int, list[SituationChange]] = {}
     for change in changes:
         for number in _claims_of(change, situation):
@@ -400,7 +400,7 @@ def attribute_names(attribute: str, driver: str) -> tuple[str, ...]:
 
 
 def _listed(attribute: DeviceAttribute, values: Sequence[int]) -> DeviceAttribute:
-    """Return the attribute with all the values, its own first, if it is one of them."""
+    """Return the attribute as a list, its own value first, if that is one of the values."""
     own = attribute.int_value
     if own is None or own not in values:
         return attribute

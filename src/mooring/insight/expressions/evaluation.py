@@ -40,7 +40,7 @@ Selected = frozenset[DeviceName]
 
 
 class MatchOutcome(StrEnum):
-    """What an expression says of a device."""
+    """What an expression says about a device."""
 
     MATCH = "match"
     NO_MATCH = "no match"
@@ -51,7 +51,7 @@ class MatchOutcome(StrEnum):
 class DeviceResult(NamedTuple):
     """What an expression gives for devices that it cannot tell apart.
 
-    A VALUE with an error is one that Kubernetes does not take.
+    Kubernetes does not accept a VALUE with an error.
     """
 
     devices: tuple[PublishedDevice, ...]
@@ -68,7 +68,7 @@ class InvalidExpression(NamedTuple):
 
 
 class ExpressionEvaluator:
-    """An expression that compiles, ready to be put to many devices."""
+    """An expression that compiles, ready to be evaluated for many devices."""
 
     def __init__(self, compiled: Compiled, *, caveat: str = "") -> None:
         assert compiled.program is not None
@@ -83,20 +83,20 @@ class ExpressionEvaluator:
 
     @property
     def is_too_complex(self) -> bool:
-        """Whether Kubernetes refuses the expression because of what it may cost."""
+        """Whether Kubernetes rejects the expression because of its estimated cost."""
         return self.compiled.cost_max > COST_LIMIT
 
     def answers(self, fleet: PublishedDevices) -> list[DeviceResult]:
-        """Return what the expression gives for every device."""
+        """Return the results for every device."""
         return [self._answer(group) for group in fleet.groups(reads_of(self.root))]
 
     def reasons(self, answer: DeviceResult) -> Reasons:
-        """Return why an answer is what it is; nothing if not the expression is to blame."""
+        """Return the reasons for a result; none if the device itself cannot be read."""
         variables = answer.devices[0].variables
         return () if variables is None else self._reasons(variables, answer.error)
 
     def reasons_for(self, variables: dict[str, Any]) -> Reasons:
-        """Return why the expression gives what it gives for a device."""
+        """Return the reasons for the result of one device."""
         return self._reasons(variables, self.compiled.evaluate_variables(variables).error or "")
 
     def _reasons(self, variables: dict[str, Any], error: str) -> Reasons:
@@ -133,7 +133,7 @@ class ExpressionEvaluator:
         cost: int | None,
         error: str,
     ) -> DeviceResult:
-        """Return an error, or the value that a selector has instead of yes or no."""
+        """Return an error, or the value that a selector gives instead of true or false."""
         if self.compiled.kind == "selector":
             value = self.parts.value(self.root, variables)
             if not isinstance(value, Failure):
@@ -142,17 +142,17 @@ class ExpressionEvaluator:
 
 
 def compiler_for(gates: Gates, *, extensions: bool) -> DeviceCompiler:
-    """Return the compiler of new expressions under these gates."""
+    """Return the compiler of new expressions under these feature gates."""
     return DeviceCompiler(Features.of(gates), extensions=extensions)
 
 
 def evaluator_of(
     text: str, compiler: DeviceCompiler, *, derived: bool = False
 ) -> ExpressionEvaluator | InvalidExpression:
-    """Return a new expression ready for use, or why it cannot be used.
+    """Return the evaluator of a new expression, or why the expression is invalid.
 
-    Unless it must be that of a derived attribute, it may have any type: what is no selector
-    still has values to look at.
+    Unless it belongs to a derived attribute, it may have any type: an expression that is no
+    selector still has values to look at.
     """
     if byte_length(text) > EXPRESSION_MAX_BYTES:
         return InvalidExpression(TOO_LONG)
@@ -171,7 +171,7 @@ def evaluator_of(
 def selected_by_expression(
     slices: Iterable[ResourceSlice], expression: str, compiler: DeviceCompiler
 ) -> Selected | InvalidExpression:
-    """Return the devices for which an expression is true, or why it cannot be used."""
+    """Return the devices for which an expression is true, or why it is invalid."""
     inquiry = evaluator_of(expression, compiler)
     if isinstance(inquiry, InvalidExpression):
         return inquiry
@@ -183,7 +183,7 @@ def selected_by_expression(
 def selected_by_class(
     slices: Iterable[ResourceSlice], device_class: DeviceClass, compiler: DeviceCompiler
 ) -> Selected | InvalidExpression:
-    """Return the devices that all selectors of a class mean, or why one cannot be used."""
+    """Return the devices that all selectors of a class match, or why one is invalid."""
     fleet = PublishedDevices(slices, names=compiler.extensions)
     found = frozenset(DeviceName(each.driver, each.pool, each.name) for each in fleet.devices)
     for number, selector in enumerate(device_class.spec.selectors):
@@ -208,7 +208,7 @@ def _matching(inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> Selected
 
 
 class Explained(NamedTuple):
-    """Devices for which an expression says the same for the same reasons."""
+    """Devices with the same outcome for the same reasons."""
 
     outcome: MatchOutcome
     error: str
@@ -217,7 +217,7 @@ class Explained(NamedTuple):
 
 
 class EvaluationReport:
-    """What an expression gives for a fleet."""
+    """The results of an expression for all devices."""
 
     def __init__(self, inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> None:
         self.inquiry = inquiry
@@ -232,12 +232,12 @@ class EvaluationReport:
 
     @property
     def wanted(self) -> MatchOutcome:
-        """The outcome that devices are listed for."""
+        """The outcome whose devices are listed."""
         return MatchOutcome.VALUE if self.is_about_values else MatchOutcome.MATCH
 
     @property
     def is_good(self) -> bool:
-        """Whether a device matches or, if it is about values, all devices have one."""
+        """Whether a device matches or, if the expression gives values, all devices have one."""
         if self.inquiry.is_too_complex:
             return False
         if self.is_about_values:
@@ -246,7 +246,7 @@ class EvaluationReport:
 
     @property
     def caveat(self) -> str:
-        """Why Kubernetes would not take the expression, or nothing."""
+        """Why Kubernetes would not accept the expression, or ""."""
         if self.inquiry.is_too_complex:
             return TOO_COMPLEX
         wrong = (a.error for a in self.answers if a.outcome is MatchOutcome.VALUE and a.error)
@@ -254,7 +254,7 @@ class EvaluationReport:
 
     @property
     def costs(self) -> tuple[int, int] | None:
-        """The lowest and the highest cost of an evaluation, if there was one."""
+        """The lowest and highest cost of an evaluation, if there was one."""
         costs = [answer.cost for answer in self.answers if answer.cost is not None]
         return (min(costs), max(costs)) if costs else None
 
@@ -263,14 +263,14 @@ class EvaluationReport:
         return sum(len(a.devices) for a in self.answers if a.outcome is outcome)
 
     def by_device(self) -> Iterator[tuple[PublishedDevice, DeviceResult]]:
-        """Give every device with its answer, in the order of the fleet."""
+        """Give every device with its result, in order."""
         pairs = [(device, answer) for answer in self.answers for device in answer.devices]
         pairs.sort(key=lambda pair: pair[0].index)
         yield from pairs
 
     @cached_property
     def explained(self) -> tuple[Explained, ...]:
-        """Why devices are not listed; those with the same reasons together."""
+        """Why devices are not listed, grouped by reason."""
         found: dict[tuple[MatchOutcome, str, Reasons], list[PublishedDevice]] = {}
         for answer in self.answers:
             if answer.outcome is not self.wanted:
@@ -293,7 +293,7 @@ def _sorted(devices: Iterable[PublishedDevice]) -> tuple[PublishedDevice, ...]:
 
 
 def condensed(explained: Iterable[Explained]) -> list[Explained]:
-    """Return explanations of which those that differ in values only are one if there are many."""
+    """Merge explanations that differ only in values, where there are many."""
     alike: dict[tuple[object, ...], list[Explained]] = {}
     for one in explained:
         parts = tuple((reason.part, reason.detail) for reason in one.reasons)
@@ -328,7 +328,7 @@ def _merged_reason(weighted: list[tuple[Reason, int]]) -> Reason:
 
 
 def tallied(tally: Counter[str], *, shown_max: int = VALUES_SHOWN_MAX) -> str:
-    """Return values with the number of devices that have them, the most frequent first."""
+    """Return values with their numbers of devices, the most frequent first."""
     common = tally.most_common(shown_max)
     texts = [f"{value} ({number:,})" for value, number in common]
     if more := len(tally) - len(common):

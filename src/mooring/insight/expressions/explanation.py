@@ -43,7 +43,7 @@ Variables = dict[str, Any]
 
 
 class Valued(NamedTuple):
-    """A part and its value, as text; the label is short and says enough beside the part."""
+    """A part and its value, as text; the label is a short name for the part."""
 
     part: str
     label: str
@@ -86,7 +86,7 @@ class _Explainer:
         self._values: dict[tuple[int, int], tuple[Variables, Any]] = {}
 
     def value(self, node: ast.Expr, variables: Variables) -> Any:
-        """Return the value of a node, which is worked out once."""
+        """Return the value of a node, computed once."""
         key = (node.id, id(variables))
         if key not in self._values:
             value = self._parts.value(node, variables, self._budget)
@@ -96,7 +96,7 @@ class _Explainer:
     # --- values ---------------------------------------------------------------------------
 
     def why(self, node: ast.Expr, variables: Variables) -> Reasons:
-        """Return why a node has the value it has; its value is known not to be a failure."""
+        """Return why a node has its value, which is not a failure."""
         match node:
             case ast.Call(function="_&&_" | "_||_"):
                 return self._why_logic(node, variables)
@@ -161,7 +161,7 @@ class _Explainer:
                 yield child, inside
 
     def _below(self, node: ast.Expr, variables: Variables) -> Iterator[tuple[ast.Expr, Variables]]:
-        """Give the parts that a node looked at, with their variables."""
+        """Give the parts that a node evaluated, with their variables."""
         if isinstance(node, ast.Call) and node.function == "_?_:_":
             yield node.args[0], variables
             yield self._chosen(node, variables), variables
@@ -200,7 +200,7 @@ class _Explainer:
         return variables if isinstance(value, Failure) else {**variables, bound.name: value}
 
     def _shown_values(self, node: ast.Expr, variables: Variables) -> tuple[Valued, ...]:
-        """Return the values of the attributes that a node looks at, itself left out."""
+        """Return the values of the attributes that a node reads, without itself."""
         found: dict[str, tuple[ast.Expr, Any]] = {}
         for chain in chains(node, variables):
             value = self.value(chain, variables)
@@ -255,9 +255,9 @@ class Parts:
         return self._checked.parsed.expr
 
     def value(self, node: ast.Expr, variables: Variables, budget: Budget | None = None) -> Any:
-        """Return what a node gives for these variables: a value, or a Failure.
+        """Return the value of a node for these variables, or a Failure.
 
-        It is counted against the caller's budget, and Cancelled is raised when that is spent.
+        The cost counts against the caller's budget; Cancelled is raised when that is spent.
         """
         limit = COST_LIMIT if budget is None else budget.limit - budget.spent
         value, cost, error = self._program(node).evaluate(variables, cost_limit=limit)
@@ -281,7 +281,7 @@ class Parts:
         return text
 
     def loop(self, node: ast.Expr) -> MacroLoop | None:
-        """Return the loop that a node is, if it is one that the user wrote."""
+        """Return the loop that a node stands for, if the user wrote one."""
         call = self._checked.parsed.macro_calls.get(node.id)
         if not isinstance(node, ast.Comprehension) or call is None or node.iter_var == UNUSED:
             return None
@@ -291,7 +291,7 @@ class Parts:
         return MacroLoop(call.function, node.iter_range, names, bodies)
 
     def rounds(self, loop: MacroLoop, values: Any, variables: Variables) -> Iterator[Variables]:
-        """Give the variables of each round of a loop over these values."""
+        """Give the variables of each iteration over these values."""
         if isinstance(values, dict):
             pairs = [(key_value(key), value) for key, value in values.items()]
         elif isinstance(values, list | tuple):
@@ -310,14 +310,14 @@ class Parts:
 
 
 class Atom(NamedTuple):
-    """A part that is yes or no by itself, and the names that are bound around it."""
+    """A part that is true or false by itself, and the names that are bound around it."""
 
     node: ast.Expr
     wants_yes: bool
     bindings: tuple[VariableBinding, ...] = ()
 
     def variables(self, parts: Parts, variables: Variables) -> Variables:
-        """Return the variables with those that are bound around the atom."""
+        """Return the variables, with those that are bound around the atom."""
         for bound in self.bindings:
             value = parts.value(bound.value, variables)
             if not isinstance(value, Failure):
@@ -328,7 +328,7 @@ class Atom(NamedTuple):
 def atoms(
     node: ast.Expr, *, wants_yes: bool = True, bindings: tuple[VariableBinding, ...] = ()
 ) -> Iterator[Atom]:
-    """Give the questions of an expression in their order; those that choose a side left out."""
+    """Give the questions of an expression in order, without conditions of `?:`."""
     match node:
         case ast.Call(function=function, args=args) if function in LOGIC:
             inner = args

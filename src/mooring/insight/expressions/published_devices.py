@@ -29,7 +29,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedDevice:
-    """A device as expressions see it, or why no expression can."""
+    """A device as expressions see it, or why no expression can read it."""
 
     index: int
     driver: str
@@ -45,7 +45,7 @@ class PublishedDevice:
 
 
 class DeviceGroup(NamedTuple):
-    """Devices that look alike to an expression; the first speaks for all."""
+    """Devices that look alike to an expression; the first stands for all."""
 
     devices: tuple[PublishedDevice, ...]
 
@@ -70,7 +70,7 @@ class PublishedDevices:
         return len(self.devices)
 
     def groups(self, reads: frozenset[DeviceField]) -> list[DeviceGroup]:
-        """Return the devices in groups that look alike, in the order of their first ones."""
+        """Return the devices in groups that look alike, ordered by their first devices."""
         ordered = sorted(reads)
         found: defaultdict[Look, list[PublishedDevice]] = defaultdict(list)
         for device in self.devices:
@@ -79,7 +79,7 @@ class PublishedDevices:
 
     @cached_property
     def carriers(self) -> Counter[DeviceField]:
-        """How many devices have something in each place: an attribute, a capacity, a domain."""
+        """How many devices have each field: an attribute, a capacity, a domain."""
         counts: Counter[DeviceField] = Counter()
         for device in self.devices:
             if device.variables is None:
@@ -92,7 +92,7 @@ class PublishedDevices:
 
 
 def newest_slices(slices: tuple[ResourceSlice, ...]) -> list[ResourceSlice]:
-    """Return the slices of the highest generation of their pools; others are no longer valid."""
+    """Return the slices of the newest generation of their pools; others are no longer valid."""
     newest: dict[tuple[str, str], int] = {}
     for slice_ in slices:
         pool = slice_.spec.pool
@@ -139,7 +139,6 @@ def _device(index: int, slice_: ResourceSlice, device: Device, *, names: bool) -
 
 
 def _look(device: PublishedDevice, reads: Iterable[DeviceField]) -> Look:
-    """Return what reads see of a device."""
     if device.variables is None:
         return (device.problem,)
     fields = device.variables["device"]
@@ -159,9 +158,9 @@ def _seen(fields: dict[str, Any], read: DeviceField) -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    """Return something that is equal only for values that no expression can tell apart.
+    """Return a key that is equal only for values that no expression can tell apart.
 
-    To Python 1 and True are equal, to us versions that differ in their build metadata are.
+    Python takes 1 for True, and versions that differ only in build metadata compare as equal.
     """
     match value:
         case str() | None:
@@ -182,7 +181,7 @@ def _comparable(value: Any) -> Any:
 
 
 def written(read: DeviceField, *, optional: bool = False) -> str:
-    """Return a place as an expression reads it."""
+    """Return a field as an expression reads it."""
     mark = "?" if optional else ""
     text = f"device.{read.field}[{shown(read.domain)}]"
     if not read.name:
@@ -204,7 +203,7 @@ def did_you_mean(
     *,
     write: Callable[[DeviceField], str | None] = written,
 ) -> str:
-    """Return the nearest thing that devices have, and how many have it."""
+    """Return the most similar field that devices have, and how many have it."""
     for candidate in _candidates(read, fleet):
         text = write(candidate)
         if text is not None:
@@ -215,7 +214,7 @@ def did_you_mean(
 
 
 def _candidates(read: DeviceField, fleet: PublishedDevices) -> Iterator[DeviceField]:
-    """Give what may have been meant, likeliest first."""
+    """Give what may have been meant, the likeliest first."""
     known = fleet.carriers
     (other,) = (field for field in MAPS if field != read.field)
     if read._replace(field=other) in known:

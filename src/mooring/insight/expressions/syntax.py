@@ -22,7 +22,7 @@ LOGIC: Final = frozenset({"_&&_", "_||_"})
 
 
 class DeviceField(NamedTuple):
-    """A place in a device: `attributes["domain"].name`; "" stands for all that is there."""
+    """A field of a device: `attributes["domain"].name`; "" stands for everything at that level."""
 
     field: str
     domain: str = ""
@@ -33,7 +33,7 @@ EVERYTHING: Final = DeviceField("")
 
 
 class DeviceRead(NamedTuple):
-    """A read, the node it is, and whether it asks only if something is there, or may be absent."""
+    """A field that is read, by which node, and whether the read allows for its absence."""
 
     read: DeviceField
     node: ast.Expr
@@ -44,7 +44,7 @@ Aliases = Mapping[str, DeviceField]  # names that cel.bind gave to places
 
 
 def reads_of(node: ast.Expr) -> frozenset[DeviceField]:
-    """Return all places that an expression reads."""
+    """Return all fields that an expression reads."""
     return frozenset(reading.read for reading in readings(node))
 
 
@@ -83,7 +83,7 @@ def _in_binding(
 
 
 def place(node: ast.Expr, aliases: Aliases) -> DeviceRead | None:
-    """Return the place in the device that a node stands for, or None if it is no such thing."""
+    """Return the device field that a node reads; None if it reads none."""
     match node:
         case ast.Ident(name=name):
             read = aliases.get(name.removeprefix("."))
@@ -133,7 +133,7 @@ class VariableBinding(NamedTuple):
 
 
 def binding(node: ast.Expr) -> VariableBinding | None:
-    """Return what a node binds, if it is a `cel.bind`."""
+    """Return the binding of a node, if it is a `cel.bind`."""
     if isinstance(node, ast.Comprehension) and node.iter_var == UNUSED:
         return VariableBinding(node.accu_var, node.accu_init, node.result)
     return None

@@ -1,7 +1,7 @@
 """Expressions and values as text that fits on a line.
 
-Nodes know where they begin but not where they end, and what a macro expands to was never
-written. So a part of an expression is written anew from its tree, in one line, as a person would.
+The parser records where a node begins but not where it ends, and nobody wrote what a macro expands
+to. So a part of an expression is written anew from its tree, in one line.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Writer:
         self._macro_calls = macro_calls
 
     def write(self, node: ast.Expr, *, tightness: int = _TERNARY) -> str:
-        """Return the text of a node that stands where only what binds so tightly may stand."""
+        """Return the text of a node, in parentheses where its position needs them."""
         text, own = self._written(node)
         return text if own >= tightness else f"({text})"
 
@@ -122,7 +122,7 @@ class _Writer:
 
 
 def shown(value: Any, *, length_max: int | None = VALUE_LENGTH_MAX) -> str:
-    """Return a value as CEL would write it, cut where it gets too long."""
+    """Return a value as a CEL literal, truncated if it is too long."""
     text = _text(value)
     if length_max is None or len(text) <= length_max:
         return text
@@ -167,5 +167,5 @@ def _byte(byte: int) -> str:
 
 
 def shown_cost(cost: int) -> str:
-    """Return a cost; an estimate may have no bound."""
+    """Return a cost as text; an estimate may be unbounded."""
     return "any amount" if cost >= UNBOUNDED else f"{cost:,}"

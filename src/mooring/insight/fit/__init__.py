@@ -1,13 +1,10 @@
-"""Fit: how many more replicas of a pod or claim fit, where, and what stops the next one.
+"""How many more replicas of a pod or claim fit, where, and what stops the next one.
 
-replicas     pods alike, made from a pod, a controller, a claim or a template
-filling      a cluster filled with them, one after the other
-stocks       the devices of the fleet that a request could have
-shortages    which request runs out on a node, and why
-limits       why nodes take no more, those that say the same together
-leftovers    devices that stay free, and what keeps them apart
-changes      what could be otherwise; levers: what of that lets more replicas fit
-fit          the door
+fit            the entry point
+replicas       pods alike, made from a pod, a controller, a claim or a template; a cluster filled
+device_supply  the devices of all nodes that a request could have
+limits         why nodes take no more, and which devices stay free
+levers         changes that let more replicas fit, each tried
 """
 
 from mooring.insight.fit.fit import REPLICAS_MAX, Fit, Fitted, NodeReplicas, Supply, fit
@@ -18,7 +15,6 @@ from mooring.insight.fit.replicas import Subject
 __all__ = [
     "REPLICAS_MAX",
     "Apart",
-    "ShortageCause",
     "Fit",
     "Fitted",
     "Leftover",
@@ -26,6 +22,7 @@ __all__ = [
     "Limit",
     "NodeReplicas",
     "Shortage",
+    "ShortageCause",
     "Subject",
     "Supply",
     "fit",

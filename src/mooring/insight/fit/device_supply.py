@@ -1,9 +1,9 @@
-"""Stocks: the devices of the whole fleet that a request could have, each counted once.
+"""The devices of all nodes that a request could have, each counted once.
 
-# free: would be given to the request now, if it asked for nothing but one device
-# countable: a replica takes so many devices of it and nobody else has them then; not so for
-#   devices that are shared, for claims that replicas share, for admin access, where all
-#   devices are wanted, and for what device plugins of some nodes give as well
+# free: would be allocated to the request now, if it asked for just one device
+# countable: a replica takes a known number of whole devices; not so for shared devices and
+#   shared claims, for admin access, for requests of all devices, and where device plugins of
+#   some nodes serve the request as well
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OF_CLAIM = " of claim "
 
 
 class DeviceSupply(Struct, frozen=True):
-    """What there is for one request."""
+    """The devices that one request could have, on all nodes."""
 
     request: str
     wanted: int  # by one replica; of alternatives, the fewest
@@ -39,18 +39,18 @@ class DeviceSupply(Struct, frozen=True):
 
 
 class RequestNames(NamedTuple):
-    """What the claims and requests of a problem are called: as the pod calls them."""
+    """The names of the claims and requests of a problem, as the pod has them."""
 
     claims: Sequence[str]
     resources: Mapping[str, str]  # extended resources, by the request that is made for one
 
     @property
     def is_one(self) -> bool:
-        """Whether there is one claim only, so that requests need no more than their names."""
+        """Whether there is only one claim, so that request names suffice."""
         return len(self.claims) == 1
 
     def of(self, claim: int, request: str) -> str:
-        """Return what a request is called, with its claim where there are several."""
+        """Return the name of a request, with its claim where there are several."""
         if request in self.resources and claim == len(self.claims) - 1:
             resource = self.resources[request]
             is_one = list(self.resources.values()).count(resource) == 1
@@ -72,7 +72,7 @@ def names_of(ready: Attempt, node_name: str) -> RequestNames:
 
 
 class _Stock:
-    """Gathers a stock, node by node."""
+    """Collects a supply, node by node."""
 
     def __init__(self, *, is_countable: bool) -> None:
         self.wanted: int | None = None
@@ -101,14 +101,14 @@ class _Stock:
             self.free[node] = tuple(fresh)
 
     def done(self, request: str, *, is_countable: bool) -> DeviceSupply:
-        """Return the stock."""
+        """Return the supply."""
         wanted = self.wanted or 0
         countable = is_countable and self.is_countable and wanted > 0
         return DeviceSupply(request, wanted, countable, frozenset(self.matching), self.free)
 
 
 def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSupply, ...]:
-    """Return what the fleet has for each request of a pod, some of whose claims are shared."""
+    """Return the supply for each request of a pod, some of whose claims are shared."""
     found: dict[str, _Stock] = {}
     is_served_otherwise = False  # by a device plugin, which is no business of ours
     probe = NodeProbe(ready)
@@ -130,7 +130,7 @@ def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSup
 
 
 def bound_of(stocks: Sequence[DeviceSupply]) -> int | None:
-    """Return how many replicas the free devices would do for, if nothing kept them apart."""
+    """Return how many replicas the free devices would suffice for, if nothing kept them apart."""
     countable = [stock for stock in stocks if stock.is_countable]
     if not countable:
         return None

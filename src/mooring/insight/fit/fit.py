@@ -1,8 +1,8 @@
 """How many more replicas fit, where, what stops the next one, and what would raise the number.
 
-snapshot ─ others planned ─ replica after replica ─ refused ─┬─ limits of nodes
-                                                             ├─ devices left over
-                                                             └─ changes, each tried: levers
+snapshot ─ others planned ─ replica after replica ─ rejected ─┬─ limits of nodes
+                                                              ├─ devices left over
+                                                              └─ changes, each tried: levers
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REPLICAS_MAX = 10_000
 
 
 class NodeReplicas(Struct, frozen=True, rename="camel"):
-    """What a node takes."""
+    """The replicas that a node takes."""
 
     node: str
     replicas: int
@@ -47,7 +47,7 @@ class NodeReplicas(Struct, frozen=True, rename="camel"):
 
 
 class Supply(Struct, frozen=True, rename="camel"):
-    """What there is for a request before the first replica."""
+    """The devices for a request before the first replica."""
 
     request: str
     wanted: int
@@ -76,7 +76,7 @@ class Fit(Struct, frozen=True, rename="camel"):
 
 
 class Fitted(Struct, frozen=True):
-    """The answer, and what is to be known before it is believed."""
+    """The fit, and concerns to know before believing it."""
 
     fit: Fit
     concerns: tuple[Concern, ...]
@@ -108,7 +108,7 @@ def fit(
 
 
 class _Fitter:
-    """Tries models on a cluster, and leaves it as it was."""
+    """Tries models on a cluster, and restores it."""
 
     def __init__(self, planned: Plan, context: Context) -> None:
         self._cluster = planned.cluster
@@ -144,7 +144,7 @@ class _Fitter:
         return ReplicaFiller(self._cluster, Replicas(model, self._around, self._features))
 
     def _shared_room(self, model: Model) -> tuple[int, list[str]]:
-        """Return how many pods can still share the model's claims, and what to know of that."""
+        """Return how many pods can still share the model's claims, and notes about that."""
         notes: list[str] = []
         if model.group is not None:
             notes.append(f"replicas are placed one by one, not as pod group {model.group} asks")
@@ -161,7 +161,6 @@ class _Fitter:
 
 
 def _answer(model: Model, filling: ReplicaFiller, stocks: Sequence[DeviceSupply]) -> Fit:
-    """Return what a full cluster says."""
     refused, placed = filling.refused, filling.placed
     counts = Counter(each.node for each in placed)
     found = Fit(

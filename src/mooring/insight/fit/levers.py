@@ -42,7 +42,7 @@ class Lever(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Runner(NamedTuple):
-    """What it takes to try a change."""
+    """What is needed to try a change."""
 
     cluster: Cluster  # without replicas
     fill: Callable[[Model], ReplicaFiller]
@@ -53,7 +53,7 @@ class Runner(NamedTuple):
 def levers_of(
     changes: Iterable[ReplicaChange], total: int, runner: Runner
 ) -> tuple[tuple[Lever, ...], tuple[Lever, ...]]:
-    """Return the changes with which more replicas fit, the best first; and those of no use."""
+    """Return the changes with which more replicas fit, the best first, and the others."""
     enough = max(ENOUGH_MIN, ENOUGH_FACTOR * total)
     runner = runner._replace(replicas_max=min(runner.replicas_max, enough))
     tried = [_tried(change, runner) for change in list(changes)[:LEVERS_TRIED_MAX]]
@@ -90,7 +90,7 @@ def _lever(text: str, filling: ReplicaFiller) -> Lever:
 
 
 class ReplicaChange(NamedTuple):
-    """Something that could be otherwise, in words, and the model then."""
+    """A change in words, and the model with it."""
 
     text: str
     model: Model
@@ -150,7 +150,7 @@ def _without_constraints(model: Model, template: ResourceClaimTemplate) -> Itera
 
 
 def _with_fewer(model: Model, name: str, usable: int) -> Iterator[ReplicaChange]:
-    """Give the request asking for as many as the node with the most has left, or for one less."""
+    """Give the request lowered to what the best node has left, or by one."""
     for template in model.templates:
         requests = template.spec.spec.devices.requests or ()
         for index, request in enumerate(requests):
@@ -213,7 +213,6 @@ def _without_devices(pod: Pod) -> Pod:
 
 
 def _without(model: Model, name: str) -> Pod:
-    """Return the pod of a model, not asking for a resource."""
     return _stripped(model.pod, {name})
 
 

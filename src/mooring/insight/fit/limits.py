@@ -56,7 +56,7 @@ class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
     shortages: tuple[Shortage, ...] = ()
 
     def __str__(self) -> str:
-        """Return it in one line, without the nodes."""
+        """Return the limit in one line, without the nodes."""
         if self.shortages:
             return "; ".join(map(str, self.shortages))
         reasons = ", ".join(self.reasons)
@@ -64,7 +64,7 @@ class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class NodeFullness(NamedTuple):
-    """What one node says."""
+    """Why one node is full."""
 
     texts: tuple[str, ...]  # Kubernetes' reasons
     facts: tuple[str, ...] = ()  # what is behind them
@@ -75,7 +75,7 @@ Fullness = Mapping[str, NodeFullness]  # by node
 
 
 def fullness_of(refused: UnplacedReplica) -> Fullness:
-    """Return what each node says to the replica that was refused."""
+    """Return why each node rejects the unplaced replica."""
     pending, ready = refused
     names = sorted(pending.survey.refusals)
     if ready is None or pending.survey.obstacle is not None:
@@ -138,7 +138,7 @@ class Leftover(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def leftovers_of(stocks: Sequence[DeviceSupply], fullness: Fullness) -> tuple[Leftover, ...]:
-    """Return what is left for each request that takes whole devices."""
+    """Return the leftovers of each request that takes whole devices."""
     return tuple(_leftover(stock, fullness) for stock in stocks if stock.is_countable)
 
 
@@ -184,7 +184,7 @@ def _why(stock: DeviceSupply, full: NodeFullness) -> str:
 
 
 class ShortageCause(Enum):
-    """What leaves too few devices."""
+    """The question that leaves too few devices."""
 
     NONE_MATCH = "none-match"  # too few are selected, whoever has them
     IN_USE = "in-use"
@@ -259,7 +259,7 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
 def shortages_of(
     problem: Problem, names: RequestNames, compiler: DeviceCompiler
 ) -> tuple[Shortage, ...]:
-    """Return the requests that run out, all alternatives of each; at least one."""
+    """Return the requests that run out, with all alternatives of each; at least one."""
     left = devices_left(problem)
     finder = _Finder(problem, names, left, compiler)
     found: list[Shortage] = []
@@ -289,7 +289,7 @@ class _Finder:
         self._compiler = compiler
 
     def shortage(self, slot: Slot) -> Shortage | None:
-        """Return why an ask finds too few devices; None if it finds enough."""
+        """Return why a request finds too few devices; None if it finds enough."""
         masks = self._left[slot.ask]
         wanted = max(slot.count, 1)
         for number, cause in _CAUSES.items():
@@ -301,7 +301,7 @@ class _Finder:
         return None
 
     def crowded(self, slot: Slot) -> Shortage:
-        """Return that an ask would find enough by itself."""
+        """Return that a request would find enough devices by itself."""
         return self._make(slot, ShortageCause.TOGETHER)
 
     def _shortage(self, slot: Slot, cause: ShortageCause, number: int) -> Shortage:

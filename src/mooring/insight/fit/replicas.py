@@ -78,7 +78,7 @@ def model_of(subject: Subject, snapshot: Snapshot, context: Context) -> Model | 
 
 
 def waiting_of(subject: Subject, snapshot: Snapshot) -> frozenset[str]:
-    """Return the full names of pods that are replicas of the subject already, but have no node."""
+    """Return the full names of pods that are already replicas of the subject but have no node."""
     pods: Collection[Pod] = ()
     match subject:
         case Pod():
@@ -91,7 +91,7 @@ def waiting_of(subject: Subject, snapshot: Snapshot) -> frozenset[str]:
 
 
 def _fresh(pod: Pod) -> Pod:
-    """Return a pod as it was when it was made: without uid, node and status."""
+    """Return a pod as it was created: without uid, node and status."""
     old = pod.metadata
     metadata = ObjectMeta(
         name=old.name,
@@ -122,14 +122,14 @@ def _template_like(claim: ResourceClaim) -> ResourceClaimTemplate:
 
 
 class Replica(NamedTuple):
-    """A pod, and the claims that were made for it."""
+    """A pod, and the claims that were created for it."""
 
     pod: Pod
     claims: tuple[ResourceClaim, ...]
 
 
 class Replicas:
-    """Makes replicas of a model, one after the other, under names that nobody has."""
+    """Creates replicas of a model, one after the other, under unused names."""
 
     def __init__(self, model: Model, around: Snapshot, features: Features) -> None:
         self._model = model
@@ -139,7 +139,7 @@ class Replicas:
         self._claims = ClaimMaker(made_from, features)
 
     def next(self) -> Replica:
-        """Return one more."""
+        """Return one more replica."""
         pod = self._claims.complete_pod(self._pod())
         namespace = pod.metadata.namespace
         shared = self._model.group is not None
@@ -169,14 +169,14 @@ def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 class UnplacedReplica(NamedTuple):
-    """The replica that fits nowhere any more."""
+    """The first replica that fits nowhere."""
 
     pending: Pending
     ready: Attempt | None  # None if it was stopped before nodes were asked
 
 
 class ReplicaFiller:
-    """Replicas in a cluster."""
+    """Fills a cluster with replicas, and empties it again."""
 
     def __init__(self, cluster: Cluster, replicas: Replicas) -> None:
         self.cluster = cluster
@@ -189,7 +189,7 @@ class ReplicaFiller:
         self._namespace = ""
 
     def ask(self) -> Attempt | Pending:
-        """Return the next replica, ready to be put to nodes; it stays the next until placed."""
+        """Return an attempt to schedule the next replica, which stays the next until placed."""
         if self._next is None:
             self._next = self._replicas.next()
             self._namespace = self._next.pod.metadata.namespace
@@ -199,7 +199,7 @@ class ReplicaFiller:
         return attempt(self.cluster, self._next.pod)
 
     def run(self, replicas_max: int, progress: Progress) -> None:
-        """Place replicas until one is refused, or so many are placed."""
+        """Place replicas until one is rejected or the maximum is reached."""
         while len(self.placed) < replicas_max:
             ready = self.ask()
             # Whom a replica could evict is nobody's question here.

@@ -1,7 +1,7 @@
-"""Rules of lint about attributes of devices: names, types, and what is standard.
+"""Rules about attributes of devices: names, types, and standard values.
 
 Constraints and expressions of one claim look at devices of several drivers. What these publish
-under one name must be of one type, and mean the same.
+under one name must have one type, and mean the same.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def mixed_lists(case: Case) -> Iterator[Oddity]:
 
 
 def _clashes(case: Case) -> Iterator[tuple[str, tuple[str, Sighting, str, Sighting]]]:
-    """Give the rarer types that were seen first in this slice, of which each is told once."""
+    """Give the rarer types that were first seen in this slice, so that each is reported once."""
     slice_ = slice_of(case)
     sightings = case.context.objects.sightings
     for name in sightings.mixed:
@@ -170,7 +170,7 @@ def odd_standard_value(case: Case) -> Iterator[Oddity]:
 
 
 def _wanted(name: str, attribute: DeviceAttribute) -> str | None:
-    """Return what a standard attribute should be like, None if it is, or has no value."""
+    """Return the expected form of a standard attribute, None if it has that or no value."""
     if not type_of(attribute):
         return None
     if name == NUMA_NODE:

@@ -1,4 +1,4 @@
-"""Rules about claims, templates, classes and taint rules that need no devices, and about all objects."""
+"""Rules about claims, templates, classes, taint rules, and about all objects; no devices needed."""
 
 from __future__ import annotations
 

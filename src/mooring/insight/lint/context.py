@@ -51,7 +51,7 @@ Indices = frozenset[int]  # devices, by their index in the fleet
 
 
 class ExpressionStage(NamedTuple):
-    """An expression of an ask, and the devices that come as far as to it."""
+    """An expression, and the devices that get as far."""
 
     ask: DeviceSelection
     expression: LocatedExpression
@@ -61,7 +61,7 @@ class ExpressionStage(NamedTuple):
     is_class_known: bool  # else the candidates are too many
 
     def looked_at(self) -> Iterator[tuple[DeviceResult, list[PublishedDevice]]]:
-        """Give the answers that matter, each with its candidates."""
+        """Give the results that matter, each with its candidates."""
         for answer in self.answers:
             devices = [device for device in answer.devices if device.index in self.candidates]
             if devices and devices[0].variables is not None:
@@ -74,7 +74,7 @@ class ExpressionStage(NamedTuple):
 
 
 class LintContext:
-    """All devices and classes, the objects around, and a memory of what expressions gave."""
+    """All devices, classes and other objects, and the results of expressions."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class LintContext:
 
     @cached_property
     def class_index(self) -> ClassIndex:
-        """The classes by the extended resources that they stand behind."""
+        """The classes by the extended resources that they provide."""
         index = ClassIndex()
         for class_ in self.classes.values():
             index.put_class(class_)
@@ -110,7 +110,7 @@ class LintContext:
 
     @cached_property
     def selected_drivers(self) -> frozenset[str] | None:
-        """The drivers of devices in some class, None if a class cannot be told."""
+        """The drivers of devices in some class, None if a class cannot be evaluated."""
         members = [self.members(name) for name in self.classes]
         if any(each is None for each in members):
             return None
@@ -122,7 +122,7 @@ class LintContext:
         return tuple(stage for ask in asks_of(subject) for stage in self._stages_of(ask))
 
     def candidates(self, ask: DeviceSelection) -> tuple[Indices, bool]:
-        """Return the devices that come as far as to an ask, and whether its class is known."""
+        """Return the candidates of a selection, and whether its class is known."""
         admitted = frozenset(d.index for d in self.fleet.devices if ask.admits(d))
         if not ask.class_name:
             return admitted, True
@@ -130,20 +130,20 @@ class LintContext:
         return (admitted, False) if members is None else (admitted & members, True)
 
     def selected(self, ask: DeviceSelection) -> Indices:
-        """Return the devices that an ask selects."""
+        """Return the selected devices."""
         indices, _ = self.candidates(ask)
         for expression in ask.selectors:
             indices &= matching(self.answers(expression))
         return indices
 
     def members(self, class_name: str) -> Indices | None:
-        """Return the devices of a class, None if it is not known or does not compile."""
+        """Return the devices of a class, None if it is unknown or does not compile."""
         if class_name not in self._class_members:
             self._class_members[class_name] = self._members(class_name)
         return self._class_members[class_name]
 
     def answers(self, expression: LocatedExpression) -> tuple[DeviceResult, ...]:
-        """Return what an expression gives for every device; nothing if it does not compile."""
+        """Return the results of an expression; none if it does not compile."""
         key = (expression.text, expression.purpose)
         if key not in self._answers:
             inquiry = self.inquiry(expression)
@@ -152,7 +152,7 @@ class LintContext:
         return self._answers[key]
 
     def inquiry(self, expression: LocatedExpression) -> ExpressionEvaluator | InvalidExpression:
-        """Return an expression that compiles as a new one of its purpose, or why it does not."""
+        """Return the evaluator of a new expression, or why it does not compile."""
         key = (expression.text, expression.purpose)
         if key not in self._inquiries:
             is_derived = expression.purpose == "derived"
@@ -209,7 +209,7 @@ def matching(answers: Iterable[DeviceResult]) -> Indices:
 
 
 class NamespacedName(NamedTuple):
-    """What names an object of a kind in a namespace."""
+    """The namespace and name of an object."""
 
     namespace: str
     name: str
@@ -219,14 +219,14 @@ class NamespacedName(NamedTuple):
 
 
 class ObjectIdentity(NamedTuple):
-    """What tells an object from all others."""
+    """The kind and full name of an object."""
 
     kind: str
     full_name: str
 
 
 class ObjectIndex:
-    """Every object given, to be found by its name."""
+    """Every given object, indexed by name."""
 
     def __init__(self, objects: Iterable[LintObject] = (), context: Context | None = None) -> None:
         self.context = context or Context(gates=Gates.parse(""), now=NO_TIME)
@@ -264,7 +264,7 @@ class ObjectIndex:
                     self._pod_parts.append(part)
 
     def later(self, found: LintObject) -> LintObject | None:
-        """Return the object of the same name that takes the place of this one, if one does."""
+        """Return the later object of the same name that replaces this one, if there is one."""
         latest = self.latest.get(identity_of(found))
         return None if latest is None or latest.value is found.value else latest
 
@@ -277,7 +277,7 @@ class ObjectIndex:
 
     @cached_property
     def sightings(self) -> Sightings:
-        """What was seen of the attributes of all devices in pools."""
+        """The attributes of all devices in pools."""
         return Sightings(slice_ for pool in self.pools.values() for slice_ in pool.slices)
 
     def selects_some_node(self, selector: NodeSelector) -> bool:
@@ -292,7 +292,7 @@ class ObjectIndex:
 
     @cached_property
     def node_resources(self) -> Counter[str]:
-        """How many nodes have some of each resource of their own."""
+        """How many nodes have some of each resource."""
         return Counter(
             name
             for node in self.nodes.values()
@@ -303,7 +303,7 @@ class ObjectIndex:
     # --- pods -----------------------------------------------------------------------------
 
     def is_made_by_given(self, metadata: ObjectMeta) -> bool:
-        """Whether an object was made by a controller that is given, too, and speaks for it."""
+        """Whether an object belongs to a given controller, which then stands for it."""
         owner = controller_of(metadata)
         if owner is None:
             return False
@@ -312,7 +312,7 @@ class ObjectIndex:
 
     @cached_property
     def pod_parts(self) -> tuple[PodPart, ...]:
-        """All pods and templates of pods but those that are over or spoken for by a controller."""
+        """All pods and pod templates that are not over and that no given controller stands for."""
         return tuple(
             part
             for part in self._pod_parts
@@ -325,7 +325,7 @@ class ObjectIndex:
 
     @cached_property
     def users(self) -> dict[NamespacedName, list[PodPart]]:
-        """Who uses each claim by its name."""
+        """The pods that use each claim by name."""
         users: dict[NamespacedName, list[PodPart]] = {}
         for part in self.pod_parts:
             for name in {entry.resource_claim_name for entry in part.spec.resource_claims}:
@@ -364,10 +364,10 @@ class ObjectIndex:
 
 
 def key_of(metadata: ObjectMeta) -> NamespacedName:
-    """Return what names an object in its namespace."""
+    """Return the namespace and name of an object."""
     return NamespacedName(metadata.namespace or DEFAULT_NAMESPACE, metadata.name)
 
 
 def identity_of(found: LintObject) -> ObjectIdentity:
-    """Return what tells an object from all others."""
+    """Return the kind and full name of an object."""
     return ObjectIdentity(found.kind.name, found.full_name)

@@ -62,13 +62,13 @@ class Finding(NamedTuple):
 
 
 def rules_that_run(context: LintContext, *, disabled: Collection[str] = ()) -> tuple[Rule, ...]:
-    """Return the rules that have what they need."""
+    """Return the rules whose needs are met."""
     has = _present(context)
     return tuple(rule for rule in RULES if has[rule.needs] and rule.id not in disabled)
 
 
 def lacking(subjects: Iterable[LintObject], context: LintContext) -> tuple[Rule, ...]:
-    """Return the rules that would look at these objects, had they what they need."""
+    """Return the rules about these objects whose needs are not met."""
     kinds = {subject.kind.name for subject in subjects}
     has = _present(context)
     # Where no object names any, it is no loss that none is given.

@@ -106,7 +106,7 @@ def extended_resource_twice(part: PodPart, case: Case) -> Iterator[Oddity]:
 
 
 def _extended_resources(part: PodPart) -> Iterator[tuple[Place, str]]:
-    """Give the extended resources that containers ask for, each where it is written."""
+    """Give the extended resources that containers request, with their paths."""
     for place, container in part.containers():
         seen: set[str] = set()
         resources = container.resources
@@ -224,7 +224,7 @@ def unknown_template(part: PodPart, case: Case) -> Iterator[Oddity]:
 
 
 def _elsewhere(name: str, namespace: str, known: tuple[NamespacedName, ...], what: str) -> str:
-    """Return what to do about a name that is not in a namespace."""
+    """Return the remedy for a name that a namespace does not have."""
     others = sorted(key.namespace for key in known if key.name == name)
     if others:
         return f"namespace {others[0]} has one; a pod uses only those of its own namespace"
@@ -233,7 +233,7 @@ def _elsewhere(name: str, namespace: str, known: tuple[NamespacedName, ...], wha
 
 
 def is_made(part: PodPart, entry: PodResourceClaim) -> bool:
-    """Whether the claim was made already."""
+    """Whether the claim was already created."""
     statuses = () if part.status is None else part.status.resource_claim_statuses or ()
     return any(status.name == entry.name for status in statuses)
 
@@ -258,7 +258,7 @@ def unknown_request(part: PodPart, case: Case) -> Iterator[Oddity]:
 
 
 def _requests(part: PodPart, entry: PodResourceClaim, case: Case) -> tuple[str, ...] | None:
-    """Return the requests of the claim that an entry means, None if it is not known."""
+    """Return the requests of an entry's claim, None if the claim is unknown."""
     objects = case.context.objects
     claim_name = entry.resource_claim_name or ""
     template_name = entry.resource_claim_template_name or ""
@@ -273,7 +273,7 @@ def _requests(part: PodPart, entry: PodResourceClaim, case: Case) -> tuple[str, 
 
 
 def entries_of(part: PodPart) -> Iterator[Entry]:
-    """Give the entries of a pod with their places."""
+    """Give the entries of a pod with their paths."""
     for i, entry in enumerate(part.spec.resource_claims):
         yield (*part.place, "resourceClaims", i), entry
 
@@ -335,7 +335,7 @@ def too_many_users(part: PodPart, case: Case) -> Iterator[Oddity]:
 
 
 def _is_of_group(part: PodPart, key: NamespacedName, case: Case) -> bool:
-    """Whether the claim is reserved for the group of the pod, once for all of them."""
+    """Whether the claim is reserved for the pod's group, once for all its pods."""
     group = case.context.objects.groups.get(NamespacedName(part.namespace, part.group_name or ""))
     entries = () if group is None else group.spec.resource_claims
     return any(entry.resource_claim_name == key.name for entry in entries)

@@ -1,6 +1,6 @@
-"""Rules of lint about the slices of a pool: whether they agree with each other.
+"""Rules about the slices of a pool: whether they agree with each other.
 
-While a pool is incomplete or contradicts itself the scheduler gives none of its devices away, and
+While a pool is incomplete or contradicts itself the scheduler allocates none of its devices, and
 requests for all devices fail on every node that sees it, whatever driver they are about.
 """
 
@@ -31,13 +31,13 @@ UNUSABLE: Final = "the scheduler gives none of the pool's devices away"
 
 
 def slice_of(case: Case) -> ResourceSlice:
-    """Return the slice at hand as it is stored."""
+    """Return the slice at hand as an API server stores it."""
     slice_: ResourceSlice = case.subject.stored or case.subject.value
     return slice_
 
 
 def pool_of(case: Case) -> LintPool | None:
-    """Return the pool that the slice at hand is part of, None for one that is outdated."""
+    """Return the pool of the slice at hand, None if the slice is outdated."""
     slice_, objects = slice_of(case), case.context.objects
     pool = objects.pools.get(pool_id_of(slice_))
     if pool is None or slice_.spec.pool.generation != pool.generation:

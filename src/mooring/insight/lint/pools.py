@@ -33,7 +33,7 @@ TYPES: Final = (
 
 
 class DeviceHome(NamedTuple):
-    """A slice, and the place of something in one of its lists."""
+    """A slice, and an index into one of its lists."""
 
     slice: ResourceSlice
     position: int
@@ -52,7 +52,7 @@ class LintPool:
 
     @property
     def first(self) -> ResourceSlice:
-        """The first slice by name; of slices that disagree about their number it is believed."""
+        """The first slice by name, which counts where slices disagree about their number."""
         return self.slices[0]
 
     @property
@@ -73,7 +73,7 @@ class LintPool:
 
     @cached_property
     def devices(self) -> dict[str, DeviceHome]:
-        """The first home of each device by name."""
+        """The first home of each device."""
         homes: dict[str, DeviceHome] = {}
         for slice_ in self.slices:
             for i, device in enumerate(slice_.spec.devices or ()):
@@ -82,7 +82,7 @@ class LintPool:
 
     @cached_property
     def counter_sets(self) -> dict[str, DeviceHome]:
-        """The first home of each counter set by name."""
+        """The first home of each counter set."""
         homes: dict[str, DeviceHome] = {}
         for slice_ in self.slices:
             for i, counter_set in enumerate(slice_.spec.shared_counters or ()):
@@ -98,7 +98,7 @@ class LintPool:
 
     @cached_property
     def counters_consumed(self) -> frozenset[tuple[str, str]]:
-        """Every set and counter that some device takes of."""
+        """Every set and counter that some device consumes."""
         return frozenset(
             (consumption.counter_set, counter)
             for _, device in devices_of(self.slices)
@@ -113,7 +113,7 @@ def _is_whole(own: list[ResourceSlice], shared: list[ResourceSlice]) -> bool:
 
 
 def pools_of(slices: Iterable[ResourceSlice]) -> dict[PoolId, LintPool]:
-    """Return the pools that slices make."""
+    """Return slices as pools."""
     named: dict[str | int, ResourceSlice] = {}
     for slice_ in slices:
         named[slice_.metadata.name or len(named)] = slice_
@@ -124,12 +124,12 @@ def pools_of(slices: Iterable[ResourceSlice]) -> dict[PoolId, LintPool]:
 
 
 def pool_id_of(slice_: ResourceSlice) -> PoolId:
-    """Return what names the pool of a slice."""
+    """Return the id of a slice's pool."""
     return PoolId(slice_.spec.driver, slice_.spec.pool.name)
 
 
 def devices_of(slices: Iterable[ResourceSlice]) -> Iterator[tuple[DeviceHome, Device]]:
-    """Give all devices with their places."""
+    """Give all devices with their homes."""
     for slice_ in slices:
         for i, device in enumerate(slice_.spec.devices or ()):
             yield DeviceHome(slice_, i), device
@@ -164,7 +164,7 @@ class DriverSightings:
 
 
 class Sightings:
-    """What was seen of the attributes of all devices."""
+    """The attributes of all devices: their types, and where they are missing."""
 
     def __init__(self, slices: Iterable[ResourceSlice]) -> None:
         self.types: dict[str, dict[str, Sighting]] = {}  # qualified name: type
@@ -194,7 +194,7 @@ class Sightings:
         self._see_hardware(home, device)
 
     def _see_hardware(self, home: DeviceHome, device: Device) -> None:
-        """Note a device that another driver publishes, too."""
+        """Note a device that another driver also publishes."""
         spec = home.slice.spec
         node = device.node_name or spec.node_name
         address = device.attributes.get(PCI_BUS_ID)
@@ -218,7 +218,7 @@ class Sightings:
 
 
 def _see_shareable(seen: DriverSightings, home: DeviceHome, device: Device) -> None:
-    """Note a device that is shared without a limit, or taken whole unless a request says more."""
+    """Note a device that is shared without limit, or whose plain request takes everything."""
     if not device.capacity:
         seen.boundless = seen.boundless or Sighting(home, "")
         seen.boundless.count += 1
@@ -228,7 +228,7 @@ def _see_shareable(seen: DriverSightings, home: DeviceHome, device: Device) -> N
 
 
 def type_of(attribute: DeviceAttribute) -> str:
-    """Return the type of an attribute's value as its field is called, "" if it has none."""
+    """Return the type of an attribute's value, named as its field, "" if it has none."""
     for field_name, type_ in TYPES:
         if getattr(attribute, field_name) is not None:
             return type_

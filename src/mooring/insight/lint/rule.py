@@ -1,4 +1,4 @@
-"""What a rule of lint is, what it is given, and what it gives back."""
+"""What a rule of lint is, what it gets, and what it returns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Severity(StrEnum):
 
 
 class Needs(Enum):
-    """What must be among the objects for a rule to say anything."""
+    """What a rule needs among the objects."""
 
     NOTHING = ""
     CLASSES = "classes"
@@ -46,7 +46,7 @@ class Needs(Enum):
 
 
 class Oddity(NamedTuple):
-    """Something odd: where, what, and what to do."""
+    """Something odd: where it is, what it is, and what to do about it."""
 
     place: Place
     message: str
@@ -63,7 +63,7 @@ class Case:
         self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
 
     def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:
-        """Return what a function finds in this case, which is worked out once."""
+        """Return what a function finds in this case, computed once."""
         if find not in self._found:
             self._found[find] = tuple(find(self))
         return self._found[find]

@@ -1,9 +1,8 @@
 """Rules about expressions and constraints, put to devices.
 
-An expression is evaluated for the devices that get as far as this expression; its results are facts,
-not guesses. So a guard by `has()`, by the driver, or by the class is understood without a rule
-about it. Where some device cannot be read by any expression, no rule says that something is true
-for none.
+An expression is evaluated for the devices that get as far as this expression; its results are
+facts, not guesses. So guards by `has()`, by the driver, or by the class need no rule of their own.
+Where some device cannot be read by any expression, no rule says that something is true for none.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def _is_unknown(read: DeviceField, case: Case) -> bool:
 
 
 class _Fault(NamedTuple):
-    """An error of an expression: the part it comes from, what it is, and on which devices."""
+    """An error of an expression: its origin, its message, and the devices."""
 
     part: str
     message: str
@@ -125,7 +124,7 @@ def run_time_error(case: Case) -> Iterator[Oddity]:
 
 
 def _faults(stage: ExpressionStage) -> Iterator[_Fault]:
-    """Give the errors of an expression on its candidates, those from one part together."""
+    """Give the errors of an expression on its candidates, grouped by origin."""
     if not isinstance(stage.inquiry, ExpressionEvaluator):
         return
     places = {
@@ -146,9 +145,9 @@ def _faults(stage: ExpressionStage) -> Iterator[_Fault]:
 
 
 def _concerned(stage: ExpressionStage, fault: _Fault, read: DeviceField) -> list[PublishedDevice]:
-    """Return the devices that lack an attribute and that the expression is really put to.
+    """Return the devices that lack an attribute and that the expression is really evaluated for.
 
-    Of a class that is not given we know nothing; then devices of other drivers do not count.
+    If the class is not given, devices of other drivers do not count.
     """
     if stage.is_class_known:
         return fault.devices
@@ -181,14 +180,14 @@ def never_true(case: Case) -> Iterator[Oddity]:
 
 
 def _is_of_class(case: Case) -> bool:
-    """Whether a class is asked, which may well be for devices that are still to come."""
+    """Whether the object is a class, which may be for devices that are still to come."""
     return isinstance(case.subject.value, DeviceClass)
 
 
 def _is_never_true(
     atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator, case: Case
 ) -> bool:
-    """Whether a question that wants a yes gets none, but a no."""
+    """Whether a question that should be true never is, but is false for some device."""
     if not atom.wants_yes or any(_is_unknown(r.read, case) for r in readings(atom.node)):
         return False
     is_ever_false = False
@@ -202,7 +201,7 @@ def _is_never_true(
 
 
 def _tally(atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator) -> _Tally:
-    """Return the values of the attributes that a question looks at."""
+    """Return the values of the attributes that a question reads."""
     tally: _Tally = {}
     for answer, devices in stage.looked_at():
         variables = atom.variables(inquiry.parts, answer.devices[0].variables or {})
@@ -215,7 +214,7 @@ def _tally(atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator) -> 
 
 
 def _is_about_devices(atom: Atom) -> bool:
-    """Whether a question depends on devices; a plain `false` says what its author means."""
+    """Whether a question depends on devices; a plain `false` is deliberate."""
     return bool(atom.bindings) or any(True for _ in readings(atom.node))
 
 
@@ -235,7 +234,7 @@ def _never_true(
 
 
 def _nearest_value(node: ast.Expr, tally: _Tally) -> str | None:
-    """Return the value that a compared string may have been meant to be."""
+    """Return the value that a compared string may stand for."""
     known = {value for values in tally.values() for value in values}
     for text in _strings(node):
         near = nearest(shown(text), known)
@@ -250,7 +249,7 @@ def _have(number: int) -> str:
 
 
 def _strings(node: ast.Expr) -> Iterator[str]:
-    """Give the strings that a comparison compares with, not those that are keys."""
+    """Give the strings that a comparison compares with, without keys."""
     match node:
         case ast.Literal(value=str(text)):
             yield text
@@ -283,7 +282,7 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
 
 
 def _is_broken(stage: ExpressionStage, odd: set[Any]) -> bool:
-    """Whether something else is the matter with a selector."""
+    """Whether another rule reports a selector."""
     is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, ExpressionEvaluator)
     return is_odd or any(answer.error for answer, _ in stage.looked_at())
 

@@ -1,4 +1,4 @@
-"""Rules of lint about single slices: what is refused, what never fits, and where it is."""
+"""Rules about single slices: what is refused, what never fits, and which nodes they are for."""
 
 from __future__ import annotations
 

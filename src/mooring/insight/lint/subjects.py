@@ -69,16 +69,16 @@ class LintObject(NamedTuple):
         return f"{metadata.namespace or 'default'}/{name}"
 
     def locate(self, place: Place) -> Position:
-        """Return where the text has what stands at a place of the stored version."""
+        """Return the position in the text of a path in the stored version."""
         if place:
             place = written_path(path_of(place), self.kind).segments
         return self.document.locate(written_place(self.document.tree, place))
 
 
 def resource_kind(document: Document) -> str:
-    """Return the kind of an object of a group that we know, "" for everything else.
+    """Return the kind of an object of a known API group, "" for everything else.
 
-    Whether the version is known is not asked here: reading the object tells.
+    Reading the object tells whether its version is known.
     """
     tree = document.tree
     if not isinstance(tree, dict):
@@ -97,7 +97,7 @@ def read_object(document: Document, context: Context) -> LintObject:
 
 
 def read_slice(document: Document, context: Context) -> LintObject:
-    """Return the slice of a document, with what is stored of it, or raise DecodeError."""
+    """Return the slice of a document, with its stored form, or raise DecodeError."""
     found = read_object(document, context)
     return found._replace(stored=strategy_of(found.kind).prepare_create(found.value, context))
 
@@ -106,7 +106,7 @@ def read_slice(document: Document, context: Context) -> LintObject:
 
 
 class LocatedExpression(NamedTuple):
-    """An expression and its place in the object."""
+    """An expression and its path in the object."""
 
     place: Place
     text: str
@@ -114,7 +114,7 @@ class LocatedExpression(NamedTuple):
 
 
 class DeviceSelection(NamedTuple):
-    """Whoever selects devices, and how."""
+    """A request, alternative, class or taint rule that selects devices."""
 
     place: Place
     reference: str = ""  # the name of the request, `request/alternative` for one of several
@@ -125,7 +125,7 @@ class DeviceSelection(NamedTuple):
 
 
 def asks_of(subject: LintObject) -> tuple[DeviceSelection, ...]:
-    """Return all that select devices in an object."""
+    """Return all device selections of an object."""
     match subject.value:
         case DeviceClass(spec=spec):
             return (DeviceSelection(("spec",), selectors=_selectors(spec.selectors, ("spec",))),)
@@ -137,7 +137,7 @@ def asks_of(subject: LintObject) -> tuple[DeviceSelection, ...]:
 
 
 def claim_of(subject: LintObject) -> tuple[Place, DeviceClaim | None]:
-    """Return what a claim or template asks for, and its place."""
+    """Return the device claim of a claim or template, and its path."""
     match subject.value:
         case ResourceClaim(spec=spec):
             return ("spec", "devices"), spec.devices
@@ -148,7 +148,7 @@ def claim_of(subject: LintObject) -> tuple[Place, DeviceClaim | None]:
 
 
 def constraints_of(subject: LintObject) -> Iterator[tuple[Place, DeviceConstraint]]:
-    """Give the constraints of a claim or template with their places."""
+    """Give the constraints of a claim or template with their paths."""
     place, claim = claim_of(subject)
     for i, constraint in enumerate(claim.constraints if claim is not None else ()):
         yield (*place, "constraints", i), constraint
@@ -222,7 +222,7 @@ def _selectors(
 
 
 class PodPart(NamedTuple):
-    """The pod in an object: where it is, what it says, and how many there are of it."""
+    """The pod spec in an object: its path, its content, and how many pods there are."""
 
     place: Place
     metadata: ObjectMeta  # of the whole object
@@ -237,17 +237,17 @@ class PodPart(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the pod has run to its end and needs nothing more."""
+        """Whether the pod has terminated."""
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
     def group_name(self) -> str | None:
-        """The group that the pods are scheduled with."""
+        """The pod group that the pods are scheduled with."""
         group = self.spec.scheduling_group
         return None if group is None else group.pod_group_name
 
     def containers(self) -> Iterator[tuple[Place, Container]]:
-        """Give all containers with their places."""
+        """Give all containers with their paths."""
         for field, containers in (
             ("initContainers", self.spec.init_containers),
             ("containers", self.spec.containers),
@@ -257,7 +257,7 @@ class PodPart(NamedTuple):
 
 
 def pod_part_of(value: Any) -> PodPart | None:
-    """Return the pod in an object, None if there is none."""
+    """Return the pod spec in an object, None if there is none."""
     match value:
         case Pod(metadata=metadata, spec=spec, status=status):
             return PodPart(("spec",), metadata, spec, status, 1)

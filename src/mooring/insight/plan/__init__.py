@@ -1,6 +1,5 @@
 """Where pods would go.
 
-plan          a snapshot, scheduled pod by pod
-placements    the outcome in plain terms
-standins      pods for claims and templates that no pod uses
+planner       a snapshot, scheduled pod by pod; and other orders that would place more
+placements    the outcome in plain terms; stand-in pods for claims that no pod uses
 """

@@ -46,7 +46,7 @@ class GrantedDevice(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class GrantedRequest(Struct, frozen=True, rename="camel"):
-    """A request and what it gets."""
+    """A request and the devices that it gets."""
 
     claim: str
     request: str
@@ -54,7 +54,7 @@ class GrantedRequest(Struct, frozen=True, rename="camel"):
 
 
 class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What becomes of one pod."""
+    """What happens to one pod."""
 
     pod: str
     node: str | None = None
@@ -70,7 +70,7 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def placement_of(result: Result) -> Placement:
-    """Return what becomes of a pod."""
+    """Return what happens to a pod."""
     name, instead = full_name(result.pod), stands_for(result.pod)
     if isinstance(result, Pending):
         return Placement(name, stands_for=instead, reason=result.reason, message=result.message)
@@ -87,7 +87,7 @@ def placement_of(result: Result) -> Placement:
 
 
 def chosen_results(results: Iterable[Result], manifests: Snapshot) -> list[Result]:
-    """Return the results of pods that are among the manifests, or that these ask for."""
+    """Return the results of pods that the manifests have, or whose controllers they have."""
     pods = {full_name(pod) for pod in manifests.pods}
     makers = {(each.kind, full_name(each)) for each in manifests.controllers}
     return [
@@ -132,7 +132,7 @@ def _extended(result: Reservation) -> Iterator[tuple[str, str]]:
 
 
 def _from_plugins(pod: Pod, from_devices: set[str]) -> Iterator[tuple[str, str]]:
-    """Give the extended resources that devices do not serve: the node has them itself."""
+    """Give the extended resources that come from device plugins."""
     for name, quantity in sorted(pod_requests(pod).items()):
         if is_device_resource(name) and name not in from_devices and not quantity.is_zero:
             yield name, str(quantity)
@@ -162,7 +162,7 @@ def stand_ins(manifests: Snapshot, everything: Snapshot) -> tuple[Pod, ...]:
 
 
 def stand_in(subject: Subject) -> Pod:
-    """Return a pod that uses a claim, or one made from a template, and asks for nothing else."""
+    """Return a pod that uses a claim or template and requests nothing else."""
     metadata = subject.metadata
     is_template = isinstance(subject, ResourceClaimTemplate)
     entry = PodResourceClaim(
@@ -201,7 +201,7 @@ def _name_of(subject: Subject) -> tuple[str, str]:
 
 
 def _used(everything: Snapshot) -> set[tuple[str, str]]:
-    """Return which claims and templates pods, controllers and groups name."""
+    """Return the claims and templates that pods, controllers and pod groups name."""
     found: set[tuple[str, str]] = set()
     for pod in everything.pods:
         found.update(_named_by(pod.metadata.namespace, pod.spec.resource_claims))

@@ -7,7 +7,7 @@ together. New pods that were given come before those that controllers create, as
 applied at once, each in the order of the files. Pods that wait for others are tried again once
 these have a node.
 
-In a real cluster the order of new pods is a race between controllers, so a plan shows one outcome of
+In a real cluster the order of new pods is a race between controllers, so a plan is one outcome of
 several. `better_order` tries a few others where pods are left without a node, each once:
 
 1. all pods of an owner that has pending pods come first;
@@ -51,7 +51,7 @@ Turns = tuple[str, ...]  # owners, each as often as it has pods
 
 
 class Plan(Struct, frozen=True):
-    """What becomes of every pod that had no node."""
+    """What happens to every pod that had no node."""
 
     before: Snapshot  # completed, with nothing decided yet
     results: tuple[Result, ...]  # in the order of the snapshot's pods
@@ -65,12 +65,12 @@ class Plan(Struct, frozen=True):
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The pods that get none."""
+        """The pods that get no node."""
         return tuple(each for each in self.results if isinstance(each, Pending))
 
     @property
     def after(self) -> Snapshot:
-        """The snapshot with all that was decided."""
+        """The snapshot with every decision applied."""
         return self.before.with_objects(
             [claim for each in self.placed for claim in each.claims]
             + [each.pod for each in self.placed]
@@ -78,7 +78,7 @@ class Plan(Struct, frozen=True):
 
 
 def unwatched(done: int, total: int) -> None:
-    """Tell nobody how much is done."""
+    """Report progress to nobody."""
 
 
 def plan(snapshot: Snapshot, context: Context, *, progress: Progress = unwatched) -> Plan:
@@ -94,9 +94,9 @@ def plan_completed(
     arrival: Sequence[str] = (),
     progress: Progress = unwatched,
 ) -> Plan:
-    """Return where pods would go; those that are left out, by their full names, go nowhere.
+    """Return where pods would go, except those left out by full name.
 
-    `arrival` has the full names of pods in the order in which they come, if not in the usual one.
+    `arrival` has the full names of pods in order of arrival, if that is not the usual one.
     """
     before = completed.snapshot
     cluster = cluster_of(before, context)
@@ -112,12 +112,12 @@ def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
 
 
 def is_waiting(pod: Pod) -> bool:
-    """Tell whether a pod looks for a node."""
+    """Return whether a pod waits for a node."""
     return not pod.spec.node_name and is_active(pod)
 
 
 def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
-    """Return the cluster of a snapshot, with the pods that have a node in their places."""
+    """Return the scheduler's cluster of a snapshot, with its scheduled pods."""
     cluster = Cluster(
         Features.of(context.gates),
         now=context.now.instant,
@@ -145,7 +145,7 @@ def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
 
 
 def new_names(cluster: Cluster) -> Fresh:
-    """Return where names of shares and claims come from: the same for the same cluster."""
+    """Return a source of share ids and claim names: the same for the same cluster."""
     numbers = iter(range(1, 10**12))
     taken = {name for _, name in cluster.claims}
 
@@ -164,16 +164,12 @@ def new_names(cluster: Cluster) -> Fresh:
 
 
 class _Item(NamedTuple):
-    """A pod, or the pods of a group, in the queue."""
-
     order: tuple[int, str, int]
     pods: tuple[Pod, ...]
     group: tuple[str, str] | None = None
 
 
 class _Planner:
-    """Takes pods from the queue until no more of them get a node."""
-
     def __init__(
         self, cluster: Cluster, snapshot: Snapshot, progress: Progress, total: int
     ) -> None:
@@ -189,7 +185,7 @@ class _Planner:
                     self._members.setdefault(key, []).append(pod)
 
     def run(self, waiting: list[Pod]) -> dict[str, Result]:
-        """Return what becomes of each pod, by its full name."""
+        """Return what happens to each pod, by full name."""
         queue = sorted(self._items(waiting), key=lambda item: item.order)
         while queue:
             for item in queue:
@@ -238,11 +234,10 @@ class _Planner:
         return Gang(group, pods, scheduled=scheduled, existing=len(members))
 
     def _has_node(self, pod: str) -> bool:
-        """Tell whether a pod got a node, in an earlier round perhaps."""
         return isinstance(self._results.get(pod), Reservation)
 
     def _may_fit_later(self, item: _Item) -> bool:
-        """Tell whether pods that were placed since may help this one: it wants company."""
+        """Return whether pods placed since may help: affinity and spreading depend on others."""
         pending = [p for p in item.pods if isinstance(self._results[full_name(p)], Pending)]
         shapes = [self._cluster.shape(pod) for pod in pending]
         return any(shape.terms.near or shape.spreading.hard for shape in shapes)
@@ -253,7 +248,7 @@ class _Planner:
 
 
 def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
-    """Return where a pod or group stands: by priority, then age, then as it was given."""
+    """Return the position in the queue: by priority, then age, then order of arrival."""
     created = value.metadata.creation_timestamp
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
 
@@ -262,7 +257,7 @@ def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
 
 
 class BetterOrder(Struct, frozen=True):
-    """An order in which more pods get a node; it was tried."""
+    """An order in which more pods get a node, found by trying it."""
 
     arrival: tuple[str, ...]  # the full names of pods
     owners: tuple[str, ...]  # of each of them
@@ -272,9 +267,9 @@ class BetterOrder(Struct, frozen=True):
 def better_order(
     plan: Plan, context: Context, *, shown: Collection[str] | None = None
 ) -> BetterOrder | None:
-    """Return the best order that was tried, if it places more pods than the plan does.
+    """Return the best order that was tried, if it places more pods than the plan.
 
-    It places more of those that are shown, and more of all: nobody else has to make room for them.
+    It places more of the shown pods and more of all, so no other pod has to give way.
     """
     pods = _sorted(each.pod for each in plan.results)
     owners = {full_name(pod): owner_of(pod) for pod in pods}
@@ -287,12 +282,12 @@ def better_order(
 
 
 def _sorted(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods as the queue has them, whatever the order in which they come."""
+    """Return pods in queue order, by priority and age."""
     return sorted(pods, key=lambda pod: standing(pod, 0))
 
 
 def owner_of(pod: Pod) -> str:
-    """Return who makes a pod: pods of one owner are alike."""
+    """Return the owner of a pod: pods of one owner are alike."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return full_name(pod)
@@ -314,7 +309,7 @@ class _Search:
         self._best: BetterOrder | None = None
 
     def best(self) -> BetterOrder | None:
-        """Return the best order; the search ends with the first that places all."""
+        """Return the best order; stop at the first that places all pods."""
         for wanted in self._candidates():
             arrival = self._arrival(wanted)
             turns = tuple(map(self._owners.__getitem__, arrival))
@@ -336,7 +331,7 @@ class _Search:
         yield tuple(sorted(given, key=last.index))
 
     def _repairs(self, turns: Turns) -> Iterator[Turns]:
-        """Give the order with pending pods first, then with those that are pending in that."""
+        """Give the order with pending pods first, then with those pending in that order."""
         pending = self._pending(self._plan)
         for _ in range(REPAIRS_MAX):
             rest = list(turns)
@@ -355,12 +350,12 @@ class _Search:
             self._best = BetterOrder(arrival, turns, score[0])
 
     def _score_of(self, plan: Plan) -> tuple[int, int]:
-        """Return how many of those that are shown get a node, and how many of all."""
+        """Return how many of the shown pods get a node, and how many of all."""
         names = [full_name(each.pod) for each in plan.placed]
         return sum(name in self._shown for name in names), len(names)
 
     def _arrival(self, turns: Turns) -> tuple[str, ...]:
-        """Return the pods of owners in turn, as far as their priorities and ages allow."""
+        """Return the pods of owners in turn, as far as priorities and ages allow."""
         names: dict[str, list[str]] = {}
         for name, owner in reversed(self._owners.items()):
             names.setdefault(owner, []).append(name)

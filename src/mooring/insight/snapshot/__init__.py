@@ -1,8 +1,13 @@
-"""A cluster as it is put to every question.
+"""A cluster at one moment, as every question gets it, and as a file.
 
-snapshot      a cluster at one moment
-intake        documents as objects of a snapshot; overlay puts manifests over a cluster
-consistency   what is odd or missing among the objects
-completion    what a cluster would add: pods (workloads, daemons), priorities, claims
-identity, ownership   ids that are always the same, and who owns whom
+snapshot      the objects of a cluster; manifests over a cluster; uids that are always the same
+builder       documents as objects of a snapshot
+consistency   what is missing or contradictory among the objects
+workloads     the pods that controllers would create
+completion    what a cluster would add: those pods, priorities, claims
+
+archive       a snapshot in one file, checked when it is read
+bundle        files of any tar or zip
+redaction     a snapshot without what decides nothing
+pseudonyms    a snapshot with other names, the same everywhere
 """

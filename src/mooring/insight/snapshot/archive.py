@@ -52,7 +52,7 @@ class Member(NamedTuple):
 
 
 class Contents(Struct, frozen=True, rename="camel"):
-    """What the manifest says of a member."""
+    """What the manifest says about a member."""
 
     name: str
     kinds: dict[str, int]
@@ -73,14 +73,14 @@ class Manifest(Struct, frozen=True, rename="camel"):
 
 
 class _Version(Struct, frozen=True):
-    """The part of a manifest that all versions have."""
+    """The part of a manifest that all versions share."""
 
     format: str = ""
     version: int = 0
 
 
 class Archive(NamedTuple):
-    """An archive that was read: what it says, and its members."""
+    """An archive that was read: its manifest and its members."""
 
     manifest: Manifest
     members: tuple[Member, ...]
@@ -105,7 +105,7 @@ def write_archive(
 ) -> bytes:
     """Return the archive of a snapshot, or raise ArchiveError if it is too large to be read.
 
-    The flags say what has been done to the snapshot.
+    The flags record what was done to the snapshot.
     """
     members: list[Member] = []
     contents: list[Contents] = []
@@ -144,7 +144,7 @@ def _contents(member: Member, kinds: dict[str, int]) -> Contents:
 
 
 def is_snapshot(data: bytes) -> bool:
-    """Tell whether data begins as an archive of ours does; whether it is whole is not asked."""
+    """Return whether data begins like a snapshot archive, complete or not."""
     try:
         first = next(unpack(data, bytes_max=MANIFEST_BYTES_MAX), None)
         return (
@@ -157,7 +157,7 @@ def is_snapshot(data: bytes) -> bool:
 
 
 def read_archive(data: bytes, *, bytes_max: int = UNPACKED_BYTES_MAX) -> Archive:
-    """Return the archive, or raise ArchiveError if it is not whole, not ours or not safe."""
+    """Return the archive, or raise ArchiveError if it is incomplete, foreign or unsafe."""
     members = unpack(data, bytes_max=bytes_max)
     first = next(members, None)
     if first is None or first.name != MANIFEST:
@@ -187,7 +187,7 @@ def _read_manifest(text: bytes) -> Manifest:
 
 
 def _checked(member: Member, expected: dict[str, Contents]) -> Member:
-    """Return the member, if the manifest names it and it is as the manifest says."""
+    """Return the member, if it is what the manifest says."""
     if not _is_member_name(member.name):
         raise ArchiveError(f"{member.name[:100]!r} is not the name of a member")
     said = expected.pop(member.name, None)
@@ -224,7 +224,7 @@ def _pieces(members: Iterable[Member]) -> Iterator[bytes]:
 
 
 def _header(name: str, size: int) -> bytes:
-    """Return the ustar header of a plain file that belongs to nobody and is of no time."""
+    """Return the ustar header of a plain file without owner and time."""
     assert len(name) < NAME_MAX
     fields = (
         name.encode().ljust(NAME_MAX, b"\0"),
@@ -275,7 +275,7 @@ def _read_header(block: bytes) -> tuple[str, int]:
 
 
 class _Stream:
-    """What gzip packed, unpacked no further than it is read."""
+    """The content of a gzip file, decompressed only as far as it is read."""
 
     def __init__(self, data: bytes, bytes_max: int) -> None:
         self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -285,7 +285,7 @@ class _Stream:
         self._left = bytes_max
 
     def read(self, size: int) -> bytes:
-        """Return exactly so many bytes."""
+        """Return exactly `size` bytes."""
         parts: list[bytes] = []
         missing = size
         while missing:
@@ -297,7 +297,7 @@ class _Stream:
         return b"".join(parts)
 
     def finish(self) -> None:
-        """Check that nothing follows but the end, and that all of it was whole."""
+        """Check that nothing follows the end, and that the file is complete."""
         while part := self._more(_CHUNK_BYTES):
             if part.strip(b"\0"):
                 raise ArchiveError("there is something after the end of the tar")
@@ -307,7 +307,6 @@ class _Stream:
             raise ArchiveError("there is something after the end of the archive")
 
     def too_large(self) -> ArchiveError:
-        """Return the error for an archive that holds more than is read."""
         return ArchiveError(f"holds more than {self._bytes_max:,} bytes, which is all that is read")
 
     def _more(self, size_max: int) -> bytes:

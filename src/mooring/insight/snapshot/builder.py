@@ -1,13 +1,13 @@
-"""Documents in, objects of a cluster out: as an API server would hold them.
+"""Documents in, objects of a cluster out, as an API server would store them.
 
     document ─┬─ with a uid or revision: stored ─ default ─ hub version ─ drop disabled ─┬─ object
               └─ with neither: new ─ admit as on create, then its status ────────────────┘
 
-What was stored is taken as it is, with its status: nobody asks whether it would be admitted today.
-What is new is admitted or refused, with the place of every error.
+Stored objects are accepted as they are, with their status, whether or not they would be admitted
+today. New ones are admitted or refused, with the position of every error.
 
-Dumps of a cluster are often scrubbed of uids. An object of a cluster that lacks nothing but the
-uids of what it refers to was stored; what it refers to is found by kind and name.
+Dumps of a cluster are often scrubbed of uids. An object that only lacks uids in its references
+counts as stored; the references are resolved by kind and name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class SnapshotBuilder:
-    """Takes documents and objects; what is odd about them is noted."""
+    """Collects documents and objects, and concerns about them."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class SnapshotBuilder:
         known: Iterable[Namespace] = (),
         is_cluster: bool = False,
     ) -> None:
-        """Take objects of a cluster, or else objects that somebody wants to create."""
+        """Expect objects of a cluster, or else objects to create."""
         self._context = context
         self._namespace = namespace
         self._is_cluster = is_cluster
@@ -86,30 +86,30 @@ class SnapshotBuilder:
 
     @property
     def gates(self) -> Gates:
-        """The gates that decide which fields there are."""
+        """The feature gates that decide which fields there are."""
         return self._context.gates
 
     def add_concerns(self, concerns: Iterable[Concern]) -> None:
-        """Note what a source says of its objects."""
+        """Add concerns of a source about its objects."""
         self._warnings += concerns
 
     def finish(self) -> None:
-        """Take what waited for the namespace that it is in."""
+        """Add the objects that waited for their namespace."""
         for document, verdict in self._judge.rest():
             self._add_judged(document, verdict)
 
     def node_names(self) -> Iterable[str]:
-        """Return the names of the nodes taken so far."""
+        """Return the names of the nodes added so far."""
         return [name for kind, _, name in self._objects if kind == "Node"]
 
     def snapshot(self) -> Snapshot:
-        """Return all objects taken."""
+        """Return all objects added."""
         self.finish()
         uids = {key: value.metadata.uid for key, (value, _) in self._objects.items()}
         return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
 
     def concerns(self) -> Iterator[Concern]:
-        """Give what is odd about the objects taken."""
+        """Give the concerns about the objects added."""
         yield from self._warnings
         for (kind, message), count in self._remarks.items():
             yield Concern("remark", f"{message} in {counted(count, 'object')} of kind {kind}")
@@ -130,7 +130,7 @@ class SnapshotBuilder:
     # --- documents ------------------------------------------------------------------------
 
     def add_document(self, document: Document) -> None:
-        """Take the object of a document, if it is of a kind that decides anything."""
+        """Add the object of a document, if its kind matters."""
         self.on_object(document.source)
         try:
             kind = kind_of(document.tree, extensions=self._context.extensions)
@@ -206,7 +206,7 @@ class SnapshotBuilder:
         self._put(identified(self._named(verdict.stored)), _place(document))
 
     def _named(self, value: Any) -> Any:
-        """Return the object with a number in its name where a server would make one up."""
+        """Return the object with a number in its name where a server would generate a suffix."""
         metadata = value.metadata
         if metadata.name != f"{metadata.generate_name}{GENERATED_SUFFIX}":
             return value
@@ -218,7 +218,7 @@ class SnapshotBuilder:
     # --- objects --------------------------------------------------------------------------
 
     def add_object(self, value: Any, place: str) -> None:
-        """Take an object in its hub version, without what the gates do not allow."""
+        """Add an object in its hub version, without disabled fields."""
         self.on_object(place)
         self._add_hub(value, place)
 
@@ -253,7 +253,7 @@ class SnapshotBuilder:
 
 
 def _without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
-    """Return a slice without the attributes that lost their value with the type of it."""
+    """Return a slice without attributes whose only value had a disabled type."""
     spec = published.spec
     if not any(_NO_VALUE in device.attributes.values() for device in spec.devices or ()):
         return published
@@ -276,7 +276,7 @@ def _was_stored(document: Document) -> bool:
 
 
 def _lacks_uids_only(verdict: Verdict) -> bool:
-    """Tell whether all that is wrong with an object is that references in it have no uid."""
+    """Return whether the only errors of an object are missing uids in its references."""
     errors = [each for each in verdict.findings if each.severity is Severity.ERROR]
     return bool(errors) and all(
         _REFERENCE_UID.fullmatch(error.field) and error.type == ErrorType.REQUIRED
@@ -295,7 +295,7 @@ def _place(document: Document) -> str:
 
 
 def _told(verdict: Verdict, finding: Finding) -> str:
-    """Return a finding with its place and its object, as `moor validate` has it."""
+    """Return a finding with its position and object, as `moor validate` prints it."""
     names = (verdict.namespace, verdict.name) if verdict.name else ()
     subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()
     about = f"{subject}: " if subject else ""

@@ -1,11 +1,11 @@
-"""The files of a tar or a zip that anybody made: read from bytes, within bounds.
+"""The files of any tar or zip: read from bytes, within bounds.
 
     bytes ─ gzip? ─ tar: header, content, …                 ─┬─ Bundle
           └ zip: directory at the end ─ header, content, …  ─┘
 
-Nothing is written anywhere, and the name of a member is only ever shown, so a hostile name does no
-harm. Links and devices are not followed but left out. Of a zip that unpacks to more than it should,
-and of a tar that is longer than it says, no more is unpacked than is read.
+Nothing is written, and the name of a member is only printed, so a hostile name does no harm. Links
+and devices are left out. Of a zip that unpacks to more than it says, and of a tar that is longer
+than it says, no more is unpacked than is read.
 
     # wanted: a file that the caller would read, by its name
 """
@@ -42,7 +42,7 @@ _MORE: Final = "which is all that is read"
 
 
 class Bundle(NamedTuple):
-    """The files of a bundle, and wanted ones that are links or devices."""
+    """The wanted files of a bundle, and the wanted names that are links or devices."""
 
     files: tuple[Member, ...]
     left_out: tuple[str, ...]
@@ -52,7 +52,7 @@ Wanted = Callable[[str], bool]
 
 
 def is_bundle(data: bytes) -> bool:
-    """Tell by the first bytes whether data is a zip, a tar or a gzipped tar."""
+    """Return whether the first bytes are those of a zip, a tar or a gzipped tar."""
     if data.startswith((_ZIP_FILE, _ZIP_END)):
         return True
     if not data.startswith(GZIP_MAGIC):
@@ -107,7 +107,7 @@ def _read(entries: Iterator[_Entry], wanted: Wanted) -> Bundle:
 
 
 def _shown(name: str) -> str:
-    """Return a name for messages: short, and nothing in it that a terminal obeys."""
+    """Return a name for messages: short, and without terminal control characters."""
     letters = (letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name[:1024])
     shown = "".join(letters)
     return shown if len(shown) <= NAME_SHOWN_MAX else f"{shown[: NAME_SHOWN_MAX - 1]}…"
@@ -132,14 +132,14 @@ _FOLDER: Final = b"5"
 
 
 class _Stream:
-    """A tar as it is read, from front to back."""
+    """A tar, read from front to back."""
 
     def __init__(self, file: BinaryIO | gzip.GzipFile) -> None:
         self._file = file
         self._left = STREAM_BYTES_MAX
 
     def read(self, size: int) -> bytes:
-        """Return exactly so many bytes."""
+        """Return exactly `size` bytes."""
         parts: list[bytes] = []
         while size:
             part = self._file.read(min(size, _CHUNK_BYTES))
@@ -151,7 +151,7 @@ class _Stream:
         return b"".join(parts)
 
     def finish(self) -> None:
-        """Read to the end, where gzip says whether all of it was whole."""
+        """Read to the end, where gzip checks that the file is complete."""
         while part := self._file.read(_CHUNK_BYTES):
             self._spend(len(part))
 
@@ -161,7 +161,7 @@ class _Stream:
             raise ArchiveError(f"holds more than {STREAM_BYTES_MAX // 2**30} GiB, {_MORE}")
 
     def skip(self, size: int) -> None:
-        """Pass over so many bytes."""
+        """Skip `size` bytes."""
         while size:
             piece = min(size, _CHUNK_BYTES)
             self.read(piece)
@@ -169,7 +169,7 @@ class _Stream:
 
 
 def _tar_entries(stream: _Stream) -> Iterator[_Entry]:
-    """Give the members; the content of one can be read until the next is asked for."""
+    """Give the members; read the content of one before asking for the next."""
     long_name = ""
     long_size: int | None = None
     extra_left = _HEADERS_BYTES_MAX
@@ -202,7 +202,7 @@ def _tar_entries(stream: _Stream) -> Iterator[_Entry]:
 
 
 class _Body:
-    """The content of a member of a tar, read or passed over."""
+    """The content of a member of a tar, read or skipped."""
 
     def __init__(self, stream: _Stream, name: str, size: int) -> None:
         self.name = name
@@ -228,7 +228,7 @@ def _is_tar_header(block: bytes) -> bool:
 
 
 def _tar_size(field: bytes) -> int:
-    """Return a size, in octal digits or, as GNU has large ones, in binary."""
+    """Return a size, written in octal digits or, by GNU tar, in binary."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ")
@@ -250,7 +250,7 @@ def _tar_extra(stream: _Stream, size: int) -> bytes:
 
 
 def _pax(content: bytes) -> tuple[str, int | None]:
-    """Return the name and size that an extended header gives the next member, if it does.
+    """Return the name and size that an extended header gives the next member, if any.
 
     record = length " " key "=" value newline; the length is that of the whole record
     """
@@ -299,7 +299,7 @@ def _zip_entries(data: bytes) -> Iterator[_Entry]:
 
 
 def _zip_entry(data: bytes, at: int) -> tuple[_Entry, int]:
-    """Return the member that the directory has at a place, and the place of the next."""
+    """Return the member at an offset of the directory, and the offset of the next."""
     fields = _ENTRY.unpack_from(data, at)
     _, _, _, flags, method, _, _, checksum, packed, size = fields[:10]
     name_size, extra_size, comment_size, _, _, attributes, file_at = fields[10:]

@@ -132,7 +132,7 @@ class Priorities:
         self._default = lowest or Priority("", 0, PREEMPT_LOWER_PRIORITY)
 
     def find(self, class_name: str) -> Priority | None:
-        """Return the priority of a class, of the default one if none is named."""
+        """Return the priority of a class, or the default if none is named."""
         return self._by_name.get(class_name) if class_name else self._default
 
 
@@ -140,7 +140,7 @@ class Priorities:
 
 
 def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[Concern]]:
-    """Return the snapshot with the claims that pods and groups are still to get."""
+    """Return the snapshot with the claims that pods and pod groups still miss."""
     maker = ClaimMaker(snapshot, features)
     groups = snapshot.groups
     if features.group_claims:
@@ -151,7 +151,7 @@ def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[
 
 
 class ClaimMaker:
-    """Makes claims, each under a name that nobody has."""
+    """Creates claims from templates, under unused names."""
 
     def __init__(self, snapshot: Snapshot, features: Features) -> None:
         self._features = features
@@ -167,15 +167,15 @@ class ClaimMaker:
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:
-        """All claims: those that were there, then those made."""
+        """All claims: existing ones, then new ones."""
         return tuple(self._claims.values())
 
     def claim(self, namespace: str, name: str) -> ResourceClaim:
-        """Return a claim that was there or was made."""
+        """Return an existing or new claim."""
         return self._claims[f"{namespace}/{name}"]
 
     def complete_group(self, group: PodGroup) -> PodGroup:
-        """Return the group with its claims, which its pods will find there."""
+        """Return the pod group with its claims, for its pods to find."""
         made = {e.name: n for e in group.spec.resource_claims if (n := self._made(group, e))}
         if not made:
             return group
@@ -200,7 +200,7 @@ class ClaimMaker:
         return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
 
     def _sharing_group(self, pod: Pod, entry: PodResourceClaim) -> PodGroup | None:
-        """Return the pod's group, if the claim of the entry is the group's."""
+        """Return the pod's group, if the entry's claim belongs to the group."""
         name = group_name(pod) if self._features.group_claims else None
         group = self._groups.get(f"{pod.metadata.namespace}/{name}") if name else None
         if group is None:
@@ -216,7 +216,7 @@ class ClaimMaker:
         return names.get(entry.name)
 
     def _made(self, owner: Owner, entry: Entry) -> str | None:
-        """Return the name of the claim that is now there for an entry that waits for one."""
+        """Return the name of the claim that an entry waits for, creating it if necessary."""
         if not isinstance(reference_of(owner, entry), NotCreated):
             return None
         found = find_generated(owner, entry.name, self._of_owner.get(owner.metadata.uid, ()))

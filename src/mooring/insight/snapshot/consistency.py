@@ -1,7 +1,7 @@
-"""What the objects of a snapshot say of each other that cannot be, or cannot be known.
+"""What is missing or contradictory among the objects of a snapshot.
 
-A dump is often a part of a cluster. Every check here names what is missing or contradictory, and
-says what an answer from these objects then means. Of many alike the first few are named.
+A dump is often only a part of a cluster. Every check names what is missing or contradictory, and
+what follows for an answer from these objects. Of many alike the first few are named.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FOLLOWING: Final = {
 def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Concern]:
     """Return what is missing or contradictory among the objects.
 
-    Of the kinds that are `unread`, in part or whole, it is known that objects are missing.
+    Of the `unread` kinds objects are known to be missing, so their absence is not reported.
     """
     world = _Lookup(snapshot)
     known = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}
@@ -60,7 +60,7 @@ class HeldName(NamedTuple):
 
 
 class _Lookup:
-    """A snapshot, and what is looked up in it."""
+    """A snapshot, indexed for the checks."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -78,12 +78,12 @@ class _Lookup:
 
     @property
     def has_seekers(self) -> bool:
-        """Whether anything is there that looks for a node or for devices."""
+        """Whether anything needs a node or devices."""
         found = self.snapshot
         return bool(found.pods or found.controllers or found.claims or found.templates)
 
     def owners(self) -> Iterator[Owner]:
-        """Give all that may have claims."""
+        """Give all objects that may have claims."""
         yield from self.snapshot.groups
         yield from filter(_is_alive, self.snapshot.pods)
 

@@ -1,12 +1,12 @@
-"""Other names for what is in a cluster, the same wherever a name stands.
+"""Other names for everything in a cluster, the same wherever a name occurs.
 
-Nodes and pools become site-1, site-2 …, namespaces space-1 …, and so on: numbered in the order of
-the names, so that what is decided by the order of names is decided as before. Pods of a controller
-keep what follows the controller's name, for controllers know their pods by it.
+Nodes and pools become site-1, site-2 …, namespaces space-1 …, and so on, numbered in the order of
+the names, so that ties by name are decided as before. Pods keep what follows the name of their
+controller, because controllers know their pods by it.
 
-Kept are labels, taints, attributes, CEL, names of drivers, classes, devices, requests and images:
-they decide, and other objects quote parts of them. Labels and selectors that hold the name of a
-node or namespace by Kubernetes' own rules are changed with it.
+Labels, taints, attributes, CEL, and the names of drivers, classes, devices, requests and images are
+kept: they decide, and other objects quote parts of them. Labels and selectors that by Kubernetes'
+own rules hold the name of a node or namespace change with it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Rename = Callable[[str, str], str]
 
 
 def anonymised(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with other names."""
+    """Return the snapshot with pseudonyms."""
     trees = [to_tree(each) for each in snapshot.objects()]
     found: dict[str, set[str]] = {}
 
@@ -112,7 +112,7 @@ class _Names:
         return self._names[called][name]
 
     def _of_controller(self, name: str) -> str | None:
-        """Return the new name of a controller, or of what has its name from one."""
+        """Return the new name of a controller, or of an object named after one."""
         own = name
         while own:
             if own in self._controllers:
@@ -122,7 +122,7 @@ class _Names:
 
 
 def _without_children(names: set[str]) -> set[str]:
-    """Return the names that do not begin with another one: a set's with its deployment's."""
+    """Return the names that do not begin with another one, as a ReplicaSet's does."""
     return {name for name in names if not any(base in names for base in _bases(name))}
 
 
@@ -190,7 +190,7 @@ def _label(name: str, text: Any, rename: Rename) -> Any:
 
 
 def _with_uids(value: Any, uids: dict[str, str]) -> Any:
-    """Return the object with the stand-ins that follow from the new names."""
+    """Return the object with the uids that follow from the new names."""
     if not uids:
         return value
     tree = _with_new_uids(to_tree(value), uids)

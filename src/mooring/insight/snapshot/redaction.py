@@ -1,8 +1,8 @@
-"""Objects without what nobody needs to decide anything: texts, commands, settings of drivers.
+"""Objects without what decides nothing: texts, commands, opaque parameters.
 
 What decides is kept: names, labels, taints, selectors with their CEL, attributes and capacities,
-requests and limits, images by name (nodes that have them are better), types of volumes, and every
-status that says who has what. So a question gets the same answer before and after.
+requests and limits, images by name (nodes that have them score higher), types of volumes, and every
+status that says who has what. So every question gets the same answer before and after.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def redacted(snapshot: Snapshot) -> Snapshot:
 
 
 def redact(value: Any) -> Any:
-    """Return an object without what decides nothing."""
+    """Return an object without fields that decide nothing."""
     value = _plain(replace(value, metadata=_metadata(value.metadata)))
     match value:
         case Pod():
@@ -119,7 +119,7 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
 
 
 def _plain(value: S) -> S:
-    """Return the object without fields that we do not know, on whatever level."""
+    """Return the object without unknown fields, at any level."""
     changes = {}
     for field in value.__struct_fields__:
         member = getattr(value, field)
@@ -182,7 +182,7 @@ def _container(container: C) -> C:
 
 
 def _volume(volume: Any) -> Any:
-    """Return name and type of a volume, and the image if that is what it is."""
+    """Return the name and type of a volume, and its image reference."""
     if not isinstance(volume, dict):
         return {}
     kept: dict[str, Any] = {
@@ -197,7 +197,7 @@ def _volume(volume: Any) -> Any:
 
 
 def _mounts(mounts: tuple[Any, ...]) -> Iterator[Any]:
-    """Return the mounts for which a node must have declared something, at places of their own."""
+    """Give the mounts that need a declared node feature, at made-up paths."""
     for position, mount in enumerate(mounts):
         if isinstance(mount, dict) and (options := mount.get("bindMountOptions")):
             name = mount.get("name", "")
@@ -298,7 +298,7 @@ def _allocation(allocation: AllocationResult) -> AllocationResult:
 
 
 def _configs(configs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the configurations without what only drivers read."""
+    """Return the configurations without opaque parameters."""
     return tuple(
         replace(each, opaque=replace(each.opaque, parameters=EMPTY)) if each.opaque else each
         for each in configs

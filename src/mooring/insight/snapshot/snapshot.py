@@ -68,7 +68,7 @@ class Snapshot(Struct, frozen=True):
             yield from getattr(self, field)
 
     def spreaders(self) -> Iterator[Spreader]:
-        """Give what decides with which others pods are spread by default."""
+        """Give the objects whose selectors decide about default pod spreading."""
         yield from self.services
         yield from self.replication_controllers
         for each in self.controllers:
@@ -76,11 +76,11 @@ class Snapshot(Struct, frozen=True):
                 yield each
 
     def with_objects(self, more: Iterable[Any]) -> Snapshot:
-        """Return the snapshot with objects more, instead of those of the same name."""
+        """Return the snapshot with more objects, which replace those of the same name."""
         return Snapshot.of([*self.objects(), *more])
 
     def without(self, objects: Iterable[Any]) -> Snapshot:
-        """Return the snapshot without objects of the kinds and names of these."""
+        """Return the snapshot without these objects, by kind and name."""
         gone = {key_of(each) for each in objects}
         return Snapshot.of(each for each in self.objects() if key_of(each) not in gone)
 
@@ -108,7 +108,7 @@ FIELDS: dict[type, str] = {
 
 
 def key_of(value: Any) -> tuple[str, str, str]:
-    """Return what tells an object from all others: its kind, namespace and name."""
+    """Return the kind, namespace and name of an object."""
     metadata = value.metadata
     return value.kind, metadata.namespace, metadata.name
 
@@ -117,10 +117,10 @@ def key_of(value: Any) -> tuple[str, str, str]:
 
 
 def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:
-    """Return the manifests as they would be in the cluster, and what became of them otherwise.
+    """Return the manifests as applying them would leave them in the cluster, and concerns.
 
-    Pods that have a node and claims that have devices stay as they are: nothing that is applied
-    changes them. All else is replaced; it keeps its uid, so that it keeps what it owns.
+    Scheduled pods and allocated claims stay as they are: applying a file does not change them. All
+    else is replaced but keeps its uid, so that it keeps what it owns.
     """
     existing = {key_of(each): each for each in cluster.objects()}
     taken: list[Any] = []
@@ -165,7 +165,10 @@ def _updated(new: Any, old: Any) -> Any:
 
 
 def stand_in_uid(kind: str, namespace: str, name: str) -> str:
-    """Return the uid of an object that no server has seen."""
+    """Return a uid for an object that no server has seen: always the same for the same name.
+
+    Ownership and reservations go by uid, so objects without one would all own the same.
+    """
     digest = hashlib.sha256("\0".join((kind, namespace, name)).encode("utf-8", "replace"))
     text = digest.hexdigest()
     # The version digit 8 says: made by a rule of one's own (RFC 9562).
@@ -182,7 +185,7 @@ def identified(value: Any) -> Any:
 
 
 def with_references(value: Any, uids: Mapping[tuple[str, str, str], str]) -> Any:
-    """Return the object with the uids of what it refers to, where they are missing.
+    """Return the object with uids in its references, where they are missing.
 
     `uids` has those of all objects, by kind, namespace and name.
     """
@@ -203,19 +206,18 @@ def with_references(value: Any, uids: Mapping[tuple[str, str, str], str]) -> Any
 
 
 def _consumer(reference: ResourceClaimConsumerReference) -> str:
-    """Return the kind of a consumer of a claim."""
     return "PodGroup" if reference.resource == "podgroups" else "Pod"
 
 
 def _uid(kind: str, name: str, of: Any, uids: Mapping[tuple[str, str, str], str]) -> str:
-    """Return the uid of what an object refers to: in its namespace, or in none."""
+    """Return the uid of a referenced object, in the same namespace or in none."""
     namespace = of.metadata.namespace
     found = uids.get((kind, namespace, name)) or uids.get((kind, "", name))
     return found or stand_in_uid(kind, namespace, name)
 
 
 def is_new(value: Any) -> bool:
-    """Tell whether no server has seen the object: its uid, if any, is our stand-in."""
+    """Return whether no server has seen the object: it has no uid, or a stand-in."""
     metadata = value.metadata
     if metadata.resource_version:
         return False

@@ -41,7 +41,7 @@ _POD_KIND = CATALOGUE.find("v1", "Pod")
 
 
 class Expanded(NamedTuple):
-    """A snapshot with the pods of its controllers, and those that were made."""
+    """A snapshot with the pods of its controllers, and the new ones among them."""
 
     snapshot: Snapshot
     made: tuple[Pod, ...]
@@ -72,7 +72,7 @@ def with_controlled_pods(
 
 
 def model_pod(controller: Controller, context: Context) -> Pod | Concern:
-    """Return a pod as the controller makes them, or why a cluster would not take it."""
+    """Return a pod as the controller creates it, or why a cluster would reject it."""
     want = Want(f"{controller.metadata.name}-0")
     made = _make(controller, [want], ExistingPods(Snapshot()), context)
     return made if isinstance(made, Concern) else made[0]
@@ -84,7 +84,7 @@ def model_pod(controller: Controller, context: Context) -> Pod | Concern:
 def _wants(
     controller: Controller, existing: ExistingPods, snapshot: Snapshot, room: int
 ) -> list[Want] | None:
-    """Return the pods that are missing, or None if there is no room for so many."""
+    """Return the missing pods, or None if they are too many."""
     pods = existing.of(controller)
     # A name that another pod has stays that pod's; one that an own pod had is free again.
     own = {full_name(pod) for pod in pods}
@@ -121,7 +121,7 @@ def _replicas(controller: Deployment | ReplicaSet | StatefulSet) -> int:
 
 
 def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[Want]:
-    """Give so many pods with the first numbers that are free."""
+    """Give `count` pods with the first unused numbers."""
     metadata = controller.metadata
     number = 0
     while count > 0:
@@ -150,7 +150,7 @@ def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[Want]:
 
 
 def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]:
-    """Give the pods that the job runs at once: as many as may, and as are still to succeed."""
+    """Give the pods that the job would still start: bounded by parallelism and completions."""
     if is_finished(job) or job.spec.suspend:
         return
     active = sum(map(is_active, pods))
@@ -171,7 +171,7 @@ def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]
 def _make(
     controller: Controller, wants: list[Want], existing: ExistingPods, context: Context
 ) -> list[Pod] | Concern:
-    """Return the pods, or why a cluster would not take them; they share one spec."""
+    """Return the pods, which share one spec, or why a cluster would reject them."""
     first = Pod(
         metadata=ObjectMeta(name=wants[0].name, namespace=controller.metadata.namespace),
         spec=_spec(controller),
@@ -217,7 +217,7 @@ def _volume_name(claim: Any) -> str:
 
 
 def _labels(controller: Controller) -> dict[str, str]:
-    """Return the hash of a deployment's template, which its replica set would have."""
+    """Return the template hash label, as the deployment's ReplicaSet would set it."""
     if not isinstance(controller, Deployment):
         return {}
     # Of the deployment, not of its template: redaction must not change it.
@@ -229,7 +229,11 @@ def _labels(controller: Controller) -> dict[str, str]:
 
 
 class ExistingPods:
-    """The pods of a snapshot by their controllers, and the names that are taken."""
+    """The pods of a snapshot by controller, and the names in use.
+
+    A pod names its controller. Between a Deployment and its pods is a ReplicaSet, which a dump may
+    lack; then its name tells the Deployment.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.names = {full_name(pod) for pod in snapshot.pods}
@@ -256,7 +260,7 @@ class ExistingPods:
             self._by_owner.setdefault((namespace, "Deployment", name), []).append(pod)
 
     def is_left_to_owner(self, controller: Controller) -> bool:
-        """Tell whether a replica set is a deployment's, which then decides how many pods it has."""
+        """Return whether a ReplicaSet belongs to a known Deployment, which then sets its pods."""
         owner = _deployment(controller) if controller.kind == "ReplicaSet" else None
         return (
             owner is not None
@@ -264,7 +268,7 @@ class ExistingPods:
         )
 
     def of(self, controller: Controller) -> list[Pod]:
-        """Return the pods that a controller has, ended ones included."""
+        """Return the pods of a controller, including terminated ones."""
         key = (controller.metadata.namespace, controller.kind, controller.metadata.name)
         return [pod for pod in self._by_owner.get(key, ()) if _is_of(pod, controller)]
 

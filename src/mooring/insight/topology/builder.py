@@ -44,9 +44,9 @@ NOT_PUBLISHED = "held, but published by no slice"
 
 
 def topology(snapshot: Snapshot, holdings: ClusterUsage | None = None) -> Topology:
-    """Return all machines and devices of a snapshot, and who has them.
+    """Return all nodes and devices of a snapshot, and their owners.
 
-    Holdings are worked out with all features on, unless they are given.
+    Without `holdings`, device usage is computed with all features on.
     """
     if holdings is None:
         holdings = usage_of(snapshot)
@@ -86,7 +86,7 @@ def _machine(name: str, items: Sequence[Item], *, is_known: bool) -> NodeBox:
 
 
 def _in_socket(items: Sequence[Item]) -> tuple[tuple[Box, ...], tuple[Unit, ...]]:
-    """Return the boxes of NUMA nodes and roots, and the units that are in none."""
+    """Return the boxes of NUMA nodes and PCIe roots, and the units outside of them."""
     nodes = _by(items, lambda place: None if place.is_whole_socket else place.numa_node)
     boxes = [
         Box(BoxKind.NUMA_NODE, f"NUMA node {node}", *_in_numa_node(inside))
@@ -109,7 +109,7 @@ def _in_numa_node(items: Sequence[Item]) -> tuple[tuple[Box, ...], tuple[Unit, .
 def _by(
     items: Iterable[Item], key: Callable[[MachineLocation], Key | None]
 ) -> dict[Key, list[Item]]:
-    """Return the devices by what a function makes of their places; None is left out."""
+    """Group devices by a key of their location; None is left out."""
     found: defaultdict[Key, list[Item]] = defaultdict(list)
     for item in items:
         value = key(item.place)
@@ -119,7 +119,7 @@ def _by(
 
 
 def _units(items: Iterable[Item]) -> tuple[Unit, ...]:
-    """Return the devices, those that share counters together."""
+    """Return the devices as units, partitions of the same counters together."""
     found: defaultdict[tuple[str, ...], list[Item]] = defaultdict(list)
     for item in sorted(items, key=lambda each: tuple(map(natural_order, each.key))):
         own = item.counter_sets[:1] or ("", item.name)
@@ -134,7 +134,7 @@ def _units(items: Iterable[Item]) -> tuple[Unit, ...]:
 
 
 def _put_together(items: Sequence[Item]) -> list[Item]:
-    """Return the devices of a machine with NUMA nodes by root and sockets by NUMA node."""
+    """Return the devices of a node, with locations completed from each other."""
     places = [item.place for item in items]
     nodes = _agreed((place.root, place.numa_node) for place in places if place.root)
     places = [_with_node(place, nodes) for place in places]
@@ -146,7 +146,7 @@ def _put_together(items: Sequence[Item]) -> list[Item]:
 
 
 def _agreed(pairs: Iterable[tuple[Key | None, int | None]]) -> dict[Key, int]:
-    """Return the number of each key of which all numbers are the same."""
+    """Return the number of each key whose pairs all agree."""
     found: defaultdict[Key, set[int]] = defaultdict(set)
     for key, number in pairs:
         if key is not None and number is not None:
@@ -170,14 +170,14 @@ def _with_socket(place: MachineLocation, sockets: dict[int, int]) -> MachineLoca
 
 
 class Site(NamedTuple):
-    """Where devices are: on one node by name, or for several in words."""
+    """The nodes that can use devices: one by name, or several in words."""
 
     node: str = ""
     several: str = ""
 
 
 def items_by_site(devices: Iterable[DeviceUsage], owners: Owners) -> dict[Site, list[Item]]:
-    """Return the devices by where they are; one that a site has twice is there once."""
+    """Return the devices by site, each once per site."""
     found: defaultdict[Site, dict[tuple[str, str, str], Item]] = defaultdict(dict)
     sites: dict[Reach, Site] = {}
     for holding in devices:
@@ -230,7 +230,6 @@ def _item(holding: DeviceUsage, owners: Owners) -> Item:
 
 
 def _problem(holding: DeviceUsage) -> str:
-    """Return why nobody gets a device, whatever is given back."""
     lost = (DeviceState.UNUSABLE, DeviceState.MISSING)
     return next((reason.text for reason in holding.reasons if reason.state in lost), "")
 

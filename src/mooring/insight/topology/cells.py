@@ -134,7 +134,7 @@ def _mark(x: int, y: int, mark: CellMark) -> str:
 
 
 def _whole_owner(item: Item) -> Owner | None:
-    """Return the only owner of a device, if it has all of it."""
+    """Return the owner of a whole device, if there is one."""
     if len(item.holds) != 1 or item.holds[0].is_share:
         return None
     return item.holds[0].owner
@@ -163,7 +163,7 @@ def _parts(
 
 
 def _fractions(item: Item) -> list[tuple[Owner, float]]:
-    """Return the part of a device that each owner has; equal ones if nothing says how much."""
+    """Return each owner's part of a device; equal parts if no capacity is consumed."""
     use = main_use(item)
     if use is None or not use.by_owner:
         return [(owner, 1 / len(item.holds)) for owner in item.owners]
@@ -171,7 +171,7 @@ def _fractions(item: Item) -> list[tuple[Owner, float]]:
 
 
 def main_use(item: Item) -> Use | None:
-    """Return the capacity of which the largest part is taken: it decides what still fits."""
+    """Return the most used capacity, which decides what still fits."""
     return max(item.uses, key=lambda use: use.fraction, default=None)
 
 
@@ -191,7 +191,7 @@ def _last_line(item: Item) -> str:
 
 
 def lines_of(item: Item) -> Iterator[str]:
-    """Give all that is known of a device, for its tooltip."""
+    """Give everything known of a device, for its tooltip."""
     yield clean(item.name)
     yield f"{clean(item.driver)}, pool {clean(item.pool)}"
     yield from _place_lines(item)
@@ -237,7 +237,7 @@ def _hold_line(hold: Hold) -> str:
 
 
 class LegendKey(NamedTuple):
-    """A way to fill a device, and what it means."""
+    """A look of a device, and what it means."""
 
     look: str
     meaning: str
@@ -299,7 +299,7 @@ def _owner_entry(owner: Owner, census: TopologyIndex, x: int, y: int) -> Iterato
 
 
 def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
-    """Give what occurs in the picture and must be told."""
+    """Give the keys of what occurs in the picture."""
     listed_items = list(items)
     marks = {mark for item in listed_items for mark in marks_of(item)}
     if any(item.is_free for item in listed_items):
@@ -312,7 +312,7 @@ def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
 
 
 def _compact_keys(items: Iterable[Item]) -> Iterator[LegendKey]:
-    """Give what must be told of small devices, which have no letters."""
+    """Give the keys for small devices, which have no letters."""
     listed_items = list(items)
     if any(item.is_free for item in listed_items):
         yield FREE

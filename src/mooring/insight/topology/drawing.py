@@ -1,12 +1,12 @@
-"""The picture as SVG: one text that needs nothing from outside and runs nothing.
+"""The picture as SVG: one self-contained text without scripts.
 
     title and totals
-    machines, in a grid
+    nodes, in a grid
     devices of no single node
     legend
 
-With many devices they become small squares without names; beyond a bound the nodes that come last
-are left out, and the picture says so.
+Many devices become small squares without names; beyond a bound the last nodes are left out, and the
+picture says so.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def svg(topology: Topology, *, title: str) -> str:
 
 
 def shown(topology: Topology) -> tuple[Topology, LeftOut]:
-    """Return the part of a topology that is drawn, and what that leaves out."""
+    """Return the part of a topology that is drawn, and the size of the rest."""
     room = DEVICES_MAX
     machines: list[NodeBox] = []
     for machine in topology.machines:
@@ -247,7 +247,7 @@ def _box(shape: PlacedShape, box: Box) -> Iterator[str]:
 
 
 def _grid(frames: Sequence[LayoutFrame]) -> tuple[int, int]:
-    """Return how many columns the grid of machines has, and how wide they are."""
+    """Return the number and width of the columns of nodes."""
     if not frames:
         return 1, WIDTH_MIN
     width = max(frame.width for frame in frames)

@@ -117,17 +117,17 @@ def filled(x: int, y: int, width: int, height: int, style: Style, radius: int = 
 
 
 def words(x: int, y: int, text: str, look: str) -> str:
-    """Return a line of our own words, or of text that fits already."""
+    """Return a line of text that fits."""
     return f'<text class="{look}" x="{x}" y="{y}">{escaped(text)}</text>' if text else ""
 
 
 def name(x: int, y: int, text: str, look: str, *, width: int, font_size: int) -> str:
-    """Return a line of text from outside, no wider than its room."""
+    """Return a line of text from outside, shortened to a width."""
     return words(x, y, fitted(text, width, font_size), f"{look} s{font_size}")
 
 
 def tooltip(*lines: str) -> str:
-    """Return what is shown when the pointer rests on something."""
+    """Return a tooltip."""
     return f"<title>{escaped(chr(10).join(lines))}</title>"
 
 
@@ -135,7 +135,7 @@ def tooltip(*lines: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return the text in one line, with a mark for each character that is not to be shown."""
+    """Return the text in one line, with a replacement for each unprintable character."""
     shown = text[:LENGTH_MAX] + ("…" if len(text) > LENGTH_MAX else "")
     if shown.isascii() and shown.isprintable():
         return shown
@@ -143,12 +143,12 @@ def clean(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return the text for use between tags and in attributes."""
+    """Return the text escaped for element content and attributes."""
     return text.translate(_ESCAPES)
 
 
 def fitted(text: str, width: int, font_size: int) -> str:
-    """Return the clean text, with its middle left out if it is wider than there is room."""
+    """Return the clean text, without its middle if it is too wide."""
     text = clean(text)
     room = int(width / (font_size * CHARACTER_WIDTH))
     if columns(text) <= room:
@@ -161,14 +161,14 @@ def fitted(text: str, width: int, font_size: int) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how wide the text is, in characters of the font; those of other fonts may take two."""
+    """Return the width of the text in characters; those of other fonts may count twice."""
     if text.isascii():
         return len(text)
     return sum(1 if each < "\u0250" or each == "…" else 2 for each in text)
 
 
 def joined(parts: Sequence[str], width: int, font_size: int) -> str:
-    """Return as many parts as there is room for, and how many there are besides."""
+    """Return as many parts as fit, and how many more there are."""
     text = ""
     for index, part in enumerate(map(clean, parts)):
         longer = f"{text} · {part}" if text else part
@@ -181,7 +181,6 @@ def joined(parts: Sequence[str], width: int, font_size: int) -> str:
 
 
 def _taken(text: str, room: int) -> str:
-    """Return the beginning of the text that has room."""
     used = 0
     for index, each in enumerate(text):
         used += columns(each)
@@ -200,7 +199,7 @@ def listed(names: Sequence[str], limit: int) -> str:
 
 
 class Style(NamedTuple):
-    """How what an owner has is filled: numbers of a colour and of a pattern."""
+    """The fill of an owner's devices: the numbers of a colour and a pattern."""
 
     colour: int
     pattern: int
@@ -222,14 +221,14 @@ def styles_of(owners: Iterable[Owner]) -> dict[Owner, Style]:
 
 
 class OwnedDevice(NamedTuple):
-    """A device that an owner has, or some of it."""
+    """A device of an owner, or a share of one."""
 
     node: str  # "" for devices of no single node
     item: Item
 
 
 class TopologyIndex:
-    """All owners, drivers and devices of a topology."""
+    """All owners, drivers and devices of a topology, numbered and counted."""
 
     def __init__(self, topology: Topology) -> None:
         items = list(topology.items())
@@ -251,7 +250,7 @@ class TopologyIndex:
 
 
 def free_by_driver(items: Iterable[Item]) -> list[tuple[str, int, int]]:
-    """Return the drivers, with how many devices are free and how many there are."""
+    """Return the drivers, with their numbers of free and of all devices."""
     total: Counter[str] = Counter()
     free: Counter[str] = Counter()
     for item in items:

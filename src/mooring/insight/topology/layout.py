@@ -1,11 +1,11 @@
-"""Where everything stands: boxes in rows, rows in boxes, all in whole pixels.
+"""The positions of everything: boxes in rows, rows in boxes, all in whole pixels.
 
     # leaf: a device; small ones have no text
     # frame: a box with a heading, and rows of leaves and frames in it
 
-1. From inside out a frame puts what is in it into rows as wide as they may be, and gets its size.
-2. From outside in everything gets its place. Frames of one row are made equally high, and sockets,
-   NUMA nodes and reaches take the room that is left in their row.
+1. From inside out a frame puts its content into rows as wide as allowed, and gets its size.
+2. From outside in everything gets its position. Frames of one row are made equally high, and
+   sockets, NUMA nodes and reaches use the space that is left in their row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PlacedShape(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A device before it has its place."""
+    """A device before it has a position."""
 
     item: Item
     width: int
@@ -54,7 +54,7 @@ class Leaf(NamedTuple):
 
 
 class LayoutFrame(NamedTuple):
-    """A box before it has its place."""
+    """A box before it has a position."""
 
     what: Box | Partitions | NodeBox
     rows: tuple[tuple[Block, ...], ...]
@@ -69,7 +69,7 @@ Block = Leaf | LayoutFrame
 
 
 def machine_frame(machine: NodeBox, *, is_compact: bool) -> LayoutFrame:
-    """Return a machine with everything in it."""
+    """Return the frame of a node with everything in it."""
     if is_compact:
         return _compact(machine)
     inner = MACHINE_WIDTH - 2 * PADDING
@@ -80,7 +80,7 @@ def machine_frame(machine: NodeBox, *, is_compact: bool) -> LayoutFrame:
 
 
 def reach_frame(box: Box, width: int, *, is_compact: bool) -> LayoutFrame:
-    """Return the box of devices of no single node."""
+    """Return the frame of devices of no single node."""
     inner = width - 2 * PADDING
     if is_compact:
         return _frame(box, _small_rows(box.items(), inner), HEADING, gap=SMALL_GAP)
@@ -89,7 +89,7 @@ def reach_frame(box: Box, width: int, *, is_compact: bool) -> LayoutFrame:
 
 
 def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[PlacedShape]:
-    """Give a block and all that is in it, outer things first."""
+    """Give a block and everything in it, outer shapes first."""
     if isinstance(block, Leaf):
         label = block.label or block.item.name
         yield PlacedShape(x, y, block.width, block.height, block.item, block.is_small, label)
@@ -153,17 +153,17 @@ def _unit(unit: Unit, width: int) -> Block:
 
 
 def _after(prefix: str, name: str) -> str:
-    """Return what tells a partition from what it is made of: its name without that of the whole."""
+    """Return the name of a partition without that of the whole device."""
     return f"…{name.removeprefix(prefix)}" if name.startswith(prefix) else name
 
 
 def is_large(partition: Item) -> bool:
-    """Return whether a partition is drawn with its name: most are only possible ones."""
+    """Return whether a partition is drawn with its name: most are not allocated."""
     return bool(partition.holds or partition.admins)
 
 
 def _compact(machine: NodeBox) -> LayoutFrame:
-    """Return a machine with small devices, in rows by NUMA node."""
+    """Return the frame of a node with small devices, in rows by NUMA node."""
     inner = COMPACT_WIDTH - 2 * PADDING
     parts = [*_numa_parts(machine.boxes), list(items_of(machine.units))]
     rows = [row for part in parts for row in _small_rows(part, inner)]
@@ -202,7 +202,7 @@ def _small_rows(items: Iterable[Item], width: int) -> tuple[tuple[Block, ...], .
 
 
 def _flow(blocks: Sequence[Block], width: int, gap: int) -> tuple[tuple[Block, ...], ...]:
-    """Return the blocks in rows that are no wider than the room, if they can be."""
+    """Return the blocks in rows that are no wider than `width`, where possible."""
     rows: list[list[Block]] = []
     used = 0
     for block in blocks:

@@ -47,7 +47,7 @@ SOCKETS_MAX = 1024
 
 
 class Topology(Struct, frozen=True):
-    """All machines and devices of a snapshot."""
+    """All nodes and devices of a snapshot."""
 
     machines: tuple[NodeBox, ...] = ()
     elsewhere: tuple[Box, ...] = ()
@@ -78,7 +78,7 @@ class NodeBox(Struct, frozen=True):
 
 
 class Box(Struct, frozen=True):
-    """A part of a machine, with the parts and devices in it."""
+    """A part of a machine, with its parts and devices."""
 
     kind: BoxKind
     label: str
@@ -102,7 +102,7 @@ class BoxKind(Enum):
 
 
 class Partitions(Struct, frozen=True):
-    """Devices of one pool that take from the same counters, so not all can be had at once."""
+    """Devices of one pool that consume the same counters, so not all can be allocated at once."""
 
     name: str
     items: tuple[Item, ...]
@@ -112,7 +112,7 @@ class Partitions(Struct, frozen=True):
 
 
 class MachineLocation(Struct, frozen=True):
-    """What is known of the place of a device; NUMA nodes begin with its own."""
+    """The location of a device in its machine; NUMA nodes begin with its own."""
 
     socket: int | None = None
     numa_nodes: tuple[int, ...] = ()
@@ -123,7 +123,7 @@ class MachineLocation(Struct, frozen=True):
 
     @property
     def numa_node(self) -> int | None:
-        """The NUMA node under which the device stands."""
+        """The NUMA node under which the device is drawn."""
         return self.numa_nodes[0] if self.numa_nodes else None
 
 
@@ -136,7 +136,7 @@ class Use(Struct, frozen=True):
 
     @property
     def taken(self) -> Quantity:
-        """The sum over all owners."""
+        """The sum of all owners."""
         return sum((amount for _, amount in self.by_owner), Quantity.ZERO)
 
     @property
@@ -146,7 +146,7 @@ class Use(Struct, frozen=True):
 
 
 def part_of(amount: Quantity, total: Quantity) -> float:
-    """Return an amount as a part of the total: 1 if it is more, where claims contradict slices."""
+    """Return an amount as a part of the total, at most 1."""
     # Amounts may be larger than any float; what is not larger than the total can be divided.
     inside = min(max(amount.nano, 0), total.nano)
     return inside / total.nano if total.nano > 0 else 0.0
@@ -164,7 +164,7 @@ class Owner(Struct, frozen=True, order=True):
 
 
 class Hold(NamedTuple):
-    """What an owner has of a device: all of it, or a share with some capacity."""
+    """An owner's hold on a device: all of it, or a share with some capacity."""
 
     owner: Owner
     requests: tuple[str, ...]
@@ -173,7 +173,7 @@ class Hold(NamedTuple):
 
 
 class Item(Struct, frozen=True):
-    """A device, and all that the picture says about it."""
+    """A device, and everything that the picture says about it."""
 
     driver: str
     pool: str
@@ -193,17 +193,17 @@ class Item(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What names the device."""
+        """The driver, pool and name of the device."""
         return (self.driver, self.pool, self.name)
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """The claims that have it, or some of it."""
+        """The claims that have the device, or shares of it."""
         return tuple(hold.owner for hold in self.holds)
 
     @property
     def is_free(self) -> bool:
-        """Whether nobody has anything of it, and it can be had."""
+        """Whether the device can be allocated as a whole."""
         return self.state is DeviceState.FREE
 
 
@@ -234,7 +234,7 @@ class Owners:
         return tuple(sorted({self._owners[claim] for claim in claims}))
 
     def holds(self, holding: DeviceUsage) -> tuple[Hold, ...]:
-        """Return what claims have of a device, by owner."""
+        """Return the holds on a device, by owner."""
         found: dict[ClaimId, list[Holder]] = {}
         for holder in holding.holders:
             found.setdefault(holder.claim, []).append(holder)
@@ -247,7 +247,7 @@ class Owners:
 
 
 def _hold(owner: Owner, holders: Iterable[Holder]) -> Hold:
-    """Return what an owner has of a device, which may be several shares."""
+    """Return an owner's hold on a device, which may be several shares."""
     consumed: dict[str, Quantity] = {}
     for holder in holders:
         for name, amount in holder.consumed:
@@ -266,7 +266,7 @@ def _owner(claim: ClaimUsage) -> Owner:
 
 
 def location_of(device: Device, driver: str) -> MachineLocation:
-    """Return what the attributes of a device say about its place."""
+    """Return the location of a device, from its attributes."""
     sockets = _integers(device, driver, SOCKET_NAMES, SOCKETS_MAX)
     nodes = _integers(device, driver, NUMA_NAMES, NUMA_NODES_MAX)
     roots = _texts(device, driver, ROOT_NAMES)
@@ -281,7 +281,7 @@ def location_of(device: Device, driver: str) -> MachineLocation:
 
 
 def _integers(device: Device, driver: str, names: Sequence[str], limit: int) -> tuple[int, ...]:
-    """Return the numbers of the first attribute that has some which can be meant."""
+    """Return the plausible numbers of the first attribute that has any."""
     for attribute in _attributes(device, driver, names):
         single = () if attribute.int_value is None else (attribute.int_value,)
         values = [value for value in attribute.int_values or single if 0 <= value < limit]

@@ -1,7 +1,7 @@
 """The picture as a page: the SVG, a table of claims and their devices, and a filter.
 
-The page needs nothing from outside, and its policy forbids to fetch anything: only the styles and
-the script that are written here may be used. Without scripts there is no filter; all else is there.
+The page needs nothing from outside, and its content security policy forbids fetching anything: only
+its own styles and script may be used. Without scripts there is no filter; everything else works.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def html(topology: Topology, *, title: str) -> str:
 
 
 def policy() -> str:
-    """Return the content security policy: our own styles and script, nothing else."""
+    """Return the content security policy: the page's own styles and script, nothing else."""
     styles = f"{_digest(STYLE)} {_digest(stylesheet())}"
     return (
         f"default-src 'none'; style-src {styles}; script-src {_digest(SCRIPT)}; "

@@ -53,63 +53,63 @@ from mooring.validation.context import Context
 
 
 class AddObjects(Struct, frozen=True):
-    """Objects are applied, as kubectl would: nodes, slices, classes, claims, pods …"""
+    """Apply objects, as kubectl would."""
 
     objects: Snapshot
 
 
 class RemoveNodes(Struct, frozen=True):
-    """Nodes go for good, with their slices and pods."""
+    """Remove nodes, with their slices and pods."""
 
     names: tuple[str, ...]
 
 
 class CordonNode(Struct, frozen=True):
-    """No more pods get the node."""
+    """Cordon a node."""
 
     name: str
 
 
 class DrainNode(Struct, frozen=True):
-    """The node is cordoned, and its pods leave; daemons and static pods stay."""
+    """Drain a node: cordon it and evict its pods, except daemons and static pods."""
 
     name: str
 
 
 class TaintNode(Struct, frozen=True):
-    """The node gets a taint, instead of one with the same key and effect."""
+    """Taint a node; the taint replaces one with the same key and effect."""
 
     name: str
     taint: Taint
 
 
 class DeletePods(Struct, frozen=True):
-    """Pods are deleted, each by its namespace and name."""
+    """Delete pods, by namespace and name."""
 
     names: tuple[str, ...]
 
 
 class DeleteClaims(Struct, frozen=True):
-    """Claims are deleted, each by its namespace and name; those in use stay until they are not."""
+    """Delete claims, by namespace and name; claims in use stay until they are unused."""
 
     names: tuple[str, ...]
 
 
 class ReplaceSlices(Struct, frozen=True):
-    """Drivers publish these slices and no others, as after an upgrade."""
+    """Let drivers publish these slices and no others, as after an upgrade."""
 
     drivers: tuple[str, ...]
     slices: tuple[ResourceSlice, ...]
 
 
 class AddTaintRule(Struct, frozen=True):
-    """A rule taints devices, instead of one of the same name."""
+    """Add a taint rule, which replaces one of the same name."""
 
     rule: DeviceTaintRule
 
 
 class RemoveTaintRule(Struct, frozen=True):
-    """A rule goes, and its taints with it."""
+    """Remove a taint rule, with its taints."""
 
     name: str
 
@@ -129,7 +129,7 @@ ClusterChange = (
 
 
 class ChangedCluster(Struct, frozen=True):
-    """A cluster, and what happened to its pods on the way."""
+    """A cluster after changes, and the pods that were evicted."""
 
     snapshot: Snapshot
     departures: tuple[EvictedPod, ...] = ()
@@ -138,7 +138,7 @@ class ChangedCluster(Struct, frozen=True):
 
 
 def apply(snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context) -> ChangedCluster:
-    """Return the world after changes, or raise UnknownNameError."""
+    """Return the cluster after changes, or raise UnknownNameError."""
     edited = Edited(snapshot, context)
     for change in changes:
         edited.make(change)
@@ -150,7 +150,7 @@ def apply(snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context
 
 
 class Edited:
-    """A snapshot with changes in it, and the pods that are told to leave."""
+    """A snapshot with changes in it, and the pods that have to leave."""
 
     def __init__(self, snapshot: Snapshot, context: Context) -> None:
         self.snapshot = snapshot
@@ -160,7 +160,7 @@ class Edited:
         self._now = context.now
 
     def make(self, change: ClusterChange) -> None:
-        """Write a change, or raise UnknownNameError."""
+        """Apply a change, or raise UnknownNameError."""
         match change:
             case AddObjects(objects):
                 self._add(objects)
@@ -252,7 +252,7 @@ def _tainted(node: Node, taint: Taint) -> Node:
 
 
 class _Settling:
-    """Lets follow what follows from changes."""
+    """Works out what follows from changes."""
 
     def __init__(
         self, edited: Edited, context: Context, known: Mapping[str, DeviceTaintRuleSpec]
@@ -265,7 +265,7 @@ class _Settling:
         self._nodes = {node.metadata.name: node for node in edited.snapshot.nodes}
 
     def world(self) -> ChangedCluster:
-        """Return the world in which everything has followed."""
+        """Return the cluster after all consequences."""
         departures = tuple(self._departures())
         claims = released(
             self._snapshot.claims,
@@ -289,7 +289,7 @@ class _Settling:
         return staying + [made_anew(each.pod) for each in departures if each.fate is PodFate.BACK]
 
     def _departures(self) -> Iterable[EvictedPod]:
-        """Give the pods that leave: as told, then because of their node, then of devices."""
+        """Give the pods that leave: on order, then because of their node, then of their devices."""
         orders = dict(self._edited.orders)
         staying = [p for p in self._snapshot.pods if is_active(p) and full_name(p) not in orders]
         for on_node in find_node_evictions(staying, self._nodes, now=self._context.now):

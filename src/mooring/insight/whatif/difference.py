@@ -1,4 +1,4 @@
-"""Two changed clusters, planned and compared: what happens to every pod, and which devices are free."""
+"""Two clusters, planned and compared: what happens to every pod, and which devices are free."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NONE = StateCounts(Counter())
 
 
 class PodChangeKind(StrEnum):
-    """How a pod fares with the changes, compared to without."""
+    """How the changes affect a pod."""
 
     GAINS = "gains"  # gets a node
     LOSES = "loses"  # has no node any more
@@ -51,7 +51,7 @@ _TURNS = {PodFate.LOST: PodChangeKind.LOST, PodFate.DELETED: PodChangeKind.DELET
 
 
 class PodPlacement(Struct, frozen=True, omit_defaults=True):
-    """Where a pod is, or why it is nowhere."""
+    """The node and devices of a pod, or why it has none."""
 
     node: str | None = None
     devices: tuple[str, ...] = ()  # driver/pool/device
@@ -59,7 +59,7 @@ class PodPlacement(Struct, frozen=True, omit_defaults=True):
 
 
 class PodChange(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A pod that fares otherwise."""
+    """A pod that the changes affect."""
 
     pod: str
     turn: PodChangeKind
@@ -71,7 +71,7 @@ class PodChange(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Missing(Struct, frozen=True):
-    """A device that claims keep and that no slice has any more."""
+    """A device that claims still have but no slice publishes any more."""
 
     device: str
     claims: tuple[str, ...]
@@ -95,7 +95,7 @@ class FreeDevices(Struct, frozen=True, rename="camel"):
 
 
 class Difference(Struct, frozen=True, rename="camel"):
-    """What changes come to."""
+    """The effect of changes on pods and devices."""
 
     pods: tuple[PodChange, ...]
     evictions: tuple[TaintEviction, ...]
@@ -115,7 +115,7 @@ class Difference(Struct, frozen=True, rename="camel"):
 def difference(
     snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context, make_plan: MakePlan
 ) -> Difference:
-    """Return what changes come to, or raise UnknownNameError or TooManyPodsError."""
+    """Return the effect of changes, or raise UnknownNameError or TooManyPodsError."""
     after = apply(snapshot, changes, context)
     return compare(apply(snapshot, (), context), after, context, make_plan)
 
@@ -123,7 +123,7 @@ def difference(
 def compare(
     before: ChangedCluster, after: ChangedCluster, context: Context, make_plan: MakePlan
 ) -> Difference:
-    """Return how two worlds differ once both are planned."""
+    """Return how two clusters differ once both are planned."""
     old, new = make_plan(before.snapshot), make_plan(after.snapshot)
     again = evicted_again(new, context)
     for name in evicted_again(old, context):
@@ -194,7 +194,7 @@ def _turns(
 def _turn(
     was: PodPlacement | None, is_: PodPlacement | None, left: EvictedPod | None
 ) -> PodChangeKind | None:
-    """Return how a pod fares; None if no different."""
+    """Return how the changes affect a pod; None if they do not."""
     if was is None:
         return PodChangeKind.NEW
     if is_ is None:
@@ -212,7 +212,7 @@ def _turn(
 
 
 def placements_of(plan: Plan) -> dict[str, PodPlacement]:
-    """Return where the pods of a plan are, by their full names, in order."""
+    """Return the placements of a plan's pods, by full name, in order."""
     after = plan.after
     devices = _Devices(after)
     messages = {full_name(each.pod): each.message or each.reason for each in plan.pending}
@@ -228,8 +228,6 @@ def placements_of(plan: Plan) -> dict[str, PodPlacement]:
 
 
 class _Devices:
-    """Knows the devices of claims."""
-
     def __init__(self, snapshot: Snapshot) -> None:
         self._by_claim: dict[tuple[str, str], list[str]] = {}
         for claim in snapshot.claims:
@@ -252,7 +250,7 @@ class _Devices:
 def free_devices(
     before: ClusterUsage, after: ClusterUsage, cordoned: Collection[str]
 ) -> Iterator[FreeDevices]:
-    """Give the numbers of devices by node and driver; some nodes are cordoned."""
+    """Give the numbers of devices by node and driver."""
     old, new = count_states(before.devices, by_node), count_states(after.devices, by_node)
     for key in sorted({*old, *new}):
         was, is_ = old.get(key, _NONE), new.get(key, _NONE)
@@ -269,7 +267,7 @@ def free_devices(
 
 
 def missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
-    """Return the devices that claims have and no slice has, with these claims."""
+    """Return the devices that claims have but no slice publishes, with these claims."""
     return {
         str(each.id): tuple(str(holder.claim) for holder in (*each.holders, *each.admins))
         for each in holdings.devices

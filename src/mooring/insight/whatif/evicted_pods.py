@@ -1,10 +1,10 @@
-"""Pods that leave: which come back, and what becomes of the claims that they used.
+"""Pods that leave: which come back, and what happens to the claims that they used.
 
-A pod that a controller wants is made anew and looks for a node again. Its new name would be made
-up; here it keeps the old one, so that one sees which pod it is. A pod that nobody wants is lost.
-Daemons come back only if their node still takes them; static pods go with their node, never before.
+A pod with a controller is created again and looks for a node. It would get a new name; here it
+keeps the old one, so that one sees which pod it is. A pod without a controller is lost. Daemons come
+back only if their node still accepts them; static pods go with their node, never before.
 
-Claims made for a pod go with it. Others lose its reservation, and their devices with the last.
+Claims created for a pod go with it. Others lose its reservation, and their devices with the last.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EvictionOrder(NamedTuple):
 
 
 class PodFate(StrEnum):
-    """What becomes of a pod that leaves."""
+    """What happens to an evicted pod."""
 
     BACK = "back"  # made anew, and looks for a node
     LOST = "lost"  # nobody makes it anew
@@ -63,7 +63,7 @@ class PodFate(StrEnum):
 
 
 class EvictedPod(Struct, frozen=True):
-    """A pod that leaves, as it was, and what becomes of it."""
+    """An evicted pod as it was, and what happens to it."""
 
     pod: Pod
     fate: PodFate
@@ -71,12 +71,12 @@ class EvictedPod(Struct, frozen=True):
 
 
 def is_tied_to_node(pod: Pod) -> bool:
-    """Tell whether a pod is one that draining leaves alone: a daemon or a static pod."""
+    """Return whether draining leaves a pod alone: a daemon or a static pod."""
     return _is_daemon(pod) or is_static(pod)
 
 
 def is_static(pod: Pod) -> bool:
-    """Tell whether a pod is the image of one that its node runs by itself."""
+    """Return whether a pod is the mirror of a static pod."""
     return MIRROR in pod.metadata.annotations
 
 
@@ -86,7 +86,7 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def evict(pod: Pod, order: EvictionOrder, nodes: Mapping[str, Node]) -> EvictedPod:
-    """Return what becomes of a pod that has to leave."""
+    """Return what happens to a pod that has to leave."""
     return EvictedPod(pod, _fate(pod, order, nodes.get(pod.spec.node_name)), order)
 
 
@@ -108,7 +108,7 @@ def _may_run(pod: Pod, node: Node) -> bool:
 
 
 def made_anew(pod: Pod) -> Pod:
-    """Return the pod that its controller makes instead: the same, but with nothing yet."""
+    """Return the pod that its controller creates instead: the same, with nothing allocated."""
     old = pod.metadata
     # Another uid: what was reserved for the old pod is not for this one.
     uid = stand_in_uid(pod.kind, old.namespace, f"{old.name}/{old.uid}")
@@ -122,7 +122,7 @@ def made_anew(pod: Pod) -> Pod:
 
 
 class Released(NamedTuple):
-    """The claims that are left, those that are gone, and those that would be if unused."""
+    """The remaining claims, the deleted ones, and those that are deleted once unused."""
 
     kept: tuple[ResourceClaim, ...]
     gone: frozenset[tuple[str, str]]  # namespace and name
@@ -166,7 +166,7 @@ def _marked(claim: ResourceClaim, now: Timestamp) -> ResourceClaim:
 def _without_users(
     claim: ResourceClaim, gone_uids: Collection[str], features: Features
 ) -> ResourceClaim | None:
-    """Return a claim without the pods that are gone; None if nothing keeps it."""
+    """Return a claim without the evicted pods; None if nothing keeps it."""
     if claim.status.allocation is not None:
         claim = protected(claim)  # A file may leave out what every cluster writes.
 
@@ -186,7 +186,7 @@ def _without_users(
 
 
 def without_claims(pods: Iterable[Pod], gone: Collection[tuple[str, str]]) -> Iterator[Pod]:
-    """Give the pods; those that wait forget claims that were made for them and are gone."""
+    """Give the pods; waiting ones forget generated claims that were deleted."""
     for pod in pods:
         namespace = pod.metadata.namespace
         statuses = tuple(

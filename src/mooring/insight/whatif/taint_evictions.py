@@ -1,4 +1,4 @@
-"""Pods that taints evict: by taints of their nodes with the effect NoExecute, and of their devices."""
+"""Pods that taints of their nodes and of their devices evict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mooring.validation.context import Context
 
 
 class TaintEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A taint that makes a pod leave."""
+    """A taint that evicts a pod."""
 
     pod: str
     after_seconds: int  # 0: at once
@@ -43,9 +43,9 @@ class TaintEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class RulePreview(Struct, frozen=True, rename="camel"):
-    """A new rule: what Kubernetes writes into its status, and who leaves.
+    """A new rule: what Kubernetes writes into its status, and whom it evicts.
 
-    For the effect None these are the pods that would leave if it were NoExecute.
+    For the effect None these are the pods that NoExecute would evict.
     """
 
     rule: str
@@ -59,7 +59,7 @@ class RulePreview(Struct, frozen=True, rename="camel"):
 def taint_evictions_of(
     eviction: Eviction | NodeEviction | None, now: Timestamp
 ) -> Iterator[TaintEviction]:
-    """Give the taints that make a pod leave; none if it leaves for another reason."""
+    """Give the taints behind an eviction; none if the pod leaves for another reason."""
     match eviction:
         case NodeEviction(pod, when, taint):
             value = f"={taint.value}" if taint.value else ""
@@ -70,7 +70,7 @@ def taint_evictions_of(
 
 
 def preview_of(outlook: RuleOutlook, now: Timestamp) -> RulePreview:
-    """Return a rule with what it comes to."""
+    """Return the preview of a rule."""
     return RulePreview(
         outlook.rule.metadata.name,
         outlook.rule.spec.taint.effect,
@@ -80,7 +80,7 @@ def preview_of(outlook: RuleOutlook, now: Timestamp) -> RulePreview:
 
 
 def evicted_again(plan: Plan, context: Context) -> dict[str, str]:
-    """Return why pods would leave the devices that they just got, by their full names."""
+    """Return why pods would be evicted from the devices that they just got, by full name."""
     features = Features.of(context.gates)
     if not features.allocator.device_taints:
         return {}
@@ -119,7 +119,7 @@ def _seconds(when: Timestamp, now: Timestamp) -> int:
 
 
 class NodeEviction(Struct, frozen=True):
-    """A pod that leaves, and the taint of its node that makes it."""
+    """A pod, and the taint of its node that evicts it."""
 
     pod: Pod
     when: Timestamp
@@ -129,7 +129,7 @@ class NodeEviction(Struct, frozen=True):
 def find_node_evictions(
     pods: Iterable[Pod], nodes: Mapping[str, Node], *, now: Timestamp
 ) -> tuple[NodeEviction, ...]:
-    """Return the pods that do not tolerate what their nodes have."""
+    """Return the pods that do not tolerate the taints of their nodes."""
     found = []
     for pod in pods:
         node = nodes.get(pod.spec.node_name)
@@ -141,9 +141,8 @@ def find_node_evictions(
 
 
 def _eviction(pod: Pod, taints: list[Taint], now: Timestamp) -> NodeEviction | None:
-    """Return when a pod leaves: at once if one taint is not tolerated, else after the shortest.
-
-    Of several tolerations that cover a taint the first counts.
+    """Return when a pod is evicted: at once if a taint is not tolerated, else after the shortest
+    toleration. Of several tolerations that cover a taint the first counts.
     """
     earliest: NodeEviction | None = None
     for taint in taints:
@@ -169,9 +168,9 @@ def _later(then: Timestamp, seconds: int) -> Timestamp:
 
 
 class RuleOutlook(Struct, frozen=True):
-    """A rule, what Kubernetes writes into its status first, and who leaves because of it.
+    """A rule, what Kubernetes writes into its status first, and whom it evicts.
 
-    For the effect None these are the pods that would leave if it were NoExecute.
+    For the effect None these are the pods that NoExecute would evict.
     """
 
     rule: DeviceTaintRule
@@ -182,7 +181,7 @@ class RuleOutlook(Struct, frozen=True):
 def evictions_in(
     snapshot: Snapshot, pods: Iterable[Pod], rules: Iterable[DeviceTaintRule], context: Context
 ) -> tuple[Eviction, ...]:
-    """Return which of the pods leave because of devices, with these rules."""
+    """Return which of the pods device taints evict, with these rules."""
     return find_evictions(
         pods,
         snapshot.claims,
@@ -195,7 +194,7 @@ def evictions_in(
 def marked_devices(
     snapshot: Snapshot, rules: Iterable[DeviceTaintRule], context: Context
 ) -> MarkedDevices:
-    """Return the devices of a snapshot with the taints that make pods leave."""
+    """Return the devices of a snapshot with the taints that evict pods."""
     compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=context.extensions)
     known = TaintRules(compiler)
     for device_class in snapshot.classes:
