@@ -437,5 +437,5 @@ def test_expressions_are_evaluated_once_for_devices_that_look_alike() -> None:
     classes = [found.value for found in subjects if found.kind.name == "DeviceClass"]
     world = LintContext(PublishedDevices([slice_of(*many)]), classes, compiler())
     (stage,) = world.stages(subjects[-1])
-    assert len(stage.answers) == 1
+    assert len(stage.results) == 1
     assert len(stage.passing) == 1000

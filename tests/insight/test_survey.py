@@ -144,7 +144,7 @@ def test_a_device_that_no_expression_can_read_is_an_error() -> None:
 def test_an_expression_is_evaluated_once_for_devices_it_cannot_tell_apart() -> None:
     many = fleet(*(device(f"gpu-{i}", model="H200", uuid=str(i)) for i in range(1000)))
     found = survey(f'{MODEL} == "H200" && device.driver == "{GPU}"', many)
-    assert len(found.answers) == 1
+    assert len(found.results) == 1
     assert found.count(MatchOutcome.MATCH) == 1000
 
 

@@ -59,7 +59,7 @@ def natural_order(text: str) -> tuple[list[NamePart], str]:
     parts: list[NamePart] = []
     for index, part in enumerate(_DIGITS.split(text)):
         digits = part.lstrip("0")
-        # By length first, then by digits: a number may be too long to be read as one.
+        # By length first, then by digits: a number may be too long to parse.
         parts.append((len(digits), digits) if index % 2 else part)
     return parts, text
 
@@ -79,7 +79,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def _likeness(a: str, b: str) -> float:
     matcher = SequenceMatcher(None, a, b, autojunk=False)
-    # The quick estimates are upper bounds: most names are out after them.
+    # The quick estimates are upper bounds that rule out most names.
     if min(matcher.real_quick_ratio(), matcher.quick_ratio()) <= LIKENESS_MIN:
         return 0.0
     return matcher.ratio()

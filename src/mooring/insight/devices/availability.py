@@ -206,7 +206,7 @@ def _is_separable(slices: Sequence[ResourceSlice]) -> bool:
 
 def _as_complete(own: list[ResourceSlice], total: int) -> list[ResourceSlice]:
     """Return the slices of a node, as a complete pool if the whole pool is complete."""
-    # Of slices that disagree about their number the first by name is believed.
+    # Where slices disagree about their number, the first by name counts.
     first = min(own, key=lambda slice_: slice_.metadata.name)
     if first.spec.pool.resource_slice_count != total:
         return own
@@ -301,7 +301,7 @@ class UnseenDevices:
         if not judged.unusable:
             return "no node sees it"
         newest = [each for each in self._slices if each.spec.pool.generation == self._newest]
-        # Of slices that disagree about their number the first by name is believed.
+        # Where slices disagree about their number, the first by name counts.
         first = min(newest, key=lambda each: each.metadata.name)
         wanted = first.spec.pool.resource_slice_count
         return f"its pool is incomplete: {len(newest)} of {wanted} slices"

@@ -89,7 +89,7 @@ class DeviceUsages:
                 else:
                     reasons = tuple(self._reasons(judgement, device, shortages))
                 device_id = DeviceName(*pool_id, device.name)
-                # What replaced an old device has its holders.
+                # The device that replaced an old one has its holders.
                 is_replaced = judgement is None and absence.is_replaced(slice_, device)
                 yield self._holding(
                     device_id,

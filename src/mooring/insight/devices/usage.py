@@ -94,7 +94,7 @@ class ClaimUsages:
         self._snapshot = snapshot
         self._devices: dict[DeviceName, DeviceUsage] = {}
         for holding in devices:
-            # Of several with one name the one that claims are told to have.
+            # Of several with one name, the one with holders.
             if holding.id not in self._devices or holding.holders:
                 self._devices[holding.id] = holding
         self._pods: dict[tuple[str, str], Pod] = {}

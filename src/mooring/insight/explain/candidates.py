@@ -11,12 +11,7 @@ from collections.abc import Collection, Iterator
 from mooring.allocator.asks import RESULTS_MAX
 from mooring.allocator.rules.taints import tolerates
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import (
-    DeviceCapacity,
-    DeviceConstraint,
-    DeviceTaint,
-    DeviceToleration,
-)
+from mooring.api.resource.v1 import DeviceCapacity, DeviceConstraint, DeviceTaint, DeviceToleration
 from mooring.insight.explain.conflict import Obstacles, features_that_matter
 from mooring.insight.explain.situation import (
     AskCapacity,
@@ -37,10 +32,10 @@ from mooring.insight.explain.situation import (
 )
 from mooring.insight.explain.trials import attribute_names
 
-VALUES_MAX = 8  # of an attribute, that might be put into one list
-AMOUNTS_MAX = 8  # of a capacity, that might be asked for instead
+VALUES_MAX = 8  # of an attribute, to combine into a list
+AMOUNTS_MAX = 8  # of a capacity, to try instead
 
-# How invasive a change is; what needs a smaller number is offered first.
+# How invasive a change is; lower ranks are offered first.
 _RANKS: dict[type, int] = {
     Tolerate: 1,
     DropConstraint: 2,
@@ -144,7 +139,7 @@ def _for_taints(
             for t in missing
         ]
     keys = [taint.key for taint in missing]
-    # For a key with one taint the narrow one does as well.
+    # For a key with one taint the narrow toleration does as well.
     wide = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
     return [DeviceToleration(key=key, operator="Exists") for key in wide]
 

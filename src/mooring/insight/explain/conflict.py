@@ -44,8 +44,8 @@ from mooring.insight.explain.trials import Trials
 
 Members = tuple[SituationChange, ...]
 Groups = Sequence[Sequence[SituationChange]]
-TAINTS_MAX = 24  # more kinds of taints than these are one member
-SMALL = 2  # members; a conflict of so few is not tried to be beaten
+TAINTS_MAX = 24  # more kinds of taints become one member
+SMALL = 2  # members; a conflict this small is not improved
 EVERYTHING = DeviceToleration(operator="Exists")
 HOLDERS_MAX = 128
 
@@ -178,9 +178,9 @@ def _less(kept: Members, gone: Sequence[SituationChange]) -> Members:
 class Obstacles(Struct, frozen=True):
     """What stands in the way of the claims on the node."""
 
-    holders: Mapping[ClaimKey, tuple[str, ...]]  # what claims have of the node's pools
-    taints: tuple[tuple[str, str, str], ...]  # key, value, effect of those that keep claims off
-    holders_left_out: int = 0  # claims that are more than can be tried; they stay as they are
+    holders: Mapping[ClaimKey, tuple[str, ...]]  # devices of the node's pools, by claim
+    taints: tuple[tuple[str, str, str], ...]  # key, value and effect of blocking taints
+    holders_left_out: int = 0  # claims beyond the bound, which are not tried
 
 
 def obstacles_on(inventory: Inventory, node: Node) -> Obstacles:

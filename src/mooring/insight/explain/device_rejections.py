@@ -43,7 +43,7 @@ class ForOtherNodes(_Tagged, frozen=True, tag="by its choice of nodes"):
 class NoMatch(_Tagged, frozen=True, tag="by a selector"):
     """A selector does not match."""
 
-    device_class: str  # "" if it is one of the request
+    device_class: str  # "" for a selector of the request
     selector: int
     expression: str
     reasons: tuple[Reason, ...]
@@ -94,7 +94,7 @@ class Clash(_Tagged, frozen=True, tag="by a constraint"):
     """The device's value violates a constraint with devices for other requests."""
 
     attribute: str
-    must_match: bool  # else be distinct
+    must_match: bool  # otherwise values must be distinct
     value: str  # "" if it has none
     others: tuple[ClashingDevice, ...]
 
@@ -155,7 +155,7 @@ def _no_match(
     fault = facts.selected(expressions).faults.get(local)
     if fault is not None and (fault.is_compile or COST_EXCEEDED in fault.text):
         return NotEvaluable(f"selector #{fault.selector}: {fault.text}")
-    # Expressions are asked in turn, so the shortest row of them that says no ends with the one.
+    # Expressions are evaluated in turn: the shortest prefix that fails ends with the culprit.
     number = next(
         n
         for n in range(len(expressions))

@@ -52,7 +52,7 @@ class Diagnosis(Struct, frozen=True):
 
     situation: Situation
     message: str  # of the fault that ended the attempt; "" if there was none
-    node_only: bool  # whether other nodes may do
+    node_only: bool  # whether other nodes may fit
     pools: tuple[UnusablePool, ...]
     funnels: tuple[Funnel, ...]
     values: tuple[ConstraintValues, ...]  # of the attributes that constraints are about
@@ -60,8 +60,8 @@ class Diagnosis(Struct, frozen=True):
     conflict: Conflict
     fixes: tuple[Fix, ...]  # the nearest first
     trials: int  # how often the allocator was asked
-    trials_given_up: int  # how often it took too long: there may be more fixes then
-    ended_by: str = ""  # what ended the diagnosis before its time
+    trials_given_up: int  # trials that took too long: there may be more fixes
+    ended_by: str = ""  # what interrupted the diagnosis
 
 
 def diagnose_claims(

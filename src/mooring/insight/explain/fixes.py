@@ -39,7 +39,7 @@ from mooring.insight.explain.trials import Trials
 
 FIXES_MAX = 8
 ALIKE_MAX = 3  # fixes of one kind that are offered beside others
-FEW = 4  # candidates of a kind that are tried at once; of more it is tried whether all help
+FEW = 4  # candidates of a kind that are tried one by one; more are bisected
 PAIRS_MAX = 60
 LISTS_MAX = 12
 

@@ -39,7 +39,7 @@ from mooring.insight.messages import counted
 
 EXPRESSION_LENGTH_MAX = 80
 DEVICES_SHOWN_MAX = 4
-REQUESTS, EACH = "\0requests", "\0each"  # in no name that anyone can give
+REQUESTS, EACH = "\0requests", "\0each"  # placeholders that no name can contain
 
 GATES: dict[str, tuple[Gate, ...]] = {
     "admin_access": (Gate.DRA_ADMIN_ACCESS,),

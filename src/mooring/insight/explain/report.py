@@ -87,7 +87,7 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
             yield "  and behind that its claims cannot be allocated there either:"
         indent = "    " if verdict.is_behind else "  "
         if len(verdict.nodes) > 1:
-            # Whose devices they are and who has them may differ from node to node.
+            # Devices and holders may differ from node to node.
             yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
         yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
 
@@ -150,7 +150,7 @@ def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
     steps = [f"{funnel.in_fleet:,} in the fleet"]
     before = funnel.in_fleet
     for stage, count in zip(STAGES, funnel.counts, strict=True):
-        # A question that keeps no device out is not worth a word, but for the first.
+        # A question that excludes no device is not worth showing, except the first.
         if count != before or stage == STAGES[0]:
             steps.append(f"{count:,} {stage}")
         before = count
@@ -215,7 +215,7 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
 def useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
     """Return the fixes worth showing, the nearest first."""
     fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
-    # What a class is for is not the business of one claim, unless nothing else helps.
+    # A class serves other claims too, so it is changed only if nothing else helps.
     return [fix for fix in fixes if not _changes_class(fix)] or fixes
 
 

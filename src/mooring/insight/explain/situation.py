@@ -45,10 +45,10 @@ class Situation(Struct, frozen=True):
     features: Features
     node: Node
     classes: tuple[DeviceClass, ...]
-    slices: tuple[ResourceSlice, ...]  # at least all of the pools that the node may see
-    allocated: tuple[ResourceClaim, ...]  # at least all that have devices of these pools
+    slices: tuple[ResourceSlice, ...]  # at least those of all pools that the node may see
+    allocated: tuple[ResourceClaim, ...]  # at least those with devices of these pools
     claims: tuple[ResourceClaim, ...]
-    fleet_devices: int | None = None  # how many devices there are anywhere, if more than above
+    fleet_devices: int | None = None  # in the whole cluster
 
     @classmethod
     def of(

@@ -57,7 +57,7 @@ class Effort(NamedTuple):
     trials_max: int = 300
     steps_each_max: int = 2_000  # of a search, after its light part
     steps_max: int = 10_000  # of all searches together
-    interrupt: Interrupt | None = None  # asked now and then; a text ends the diagnosis
+    interrupt: Interrupt | None = None  # called now and then; a text ends the diagnosis
 
 
 EFFORT = Effort()
@@ -99,7 +99,7 @@ class Trials:
     ) -> None:
         self.situation = situation
         self.count = 0
-        self.given_up = 0  # how many trials had no answer
+        self.given_up = 0  # trials without a result
         self.ended_by = ""  # the interrupt that ended the diagnosis
         self._effort = effort
         self._compiler = compiler
@@ -141,7 +141,7 @@ class Trials:
         answer = self._asked(frozenset(changes), budget)
         if not isinstance(answer, Allocated):
             return frozenset()
-        results = answer.results(lambda: "")  # which share it is does not matter
+        results = answer.results(lambda: "")  # share ids do not matter
         return frozenset(each.driver for one in results for each in one.devices.results)
 
     def _tried(self, changes: SituationChanges) -> TrialOutcome:

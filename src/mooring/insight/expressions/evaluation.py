@@ -44,7 +44,7 @@ class MatchOutcome(StrEnum):
 
     MATCH = "match"
     NO_MATCH = "no match"
-    VALUE = "value"  # neither yes nor no
+    VALUE = "value"  # neither true nor false
     ERROR = "error"
 
 
@@ -74,7 +74,7 @@ class ExpressionEvaluator:
         assert compiled.program is not None
         self.compiled = compiled
         self.parts = Parts(compiled.program)
-        self.caveat = caveat  # why Kubernetes would not take it, although we do
+        self.caveat = caveat  # why Kubernetes would not accept it, although Mooring does
 
     @property
     def root(self) -> ast.Expr:
@@ -86,14 +86,14 @@ class ExpressionEvaluator:
         """Whether Kubernetes rejects the expression because of its estimated cost."""
         return self.compiled.cost_max > COST_LIMIT
 
-    def answers(self, fleet: PublishedDevices) -> list[DeviceResult]:
+    def results(self, fleet: PublishedDevices) -> list[DeviceResult]:
         """Return the results for every device."""
         return [self._answer(group) for group in fleet.groups(reads_of(self.root))]
 
-    def reasons(self, answer: DeviceResult) -> Reasons:
+    def reasons(self, result: DeviceResult) -> Reasons:
         """Return the reasons for a result; none if the device itself cannot be read."""
-        variables = answer.devices[0].variables
-        return () if variables is None else self._reasons(variables, answer.error)
+        variables = result.devices[0].variables
+        return () if variables is None else self._reasons(variables, result.error)
 
     def reasons_for(self, variables: dict[str, Any]) -> Reasons:
         """Return the reasons for the result of one device."""
@@ -172,35 +172,35 @@ def selected_by_expression(
     slices: Iterable[ResourceSlice], expression: str, compiler: DeviceCompiler
 ) -> Selected | InvalidExpression:
     """Return the devices for which an expression is true, or why it is invalid."""
-    inquiry = evaluator_of(expression, compiler)
-    if isinstance(inquiry, InvalidExpression):
-        return inquiry
-    if inquiry.caveat:
-        return InvalidExpression(inquiry.caveat)
-    return _matching(inquiry, PublishedDevices(slices, names=compiler.extensions))
+    evaluator = evaluator_of(expression, compiler)
+    if isinstance(evaluator, InvalidExpression):
+        return evaluator
+    if evaluator.caveat:
+        return InvalidExpression(evaluator.caveat)
+    return _matching(evaluator, PublishedDevices(slices, names=compiler.extensions))
 
 
 def selected_by_class(
     slices: Iterable[ResourceSlice], device_class: DeviceClass, compiler: DeviceCompiler
 ) -> Selected | InvalidExpression:
     """Return the devices that all selectors of a class match, or why one is invalid."""
-    fleet = PublishedDevices(slices, names=compiler.extensions)
-    found = frozenset(DeviceName(each.driver, each.pool, each.name) for each in fleet.devices)
+    published = PublishedDevices(slices, names=compiler.extensions)
+    found = frozenset(DeviceName(each.driver, each.pool, each.name) for each in published.devices)
     for number, selector in enumerate(device_class.spec.selectors):
         compiled = compiler.compile("" if selector.cel is None else selector.cel.expression)
         if compiled.error is not None:
             name = device_class.metadata.name
             return InvalidExpression(f"class {name}: selector #{number}: {compiled.error}")
-        found &= _matching(ExpressionEvaluator(compiled), fleet)
+        found &= _matching(ExpressionEvaluator(compiled), published)
     return found
 
 
-def _matching(inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> Selected:
+def _matching(evaluator: ExpressionEvaluator, devices: PublishedDevices) -> Selected:
     return frozenset(
         DeviceName(device.driver, device.pool, device.name)
-        for answer in inquiry.answers(fleet)
-        if answer.outcome is MatchOutcome.MATCH
-        for device in answer.devices
+        for result in evaluator.results(devices)
+        if result.outcome is MatchOutcome.MATCH
+        for device in result.devices
     )
 
 
@@ -222,13 +222,13 @@ class EvaluationReport:
     def __init__(self, inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> None:
         self.inquiry = inquiry
         self.fleet = fleet
-        given = inquiry.answers(fleet)
+        given = inquiry.results(fleet)
         kind = inquiry.compiled.kind
         self.is_about_values = kind != "selector" or any(
             a.outcome is MatchOutcome.VALUE for a in given
         )
-        # A bool among other values is a value, too: the expression does not ask for yes and no.
-        self.answers = [_as_value(a) for a in given] if self.is_about_values else given
+        # A bool among other values is a value too: the expression is no condition.
+        self.results = [_as_value(a) for a in given] if self.is_about_values else given
 
     @property
     def wanted(self) -> MatchOutcome:
@@ -249,22 +249,22 @@ class EvaluationReport:
         """Why Kubernetes would not accept the expression, or ""."""
         if self.inquiry.is_too_complex:
             return TOO_COMPLEX
-        wrong = (a.error for a in self.answers if a.outcome is MatchOutcome.VALUE and a.error)
+        wrong = (a.error for a in self.results if a.outcome is MatchOutcome.VALUE and a.error)
         return self.inquiry.caveat or next(wrong, "")
 
     @property
     def costs(self) -> tuple[int, int] | None:
         """The lowest and highest cost of an evaluation, if there was one."""
-        costs = [answer.cost for answer in self.answers if answer.cost is not None]
+        costs = [result.cost for result in self.results if result.cost is not None]
         return (min(costs), max(costs)) if costs else None
 
     def count(self, outcome: MatchOutcome) -> int:
         """Return how many devices have the outcome."""
-        return sum(len(a.devices) for a in self.answers if a.outcome is outcome)
+        return sum(len(a.devices) for a in self.results if a.outcome is outcome)
 
     def by_device(self) -> Iterator[tuple[PublishedDevice, DeviceResult]]:
         """Give every device with its result, in order."""
-        pairs = [(device, answer) for answer in self.answers for device in answer.devices]
+        pairs = [(device, result) for result in self.results for device in result.devices]
         pairs.sort(key=lambda pair: pair[0].index)
         yield from pairs
 
@@ -272,17 +272,17 @@ class EvaluationReport:
     def explained(self) -> tuple[Explained, ...]:
         """Why devices are not listed, grouped by reason."""
         found: dict[tuple[MatchOutcome, str, Reasons], list[PublishedDevice]] = {}
-        for answer in self.answers:
-            if answer.outcome is not self.wanted:
-                key = (answer.outcome, answer.error, self.inquiry.reasons(answer))
-                found.setdefault(key, []).extend(answer.devices)
+        for result in self.results:
+            if result.outcome is not self.wanted:
+                key = (result.outcome, result.error, self.inquiry.reasons(result))
+                found.setdefault(key, []).extend(result.devices)
         return tuple(Explained(*key, _sorted(devices)) for key, devices in found.items())
 
 
-def _as_value(answer: DeviceResult) -> DeviceResult:
-    if answer.outcome is MatchOutcome.ERROR:
-        return answer
-    return answer._replace(outcome=MatchOutcome.VALUE)
+def _as_value(result: DeviceResult) -> DeviceResult:
+    if result.outcome is MatchOutcome.ERROR:
+        return result
+    return result._replace(outcome=MatchOutcome.VALUE)
 
 
 def _sorted(devices: Iterable[PublishedDevice]) -> tuple[PublishedDevice, ...]:
@@ -321,7 +321,7 @@ def _merged_reason(weighted: list[tuple[Reason, int]]) -> Reason:
         for valued in reason.values:
             tallies.setdefault((valued.part, valued.label), Counter())[valued.value] += devices
     return first._replace(
-        # What elements of a loop had to do with it differs from device to device.
+        # The deciding elements of a loop differ from device to device.
         outcome=first.outcome.partition(SINCE)[0],
         values=tuple(Valued(*names, tallied(tally)) for names, tally in tallies.items()),
     )

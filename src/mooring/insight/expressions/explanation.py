@@ -82,7 +82,7 @@ class _Explainer:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._budget = Budget(EXPLANATION_COST_MAX)
-        # The variables are kept as well: an id is only good while its object lives.
+        # The variables are kept as well: an id is valid only while its object lives.
         self._values: dict[tuple[int, int], tuple[Variables, Any]] = {}
 
     def value(self, node: ast.Expr, variables: Variables) -> Any:
@@ -124,7 +124,7 @@ class _Explainer:
         reason = self._reason(node, variables)
         decisive = loop.macro == "exists"
         if self.value(node, variables) is not decisive:
-            # Not the elements decided but that there was none that would.
+            # No element decided: there was none that would.
             return (reason,)
         for inside in self._rounds(loop, variables):
             for body in loop.bodies:
@@ -246,7 +246,7 @@ class Parts:
         self._environment = program.environment
         self._programs = {self.root.id: program}
         self._texts: dict[int, str] = {}
-        # Macros keep their arguments as written; here is what the checker made of them.
+        # Macros keep their arguments as written; these are the checked nodes.
         self._nodes = {node.id: node for node in walk(self.root)}
 
     @property

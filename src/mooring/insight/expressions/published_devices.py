@@ -22,7 +22,7 @@ from mooring.insight.expressions.syntax import MAPS, DeviceField
 from mooring.insight.expressions.text import shown
 from mooring.insight.messages import counted, nearest
 
-Look = tuple[Any, ...]  # what an expression sees of a device, as something to compare
+Look = tuple[Any, ...]  # what an expression sees of a device, comparable
 NAMES_SHOWN_MAX: Final = 8
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

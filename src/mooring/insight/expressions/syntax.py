@@ -40,7 +40,7 @@ class DeviceRead(NamedTuple):
     is_guarded: bool = False
 
 
-Aliases = Mapping[str, DeviceField]  # names that cel.bind gave to places
+Aliases = Mapping[str, DeviceField]  # names that cel.bind gave to fields
 
 
 def reads_of(node: ast.Expr) -> frozenset[DeviceField]:
@@ -75,7 +75,7 @@ def _in_binding(
     named = place(value, aliases)
     inner = {other: read for other, read in aliases.items() if other != name}
     if named is not None and not named.is_guarded and named.read.field and not named.read.name:
-        # The name stands for a map; what is read of it shows where it is used.
+        # The name stands for a map; its uses show what is read.
         yield from readings(result, {**inner, name: named.read})
         return
     yield from readings(value, aliases)

@@ -17,7 +17,7 @@ from mooring.cel.lang.values import Optional, TypeValue, UInt, key_value
 VALUE_LENGTH_MAX: Final = 100
 ELEMENTS_SHOWN_MAX: Final = 8
 
-# How tightly operators bind; what is not here binds tightest.
+# How tightly operators bind; everything else binds tightest.
 _TERNARY, _OR, _AND, _RELATION, _SUM, _PRODUCT, _UNARY, _TIGHTEST = range(8)
 _BINARY: Final = {
     "_||_": ("||", _OR),

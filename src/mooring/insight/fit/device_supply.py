@@ -30,7 +30,9 @@ class DeviceSupply(Struct, frozen=True):
     wanted: int  # by one replica; of alternatives, the fewest
     is_countable: bool
     matching: frozenset[str]  # devices that are selected, free or not
-    free: Mapping[str, tuple[str, ...]]  # by node; a device that several see is with the first
+    free: Mapping[
+        str, tuple[str, ...]
+    ]  # by node; a device that several nodes see counts for the first
 
     @property
     def free_count(self) -> int:
@@ -42,7 +44,7 @@ class RequestNames(NamedTuple):
     """The names of the claims and requests of a problem, as the pod has them."""
 
     claims: Sequence[str]
-    resources: Mapping[str, str]  # extended resources, by the request that is made for one
+    resources: Mapping[str, str]  # extended resources, by generated request
 
     @property
     def is_one(self) -> bool:
@@ -110,7 +112,7 @@ class _Stock:
 def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSupply, ...]:
     """Return the supply for each request of a pod, some of whose claims are shared."""
     found: dict[str, _Stock] = {}
-    is_served_otherwise = False  # by a device plugin, which is no business of ours
+    is_served_otherwise = False  # by a device plugin
     probe = NodeProbe(ready)
     for node in sorted(ready.cluster.fleet.nodes):
         problem = probe.problem(node)

@@ -53,7 +53,7 @@ class Supply(Struct, frozen=True, rename="camel"):
     wanted: int
     free: int
     matching: int
-    is_countable: bool  # a replica takes whole devices, a known number of them
+    is_countable: bool  # a replica takes a known number of whole devices
 
 
 class Fit(Struct, frozen=True, rename="camel"):
@@ -61,17 +61,17 @@ class Fit(Struct, frozen=True, rename="camel"):
 
     subject: str
     total: int
-    is_more: bool  # more may fit: so many were asked for, and no more were tried
+    is_more: bool  # more may fit: the maximum was reached
     nodes: int
     places: tuple[NodeReplicas, ...] = ()
     limits: tuple[Limit, ...] = ()
-    message: str = ""  # what Kubernetes says to the first that does not fit
+    message: str = ""  # Kubernetes' message about the first that does not fit
     supplies: tuple[Supply, ...] = ()
     bound: int | None = None  # if nothing but the number of free devices mattered
     leftovers: tuple[Leftover, ...] = ()
-    combined: int | None = None  # replicas that these would do for, if they could be combined
+    combined: int | None = None  # replicas that these would suffice for together
     levers: tuple[Lever, ...] = ()  # what would raise the number
-    futile: tuple[Lever, ...] = ()  # what would not: the next limit is as close
+    futile: tuple[Lever, ...] = ()  # what would not raise it: the next limit is as close
     notes: tuple[str, ...] = ()
 
 

@@ -27,7 +27,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
 
 LEVERS_TRIED_MAX = 8
-ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 2  # replicas after which a change has shown what it does
+ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 2  # replicas after which a change has proved itself
 PODS_LIFTED = Quantity.from_int(10**6)
 SHORT_OF = "Insufficient "
 

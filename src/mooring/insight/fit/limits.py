@@ -43,7 +43,7 @@ from mooring.scheduler.cycle import Attempt
 from mooring.scheduler.refusals import Refusal
 
 VALUES_SHOWN_MAX = 6
-MATCHING, DISTINCT = "one", "a distinct"  # what a constraint wants of the values
+MATCHING, DISTINCT = "one", "a distinct"  # what a constraint requires of the values
 
 
 class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -67,7 +67,7 @@ class NodeFullness(NamedTuple):
     """Why one node is full."""
 
     texts: tuple[str, ...]  # Kubernetes' reasons
-    facts: tuple[str, ...] = ()  # what is behind them
+    facts: tuple[str, ...] = ()  # behind the reasons
     shortages: tuple[Shortage, ...] = ()  # of devices, if that is the reason
 
 
@@ -186,10 +186,10 @@ def _why(stock: DeviceSupply, full: NodeFullness) -> str:
 class ShortageCause(Enum):
     """The question that leaves too few devices."""
 
-    NONE_MATCH = "none-match"  # too few are selected, whoever has them
+    NONE_MATCH = "none-match"  # too few match, free or not
     IN_USE = "in-use"
     TAINTED = "tainted"
-    AMOUNTS = "amounts"  # counters, capacity, what goes beside devices in use
+    AMOUNTS = "amounts"  # counters, capacity, compatibility
     CONSTRAINT = "constraint"
     TOGETHER = "together"  # each request by itself would find enough
 
@@ -210,9 +210,9 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
     cause: ShortageCause
     wanted: int
     matching: int
-    free: int  # of these, those that nobody has
-    tainted: int  # of these, those with a taint that is not tolerated
-    usable: int  # of the free, those that nothing else speaks against, each by itself
+    free: int  # of the matching
+    tainted: int  # of the free, with an untolerated taint
+    usable: int  # of the free, each by itself
     detail: str = (
         ""  # what speaks against the first that is not usable, or what is wanted of values
     )
@@ -267,7 +267,7 @@ def shortages_of(
         short = [finder.shortage(slot) for slot in stage]
         if all(short):
             found += [each for each in short if each is not None]
-    # One that is short only because another must match it is not worth a word beside that one.
+    # A request that is short only because it must match another is not worth reporting.
     found = [each for each in found if each.is_own] or found
     if not found:
         found = list(map(finder.crowded, problem.stages[stuck_at(problem) or 0]))

@@ -18,11 +18,7 @@ from msgspec.structs import replace
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import PodStatus
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceClaimTemplateSpec,
-)
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate, ResourceClaimTemplateSpec
 from mooring.claims.features import Features
 from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
@@ -46,7 +42,7 @@ class Model(Struct, frozen=True):
     title: str  # the subject: `Deployment default/train`
     base: str  # what the names of replicas begin with
     pod: Pod
-    templates: tuple[ResourceClaimTemplate, ...] = ()  # those that claims of replicas come from
+    templates: tuple[ResourceClaimTemplate, ...] = ()  # of the replicas' claims
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -146,7 +142,7 @@ class Replicas:
         statuses = pod.status.resource_claim_statuses or ()
         names = [status.resource_claim_name for status in statuses]
         made = [self._claims.claim(namespace, name) for name in names if name is not None]
-        if shared:  # What is the group's was there before.
+        if shared:  # The group's claims existed before.
             made = [c for c in made if _is_owned(c, pod)]
         return Replica(pod, tuple(made))
 
@@ -172,7 +168,7 @@ class UnplacedReplica(NamedTuple):
     """The first replica that fits nowhere."""
 
     pending: Pending
-    ready: Attempt | None  # None if it was stopped before nodes were asked
+    ready: Attempt | None  # None if it was rejected before any node was asked
 
 
 class ReplicaFiller:
@@ -202,7 +198,7 @@ class ReplicaFiller:
         """Place replicas until one is rejected or the maximum is reached."""
         while len(self.placed) < replicas_max:
             ready = self.ask()
-            # Whom a replica could evict is nobody's question here.
+            # Preemption does not matter here.
             outcome = ready if isinstance(ready, Pending) else ready.best(alone=False)
             if isinstance(outcome, Pending):
                 self.refused = UnplacedReplica(

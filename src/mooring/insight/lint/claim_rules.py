@@ -23,7 +23,7 @@ from mooring.insight.lint.rule import (
     RuleTable,
     W,
 )
-from mooring.insight.lint.subjects import asks_of, claim_of, constraints_of
+from mooring.insight.lint.subjects import claim_of, constraints_of, selections_of
 from mooring.insight.messages import nearest
 from mooring.validation.admission import strategy_of
 
@@ -40,9 +40,9 @@ RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash
 def does_not_compile(case: Case) -> Iterator[Oddity]:
     """An expression that Kubernetes refuses."""
     for stage in case.stages:
-        if isinstance(stage.inquiry, InvalidExpression):
-            remedy = _how_to_compile(stage, stage.inquiry, case)
-            yield Oddity(stage.expression.place, stage.inquiry.error, remedy)
+        if isinstance(stage.evaluator, InvalidExpression):
+            remedy = _how_to_compile(stage, stage.evaluator, case)
+            yield Oddity(stage.expression.place, stage.evaluator.error, remedy)
 
 
 def _how_to_compile(stage: ExpressionStage, refusal: InvalidExpression, case: Case) -> str:
@@ -81,8 +81,8 @@ def expensive(case: Case) -> Iterator[Oddity]:
 
 def _estimates(case: Case) -> Iterator[tuple[ExpressionStage, int]]:
     for stage in case.stages:
-        if not isinstance(stage.inquiry, InvalidExpression):
-            yield stage, stage.inquiry.compiled.cost_max
+        if not isinstance(stage.evaluator, InvalidExpression):
+            yield stage, stage.evaluator.compiled.cost_max
 
 
 # --- fields, classes and constraints ----------------------------------------------------
@@ -136,15 +136,15 @@ def long_class_name(case: Case) -> Iterator[Oddity]:
 def unknown_class(case: Case) -> Iterator[Oddity]:
     """A request for a class that is not among the classes given."""
     classes = case.context.classes
-    for ask in asks_of(case.subject):
-        name = ask.class_name
+    for selection in selections_of(case.subject):
+        name = selection.class_name
         if name and name not in classes:
             remedy = "create the class, or give its file, too"
             if profile := EXAMPLE_PROFILES.get(name):  # a driver's class, so not a mistyped one
                 remedy += f"; --profile {profile} has it"
             elif near := nearest(name, classes):
                 remedy = f'did you mean "{near}"?'
-            place = (*ask.place, "deviceClassName")
+            place = (*selection.place, "deviceClassName")
             yield Oddity(place, f'there is no class "{name}" among those given', remedy)
 
 

@@ -42,8 +42,8 @@ from mooring.insight.lint.subjects import (
     LintObject,
     LocatedExpression,
     PodPart,
-    asks_of,
     pod_part_of,
+    selections_of,
 )
 from mooring.validation.context import Context
 
@@ -53,24 +53,24 @@ Indices = frozenset[int]  # devices, by their index in the fleet
 class ExpressionStage(NamedTuple):
     """An expression, and the devices that get as far."""
 
-    ask: DeviceSelection
+    selection: DeviceSelection
     expression: LocatedExpression
-    inquiry: ExpressionEvaluator | InvalidExpression
-    answers: tuple[DeviceResult, ...]  # for the whole fleet
+    evaluator: ExpressionEvaluator | InvalidExpression
+    results: tuple[DeviceResult, ...]  # for the whole fleet
     candidates: Indices
     is_class_known: bool  # else the candidates are too many
 
     def looked_at(self) -> Iterator[tuple[DeviceResult, list[PublishedDevice]]]:
         """Give the results that matter, each with its candidates."""
-        for answer in self.answers:
-            devices = [device for device in answer.devices if device.index in self.candidates]
+        for result in self.results:
+            devices = [device for device in result.devices if device.index in self.candidates]
             if devices and devices[0].variables is not None:
-                yield answer, devices
+                yield result, devices
 
     @property
     def passing(self) -> Indices:
         """The candidates that match."""
-        return self.candidates & matching(self.answers)
+        return self.candidates & matching(self.results)
 
 
 class LintContext:
@@ -119,21 +119,23 @@ class LintContext:
 
     def stages(self, subject: LintObject) -> tuple[ExpressionStage, ...]:
         """Return the expressions of an object with their candidates."""
-        return tuple(stage for ask in asks_of(subject) for stage in self._stages_of(ask))
+        return tuple(
+            stage for selection in selections_of(subject) for stage in self._stages_of(selection)
+        )
 
-    def candidates(self, ask: DeviceSelection) -> tuple[Indices, bool]:
+    def candidates(self, selection: DeviceSelection) -> tuple[Indices, bool]:
         """Return the candidates of a selection, and whether its class is known."""
-        admitted = frozenset(d.index for d in self.fleet.devices if ask.admits(d))
-        if not ask.class_name:
+        admitted = frozenset(d.index for d in self.fleet.devices if selection.admits(d))
+        if not selection.class_name:
             return admitted, True
-        members = self.members(ask.class_name)
+        members = self.members(selection.class_name)
         return (admitted, False) if members is None else (admitted & members, True)
 
-    def selected(self, ask: DeviceSelection) -> Indices:
+    def selected(self, selection: DeviceSelection) -> Indices:
         """Return the selected devices."""
-        indices, _ = self.candidates(ask)
-        for expression in ask.selectors:
-            indices &= matching(self.answers(expression))
+        indices, _ = self.candidates(selection)
+        for expression in selection.selectors:
+            indices &= matching(self.results(expression))
         return indices
 
     def members(self, class_name: str) -> Indices | None:
@@ -142,24 +144,26 @@ class LintContext:
             self._class_members[class_name] = self._members(class_name)
         return self._class_members[class_name]
 
-    def answers(self, expression: LocatedExpression) -> tuple[DeviceResult, ...]:
+    def results(self, expression: LocatedExpression) -> tuple[DeviceResult, ...]:
         """Return the results of an expression; none if it does not compile."""
         key = (expression.text, expression.purpose)
         if key not in self._answers:
-            inquiry = self.inquiry(expression)
-            given = inquiry.answers(self.fleet) if isinstance(inquiry, ExpressionEvaluator) else ()
+            evaluator = self.evaluator(expression)
+            given = (
+                evaluator.results(self.fleet) if isinstance(evaluator, ExpressionEvaluator) else ()
+            )
             self._answers[key] = tuple(given)
         return self._answers[key]
 
-    def inquiry(self, expression: LocatedExpression) -> ExpressionEvaluator | InvalidExpression:
+    def evaluator(self, expression: LocatedExpression) -> ExpressionEvaluator | InvalidExpression:
         """Return the evaluator of a new expression, or why it does not compile."""
         key = (expression.text, expression.purpose)
         if key not in self._inquiries:
             is_derived = expression.purpose == "derived"
-            inquiry = evaluator_of(expression.text, self.compiler, derived=is_derived)
-            if isinstance(inquiry, ExpressionEvaluator) and inquiry.caveat:
-                inquiry = InvalidExpression(inquiry.caveat)
-            self._inquiries[key] = inquiry
+            evaluator = evaluator_of(expression.text, self.compiler, derived=is_derived)
+            if isinstance(evaluator, ExpressionEvaluator) and evaluator.caveat:
+                evaluator = InvalidExpression(evaluator.caveat)
+            self._inquiries[key] = evaluator
         return self._inquiries[key]
 
     def compiles_when_stored(self, expression: LocatedExpression) -> bool:
@@ -174,34 +178,36 @@ class LintContext:
         members = frozenset(range(len(self.fleet)))
         for selector in class_.spec.selectors:
             expression = LocatedExpression((), selector.cel.expression if selector.cel else "")
-            if isinstance(self.inquiry(expression), InvalidExpression):
+            if isinstance(self.evaluator(expression), InvalidExpression):
                 return None
-            members &= matching(self.answers(expression))
+            members &= matching(self.results(expression))
         return members
 
-    def _stages_of(self, ask: DeviceSelection) -> Iterator[ExpressionStage]:
-        candidates, is_class_known = self.candidates(ask)
-        for expression in (*ask.selectors, *(derived for _, derived in ask.derived)):
+    def _stages_of(self, selection: DeviceSelection) -> Iterator[ExpressionStage]:
+        candidates, is_class_known = self.candidates(selection)
+        for expression in (*selection.selectors, *(derived for _, derived in selection.derived)):
             stage = ExpressionStage(
-                ask=ask,
+                selection=selection,
                 expression=expression,
-                inquiry=self.inquiry(expression),
-                answers=self.answers(expression),
+                evaluator=self.evaluator(expression),
+                results=self.results(expression),
                 candidates=candidates,
                 is_class_known=is_class_known,
             )
             yield stage
-            if expression.purpose == "selector" and isinstance(stage.inquiry, ExpressionEvaluator):
+            if expression.purpose == "selector" and isinstance(
+                stage.evaluator, ExpressionEvaluator
+            ):
                 candidates = stage.passing
 
 
-def matching(answers: Iterable[DeviceResult]) -> Indices:
+def matching(results: Iterable[DeviceResult]) -> Indices:
     """Return the devices that match."""
     return frozenset(
         device.index
-        for answer in answers
-        if answer.outcome is MatchOutcome.MATCH
-        for device in answer.devices
+        for result in results
+        if result.outcome is MatchOutcome.MATCH
+        for device in result.devices
     )
 
 

@@ -71,7 +71,7 @@ def lacking(subjects: Iterable[LintObject], context: LintContext) -> tuple[Rule,
     """Return the rules about these objects whose needs are not met."""
     kinds = {subject.kind.name for subject in subjects}
     has = _present(context)
-    # Where no object names any, it is no loss that none is given.
+    # If no object refers to any, nothing is lost.
     unwanted = {
         Needs.NAMESPACES: not context.objects.has_admin_access,
         Needs.CLAIMS: not context.objects.users,

@@ -13,15 +13,7 @@ from mooring.api.codec import Place
 from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceCounterConsumption, ResourceSlice
 from mooring.insight.lint.pools import DeviceHome, LintPool, devices_of, pool_id_of
-from mooring.insight.lint.rule import (
-    SLICES,
-    Case,
-    E,
-    N,
-    Oddity,
-    RuleTable,
-    W,
-)
+from mooring.insight.lint.rule import SLICES, Case, E, N, Oddity, RuleTable, W
 from mooring.insight.messages import counted, nearest
 
 RULES = RuleTable(SLICES)
@@ -157,7 +149,7 @@ def unknown_counter(case: Case) -> Iterator[Oddity]:
     """A device that takes of a counter which its pool does not have."""
     pool = pool_of(case)
     if pool is None or not pool.is_complete:
-        return  # They may be in a slice that is not given.
+        return  # A slice that was not given may have them.
     for place, _, consumption in _consumptions(case):
         known = pool.counter_set(consumption.counter_set)
         if known is None:

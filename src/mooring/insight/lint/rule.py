@@ -16,11 +16,11 @@ Kinds = frozenset[str]
 SELECTING: Final[Kinds] = frozenset(ASKING_KINDS)  # all that select devices
 CLAIMS: Final[Kinds] = frozenset(("ResourceClaim", "ResourceClaimTemplate"))
 SLICES: Final[Kinds] = frozenset(("ResourceSlice",))
-PODS: Final[Kinds] = POD_KINDS  # pods, and all that make pods
+PODS: Final[Kinds] = POD_KINDS  # pods and their controllers
 GROUPS: Final[Kinds] = frozenset(("PodGroup",))
 ANYTHING: Final[Kinds] = SELECTING | SLICES | PODS | GROUPS
 
-# Of these only others speak: no rule looks at them.
+# Other objects refer to these; no rule is about them.
 SURROUNDING_KINDS: Final[Kinds] = frozenset(("Node", "Namespace"))
 
 

@@ -27,7 +27,7 @@ from mooring.insight.expressions.syntax import DeviceField, DeviceRead, chains, 
 from mooring.insight.expressions.text import shown
 from mooring.insight.lint.context import ExpressionStage
 from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W
-from mooring.insight.lint.subjects import DeviceSelection, asks_of, constraints_of
+from mooring.insight.lint.subjects import DeviceSelection, constraints_of, selections_of
 from mooring.insight.messages import counted, nearest
 
 RULES = RuleTable(SELECTING)
@@ -61,8 +61,8 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
 
 def _unknown(case: Case) -> Iterator[tuple[ExpressionStage, DeviceRead]]:
     for stage in case.stages if not case.context.unreadable else ():
-        if isinstance(stage.inquiry, ExpressionEvaluator):
-            for reading in readings(stage.inquiry.root):
+        if isinstance(stage.evaluator, ExpressionEvaluator):
+            for reading in readings(stage.evaluator.root):
                 if _is_unknown(reading.read, case):
                     yield stage, reading
 
@@ -125,19 +125,19 @@ def run_time_error(case: Case) -> Iterator[Oddity]:
 
 def _faults(stage: ExpressionStage) -> Iterator[_Fault]:
     """Give the errors of an expression on its candidates, grouped by origin."""
-    if not isinstance(stage.inquiry, ExpressionEvaluator):
+    if not isinstance(stage.evaluator, ExpressionEvaluator):
         return
     places = {
-        stage.inquiry.parts.text(reading.node): reading.read
-        for reading in readings(stage.inquiry.root)
+        stage.evaluator.parts.text(reading.node): reading.read
+        for reading in readings(stage.evaluator.root)
         if reading.read.name
     }
     found: dict[tuple[str, str], _Fault] = {}
-    for answer, devices in stage.looked_at():
-        if not answer.error:
+    for result, devices in stage.looked_at():
+        if not result.error:
             continue
-        part = stage.inquiry.reasons(answer)[0].part
-        message = answer.error.replace(KEY_HINT, "")
+        part = stage.evaluator.reasons(result)[0].part
+        message = result.error.replace(KEY_HINT, "")
         read = places.get(part) if NO_SUCH_KEY in message else None
         fault = found.setdefault((part, message), _Fault(part, message, [], read))
         fault.devices.extend(devices)
@@ -169,14 +169,14 @@ def never_true(case: Case) -> Iterator[Oddity]:
     """A comparison that is true for no device."""
     for stage in case.stages if not case.context.unreadable else ():
         if (
-            isinstance(stage.inquiry, ExpressionEvaluator)
+            isinstance(stage.evaluator, ExpressionEvaluator)
             and stage.expression.purpose == "selector"
         ):
-            for atom in atoms(stage.inquiry.root):
-                if _is_never_true(atom, stage, stage.inquiry, case):
-                    tally = _tally(atom, stage, stage.inquiry)
+            for atom in atoms(stage.evaluator.root):
+                if _is_never_true(atom, stage, stage.evaluator, case):
+                    tally = _tally(atom, stage, stage.evaluator)
                     if not _is_of_class(case) or _nearest_value(atom.node, tally):
-                        yield _never_true(atom, stage, stage.inquiry, tally)
+                        yield _never_true(atom, stage, stage.evaluator, tally)
 
 
 def _is_of_class(case: Case) -> bool:
@@ -185,30 +185,30 @@ def _is_of_class(case: Case) -> bool:
 
 
 def _is_never_true(
-    atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator, case: Case
+    atom: Atom, stage: ExpressionStage, evaluator: ExpressionEvaluator, case: Case
 ) -> bool:
     """Whether a question that should be true never is, but is false for some device."""
     if not atom.wants_yes or any(_is_unknown(r.read, case) for r in readings(atom.node)):
         return False
     is_ever_false = False
-    for answer, _ in stage.looked_at():
-        variables = atom.variables(inquiry.parts, answer.devices[0].variables or {})
-        value = inquiry.parts.value(atom.node, variables)
+    for result, _ in stage.looked_at():
+        variables = atom.variables(evaluator.parts, result.devices[0].variables or {})
+        value = evaluator.parts.value(atom.node, variables)
         if value is True:
             return False
         is_ever_false = is_ever_false or value is False
     return is_ever_false and _is_about_devices(atom)
 
 
-def _tally(atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator) -> _Tally:
+def _tally(atom: Atom, stage: ExpressionStage, evaluator: ExpressionEvaluator) -> _Tally:
     """Return the values of the attributes that a question reads."""
     tally: _Tally = {}
-    for answer, devices in stage.looked_at():
-        variables = atom.variables(inquiry.parts, answer.devices[0].variables or {})
+    for result, devices in stage.looked_at():
+        variables = atom.variables(evaluator.parts, result.devices[0].variables or {})
         for chain in chains(atom.node, variables):
-            value = inquiry.parts.value(chain, variables)
+            value = evaluator.parts.value(chain, variables)
             if not isinstance(value, Failure):
-                part = inquiry.parts.text(chain)
+                part = evaluator.parts.text(chain)
                 tally.setdefault(part, Counter())[shown(value)] += len(devices)
     return tally
 
@@ -219,16 +219,16 @@ def _is_about_devices(atom: Atom) -> bool:
 
 
 def _never_true(
-    atom: Atom, stage: ExpressionStage, inquiry: ExpressionEvaluator, tally: _Tally
+    atom: Atom, stage: ExpressionStage, evaluator: ExpressionEvaluator, tally: _Tally
 ) -> Oddity:
     devices = counted(len(stage.candidates), "device")
-    scope = f"of class {stage.ask.class_name}" if stage.ask.class_name else "given"
+    scope = f"of class {stage.selection.class_name}" if stage.selection.class_name else "given"
     if not stage.is_class_known:
         scope = "given"
     facts = "; ".join(
         f"{part} is {tallied(values, shown_max=VALUES_SHOWN_MAX)}" for part, values in tally.items()
     )
-    message = f"{inquiry.parts.text(atom.node)} is true for none of the {devices} {scope}"
+    message = f"{evaluator.parts.text(atom.node)} is true for none of the {devices} {scope}"
     remedy = _nearest_value(atom.node, tally) or "compare with a value that devices have"
     return Oddity(stage.expression.place, f"{message}: {facts}" if facts else message, remedy)
 
@@ -267,8 +267,8 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
         return
     others = (never_true, unknown_domain, unknown_attribute)
     odd = {oddity.place for rule in others for oddity in case.once(rule)}
-    for ask in asks_of(case.subject):
-        own = (stage for stage in case.stages if stage.ask.place == ask.place)
+    for selection in selections_of(case.subject):
+        own = (stage for stage in case.stages if stage.selection.place == selection.place)
         stages = [stage for stage in own if stage.expression.purpose == "selector"]
         if not stages or not stages[0].candidates or any(_is_broken(s, odd) for s in stages):
             continue
@@ -283,8 +283,8 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
 
 def _is_broken(stage: ExpressionStage, odd: set[Any]) -> bool:
     """Whether another rule reports a selector."""
-    is_odd = stage.expression.place in odd or not isinstance(stage.inquiry, ExpressionEvaluator)
-    return is_odd or any(answer.error for answer, _ in stage.looked_at())
+    is_odd = stage.expression.place in odd or not isinstance(stage.evaluator, ExpressionEvaluator)
+    return is_odd or any(result.error for result, _ in stage.looked_at())
 
 
 # --- constraints ------------------------------------------------------------------------
@@ -301,9 +301,10 @@ def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
         if not identifier:
             continue
         lacking = [
-            ask.reference
-            for ask in asks_of(case.subject)
-            if _is_concerned(ask, constraint.requests) and _never_has(ask, name, read, case)
+            selection.reference
+            for selection in selections_of(case.subject)
+            if _is_concerned(selection, constraint.requests)
+            and _never_has(selection, name, read, case)
         ]
         if not lacking:
             continue
@@ -316,16 +317,18 @@ def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
         yield Oddity((*place, field), message, remedy)
 
 
-def _is_concerned(ask: DeviceSelection, requests: tuple[str, ...]) -> bool:
-    return not requests or bool({ask.reference, ask.reference.partition("/")[0]} & {*requests})
+def _is_concerned(selection: DeviceSelection, requests: tuple[str, ...]) -> bool:
+    return not requests or bool(
+        {selection.reference, selection.reference.partition("/")[0]} & {*requests}
+    )
 
 
-def _never_has(ask: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
-    if any(derived == name for derived, _ in ask.derived):
+def _never_has(selection: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
+    if any(derived == name for derived, _ in selection.derived):
         return False
     if case.context.fleet.carriers[read] == 0:
         return True
-    selected = case.context.selected(ask)
+    selected = case.context.selected(selection)
     devices = (case.context.fleet.devices[index] for index in selected)
     return bool(selected) and not any(_has(device, read) for device in devices)
 

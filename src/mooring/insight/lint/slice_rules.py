@@ -15,16 +15,7 @@ from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import CapacityRequestPolicy, Device, DeviceCapacity
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.pools import DriverSightings, Sighting
-from mooring.insight.lint.rule import (
-    SLICES,
-    Case,
-    E,
-    N,
-    Needs,
-    Oddity,
-    RuleTable,
-    W,
-)
+from mooring.insight.lint.rule import SLICES, Case, E, N, Needs, Oddity, RuleTable, W
 from mooring.insight.messages import counted, nearest
 from mooring.validation.admission import strategy_of
 

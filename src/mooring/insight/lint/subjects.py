@@ -124,16 +124,16 @@ class DeviceSelection(NamedTuple):
     admits: Callable[[PublishedDevice], bool] = lambda _: True
 
 
-def asks_of(subject: LintObject) -> tuple[DeviceSelection, ...]:
+def selections_of(subject: LintObject) -> tuple[DeviceSelection, ...]:
     """Return all device selections of an object."""
     match subject.value:
         case DeviceClass(spec=spec):
             return (DeviceSelection(("spec",), selectors=_selectors(spec.selectors, ("spec",))),)
         case DeviceTaintRule():
-            return _asks_of_rule(subject.value)
+            return _rule_selections(subject.value)
         case _:
             place, claim = claim_of(subject)
-            return tuple(_asks_of_claim(claim, place)) if claim is not None else ()
+            return tuple(_claim_selections(claim, place)) if claim is not None else ()
 
 
 def claim_of(subject: LintObject) -> tuple[Place, DeviceClaim | None]:
@@ -154,7 +154,7 @@ def constraints_of(subject: LintObject) -> Iterator[tuple[Place, DeviceConstrain
         yield (*place, "constraints", i), constraint
 
 
-def _asks_of_rule(rule: DeviceTaintRule) -> tuple[DeviceSelection, ...]:
+def _rule_selections(rule: DeviceTaintRule) -> tuple[DeviceSelection, ...]:
     selector = rule.spec.device_selector
     if selector is None:
         return ()
@@ -177,17 +177,17 @@ def _asks_of_rule(rule: DeviceTaintRule) -> tuple[DeviceSelection, ...]:
     )
 
 
-def _asks_of_claim(claim: DeviceClaim, place: Place) -> Iterator[DeviceSelection]:
+def _claim_selections(claim: DeviceClaim, place: Place) -> Iterator[DeviceSelection]:
     for i, request in enumerate(claim.requests or ()):
         at = (*place, "requests", i)
         if request.exactly is not None:
-            yield _ask(request.exactly, request.name, (*at, "exactly"))
+            yield _selection(request.exactly, request.name, (*at, "exactly"))
         for j, alternative in enumerate(request.first_available):
             reference = f"{request.name}/{alternative.name}"
-            yield _ask(alternative, reference, (*at, "firstAvailable", j))
+            yield _selection(alternative, reference, (*at, "firstAvailable", j))
 
 
-def _ask(
+def _selection(
     request: ExactDeviceRequest | DeviceSubRequest, reference: str, place: Place
 ) -> DeviceSelection:
     derived = tuple(

@@ -59,12 +59,12 @@ class Placement(Struct, frozen=True, omit_defaults=True, rename="camel"):
     pod: str
     node: str | None = None
     requests: tuple[GrantedRequest, ...] = ()
-    stands_for: str | None = None  # a claim or template by itself, which no pod uses
-    extended_resources: dict[str, str] = {}  # by request of the special claim
-    plugin_resources: dict[str, str] = {}  # what the node's device plugins give, and how much
-    waits_for: tuple[str, ...] = ()  # conditions of devices, before the pod is bound
+    stands_for: str | None = None  # a claim or template that no pod uses
+    extended_resources: dict[str, str] = {}  # by generated request
+    plugin_resources: dict[str, str] = {}  # amounts from the node's device plugins
+    waits_for: tuple[str, ...] = ()  # binding conditions of devices
     reason: str = ""
-    message: str = ""  # as Kubernetes has it
+    message: str = ""  # Kubernetes' message
     written: tuple[str, ...] = ()  # what Kubernetes writes where its scheduler has no message
     preempts: tuple[str, ...] = ()
 

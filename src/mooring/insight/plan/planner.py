@@ -43,7 +43,7 @@ from mooring.scheduler.reserving import Fresh, Reservation, reserve
 from mooring.validation.context import Context
 
 Result = Reservation | Pending
-Progress = Callable[[int, int], None]  # how much is done, of how much
+Progress = Callable[[int, int], None]  # (done, total)
 PODS_MAX: Final = 200  # beyond that no other orders are tried
 NODES_MAX: Final = 200
 REPAIRS_MAX: Final = 3
@@ -53,10 +53,10 @@ Turns = tuple[str, ...]  # owners, each as often as it has pods
 class Plan(Struct, frozen=True):
     """What happens to every pod that had no node."""
 
-    before: Snapshot  # completed, with nothing decided yet
+    before: Snapshot  # completed, before any decision
     results: tuple[Result, ...]  # in the order of the snapshot's pods
     concerns: tuple[Concern, ...]
-    cluster: Cluster  # with everything that fits in its place
+    cluster: Cluster  # with all placed pods
 
     @property
     def placed(self) -> tuple[Reservation, ...]:
@@ -261,7 +261,7 @@ class BetterOrder(Struct, frozen=True):
 
     arrival: tuple[str, ...]  # the full names of pods
     owners: tuple[str, ...]  # of each of them
-    placed: int  # how many of those that are asked about get a node
+    placed: int  # how many of the shown pods get a node
 
 
 def better_order(
@@ -273,7 +273,7 @@ def better_order(
     """
     pods = _sorted(each.pod for each in plan.results)
     owners = {full_name(pod): owner_of(pod) for pod in pods}
-    has_refused = any(each.message for each in plan.pending)  # others wait for no node
+    has_refused = any(each.message for each in plan.pending)  # others do not wait for a node
     if not has_refused or len(set(owners.values())) < 2:
         return None
     if len(pods) > PODS_MAX or len(plan.before.nodes) > NODES_MAX:
@@ -303,8 +303,8 @@ class _Search:
         self._plan, self._context, self._shown = plan, context, shown
         self._pods = {full_name(pod): pod for pod in pods}
         self._owners = owners = {name: owner_of(pod) for name, pod in self._pods.items()}
-        self._score = self._score_of(plan)  # of the best
-        self._last = plan  # the plan of the order that was tried last
+        self._score = self._score_of(plan)  # of the best order
+        self._last = plan  # of the order tried last
         self._tried: set[Turns] = {tuple(owners.values())}
         self._best: BetterOrder | None = None
 

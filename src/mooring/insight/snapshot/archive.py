@@ -134,7 +134,7 @@ def write_archive(
 
 def _line(value: Struct) -> bytes:
     text = encode_json(value)
-    # Raw values are written as they were read, and may have been broken into lines.
+    # Raw values are written as they were read, and may contain newlines.
     return (msgspec.json.format(text, indent=-1) if b"\n" in text else text) + b"\n"
 
 
@@ -313,7 +313,7 @@ class _Stream:
         if self._unpacker.eof:
             return b""
         part = b""
-        # Fed in small pieces, for what is left of a piece is copied every time.
+        # Fed in small pieces, because the rest of a piece is copied every time.
         while not part and not self._unpacker.eof:
             piece = self._unpacker.unconsumed_tail or self._next_piece()
             try:

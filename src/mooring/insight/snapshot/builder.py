@@ -36,7 +36,7 @@ from mooring.validation.errors import ErrorType
 from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
 
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
-# Kinds that decide nothing here, so that nobody misses them. All others are told.
+# Kinds that decide nothing here and are ignored. All others are reported.
 _UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
 _FOREIGN_UNTOLD_KINDS = {
     *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim"),
@@ -45,7 +45,7 @@ _FOREIGN_UNTOLD_KINDS = {
     *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
     *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
 }
-# Kinds of which we read what decides about pods, and check nothing.
+# Kinds that are read without validation, for what they decide about pods.
 _FOREIGN_KINDS = {f"{kind.api_version}/{kind.name}": kind for kind in FOREIGN}
 _FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
 
@@ -70,7 +70,7 @@ class SnapshotBuilder:
         self._namespace = namespace
         self._is_cluster = is_cluster
         self._judge = Judge(context, namespace=namespace)
-        for each in known:  # namespaces that there are already decide about admin access
+        for each in known:  # existing namespaces decide about admin access
             self._judge.notice(each)
         self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
         self._generated: Counter[str] = Counter()
@@ -79,10 +79,10 @@ class SnapshotBuilder:
         self._remarks: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self._scrubbed: Counter[str] = Counter()  # by kind
-        self.on_object: Callable[[str], None] = _nobody  # is told where an object was found
+        self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
         self.refused: list[str] = []
         self.unreadable: list[str] = []
-        self.unread: set[str] = set()  # kinds of which not all objects may be read
+        self.unread: set[str] = set()  # kinds whose objects could not all be read
 
     @property
     def gates(self) -> Gates:
@@ -154,7 +154,7 @@ class SnapshotBuilder:
                 if (foreign := _FOREIGN_KINDS.get(f"{version}/{name}")) is not None:
                     self._add_foreign(document, foreign)
                     return
-                # Of kinds that no server has, the error says which was meant, or its versions.
+                # For kinds that no server has, the error suggests the right kind or version.
                 is_foreign = CATALOGUE.is_foreign(version, name)
                 self._unknown[f"{name} ({version}) is not known" if is_foreign else str(error)] += 1
             case _:
@@ -185,7 +185,7 @@ class SnapshotBuilder:
 
     def _add_new(self, document: Document) -> None:
         verdict = self._judge.judge(document)
-        if verdict is not None:  # else it waits
+        if verdict is not None:  # None: it waits for its namespace
             self._add_judged(document, verdict)
 
     def _add_judged(self, document: Document, verdict: Verdict) -> None:
@@ -200,7 +200,7 @@ class SnapshotBuilder:
                 self.refused.append(_told(verdict, finding))
         if not verdict.is_accepted:
             return
-        if verdict.stored is None:  # accepted for want of knowledge: whether a namespace is admin's
+        if verdict.stored is None:  # accepted: the namespace's label is unknown
             self._add_stored(document)
             return
         self._put(identified(self._named(verdict.stored)), _place(document))

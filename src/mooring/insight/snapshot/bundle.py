@@ -33,8 +33,8 @@ GZIP_MAGIC: Final = b"\x1f\x8b"
 
 _CHUNK_BYTES: Final = 64 * 1024
 _NAME_MAX: Final = 4096  # as long as paths can be
-_HEADER_BYTES_MAX: Final = 64 * 1024  # of one header that says more of a member
-_HEADERS_BYTES_MAX: Final = 64 * 1024 * 1024  # of all of them
+_HEADER_BYTES_MAX: Final = 64 * 1024  # of one extended header
+_HEADERS_BYTES_MAX: Final = 64 * 1024 * 1024  # of all extended headers
 _RECORD_BYTES_MIN: Final = len(b"5 a=\n")
 _OCTAL: Final = re.compile(rb"[0-7]{1,12}")
 _PAX_RECORD: Final = re.compile(rb"([0-9]{1,7}) (path|size)=")
@@ -126,7 +126,7 @@ def _too_large(name: str) -> ArchiveError:
 
 # --- tar ----------------------------------------------------------------------------------
 
-_FILES: Final = (b"\0", b"0", b"7")  # the last in one piece, where a disk knows such files
+_FILES: Final = (b"\0", b"0", b"7")  # the last: contiguous
 _LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL = b"L", b"K", b"x", b"g"
 _FOLDER: Final = b"5"
 
@@ -187,7 +187,7 @@ def _tar_entries(stream: _Stream) -> Iterator[_Entry]:
             elif kind == _PAX:
                 name, long_size = _pax(content)
                 long_name = name or long_name
-            # Whatever it is, it counts as a member, so that there are not too many.
+            # Every header counts as a member, so that their number is bounded.
             yield _Entry("", None, is_folder=True)
             continue
         name = long_name or _tar_name(block)
@@ -279,7 +279,7 @@ _FILE: Final = Layout("<4s5H3I2H")
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED: Final = 1  # a flag
 _COMMENT_MAX: Final = 0xFFFF
-_LARGE: Final = 0xFFFFFFFF  # stands for a number in another place, which few small files need
+_LARGE: Final = 0xFFFFFFFF  # the number is in the zip64 record
 _TYPE_MASK, _REGULAR = 0o170000, 0o100000
 
 
@@ -335,5 +335,5 @@ def _inflated(body: bytes, method: int, size: int, name: str) -> bytes:
         return body
     if method != _DEFLATED:
         raise ArchiveError(f"{_shown(name)}: packed in a way that is not read ({method})")
-    # One byte more than it should be: what unpacks to more is found out, and no further unpacked.
+    # One byte more than declared: enough to detect a larger content without unpacking it.
     return zlib.decompressobj(-zlib.MAX_WBITS).decompress(body, size + 1)

@@ -69,7 +69,7 @@ def with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
     """Return the snapshot with the priority of every pod and group that has none yet."""
     priorities = Priorities(snapshot.priorities)
     missing: dict[str, list[str]] = {}
-    shared: dict[int, tuple[Any, Any]] = {}  # by id of the old spec, which is kept alive with it
+    shared: dict[int, tuple[Any, Any]] = {}  # by id of the old spec, which is kept alive
 
     def prioritised(value: Any) -> Any:
         spec = value.spec
@@ -78,7 +78,7 @@ def with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
         if (priority := priorities.find(spec.priority_class_name)) is None:
             missing.setdefault(spec.priority_class_name, []).append(titled(value))
             return value
-        # Pods of one template share their spec; so they do afterwards.
+        # Pods of one template share their spec, and keep sharing it.
         if id(spec) not in shared:
             shared[id(spec)] = (spec, _with(spec, priority, is_pod=value.kind == "Pod"))
         return replace(value, spec=shared[id(spec)][1])
@@ -127,7 +127,7 @@ class Priorities:
             self._by_name[found.class_name] = found
             if each.global_default:
                 chosen.append(found)
-        # Of several defaults the lowest counts: nobody gets more than was meant.
+        # Of several defaults the lowest counts, so no pod gets too much.
         lowest = min(chosen, key=lambda found: found.value, default=None)
         self._default = lowest or Priority("", 0, PREEMPT_LOWER_PRIORITY)
 

@@ -25,7 +25,7 @@ from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.messages import Concern, counted, full_name, listed, titled
 from mooring.insight.snapshot.snapshot import Snapshot
 
-# What seems to be missing where not all objects of a kind could be read.
+# Rules about objects that seem to be missing where not all of a kind could be read.
 _FOLLOWING: Final = {
     "Node": ("missing-nodes", "unknown-node"),
     "DeviceClass": ("missing-class",),
@@ -102,7 +102,7 @@ def _missing_nodes(world: _Lookup) -> Iterator[Concern]:
         return
     if not world.nodes:
         if not world.has_seekers:
-            return  # Slices by themselves are a fair thing to look at.
+            return  # Slices by themselves are fine.
         fact = f"there are no Node objects, though slices are of {_nodes(missing)}"
         yield Concern("missing-nodes", fact, "pods have nowhere to go; add the nodes")
         return
@@ -264,7 +264,7 @@ def _is_known(
         return world.pods.get(name) == consumer.uid
     if is_group_consumer(consumer):
         return world.groups.get(name) == consumer.uid
-    return True  # of other kinds we know nothing
+    return True  # other kinds are not known here
 
 
 # --- references ---------------------------------------------------------------------------

@@ -22,7 +22,7 @@ KEPT_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-le
 _SITE_LABEL = "kubernetes.io/hostname"
 _SPACE_LABEL = "kubernetes.io/metadata.name"
 
-# kind: what its objects are called; other kinds keep their names.
+# kind: prefix of its pseudonyms; other kinds keep their names.
 _CALLED: Final = {
     "Node": "site",
     "Namespace": "space",
@@ -43,7 +43,7 @@ _CALLED: Final = {
     "Pod": "pod",
 }
 
-# field: what a name in it is the name of
+# field: prefix of the pseudonyms in it
 _FIELDS: Final = {
     "namespace": "space",
     "nodeName": "site",
@@ -56,7 +56,7 @@ _FIELDS: Final = {
     "workloadName": "workload",
 }
 _SELECTED: Final = {"metadata.name": "site", _SITE_LABEL: "site", _SPACE_LABEL: "space"}
-# Maps whose keys anybody may choose.
+# Maps with free keys.
 _LABEL_MAPS: Final = ("labels", "matchLabels", "nodeSelector")
 _KEPT_MAPS: Final = (
     *("annotations", "attributes", "capacity", "counters", "parameters"),
@@ -64,7 +64,7 @@ _KEPT_MAPS: Final = (
 )
 _CONSUMERS: Final = {"pods": "pod", "podgroups": "group"}
 
-# (what it is the name of, the name) -> the name to write
+# (prefix, name) -> the name to write
 Rename = Callable[[str, str], str]
 
 
@@ -180,7 +180,7 @@ def _member(key: str, value: Any, rename: Rename) -> Any:
 def _is_label_map(key: str, value: Any) -> bool:
     if not isinstance(value, dict) or "nodeSelectorTerms" in value:
         return False
-    # A service's selector is labels; that of a set has them one level below.
+    # A Service's selector is labels; a ReplicaSet's has them one level below.
     is_plain = key == "selector" and all(isinstance(each, str) for each in value.values())
     return key in _LABEL_MAPS or is_plain
 

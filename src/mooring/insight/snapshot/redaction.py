@@ -40,7 +40,7 @@ EMPTY: Final = Raw(b"{}")
 
 _NAME: Final = "redacted"
 _DOMAIN: Final = "redacted.example.com"
-# What a volume of a type must have: pods that are made from a template are checked.
+# Required fields by type of volume: pods created from a template are validated.
 _STAND_INS: Final[dict[str, dict[str, Any]]] = {
     "awsElasticBlockStore": {"volumeID": _NAME},
     "azureDisk": {"diskName": _NAME, "diskURI": f"https://{_DOMAIN}"},

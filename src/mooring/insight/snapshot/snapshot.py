@@ -30,7 +30,7 @@ from mooring.api.scheduling import Workload as GroupWorkload
 from mooring.insight.messages import Concern, listed, titled
 
 Controller = DaemonSet | Deployment | Job | ReplicaSet | StatefulSet
-# What decides with which others pods are spread.
+# Objects whose selectors decide about default pod spreading.
 Spreader = Service | ReplicationController | Deployment | ReplicaSet | StatefulSet
 
 
@@ -153,7 +153,7 @@ def _is_settled(value: Any) -> bool:
 
 def _updated(new: Any, old: Any) -> Any:
     if new.kind in ("Pod", "ResourceClaim"):
-        return new  # made anew, for their specs cannot be changed
+        return new  # replaced, because their specs are immutable
     new = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid))
     status = getattr(old, "status", None)
     if status is None or new.status != type(status)():
@@ -171,7 +171,7 @@ def stand_in_uid(kind: str, namespace: str, name: str) -> str:
     """
     digest = hashlib.sha256("\0".join((kind, namespace, name)).encode("utf-8", "replace"))
     text = digest.hexdigest()
-    # The version digit 8 says: made by a rule of one's own (RFC 9562).
+    # Version 8 of RFC 9562: a custom scheme.
     return f"{text[:8]}-{text[8:12]}-8{text[13:16]}-a{text[17:20]}-{text[20:32]}"
 
 

@@ -86,7 +86,7 @@ def _wants(
 ) -> list[Want] | None:
     """Return the missing pods, or None if they are too many."""
     pods = existing.of(controller)
-    # A name that another pod has stays that pod's; one that an own pod had is free again.
+    # The name of another pod is taken; that of a terminated own pod is free again.
     own = {full_name(pod) for pod in pods}
     found: list[Want] = []
     for want in _missing(controller, pods, existing, snapshot):
@@ -203,7 +203,7 @@ def _spec(controller: Controller) -> Any:
     spec = controller.spec.template.spec
     if not isinstance(controller, StatefulSet):
         return spec
-    # Every pod has volume claims of its own; which ones does not matter here, but that it has.
+    # Every pod has volume claims of its own; that matters here, not which ones.
     names = [_volume_name(claim) for claim in controller.spec.volume_claim_templates]
     volumes = tuple({"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names)
     return replace(spec, volumes=(*spec.volumes, *volumes)) if volumes else spec
@@ -220,7 +220,7 @@ def _labels(controller: Controller) -> dict[str, str]:
     """Return the template hash label, as the deployment's ReplicaSet would set it."""
     if not isinstance(controller, Deployment):
         return {}
-    # Of the deployment, not of its template: redaction must not change it.
+    # From the Deployment, not from its template: redaction must not change it.
     digest = hashlib.sha256(controller.metadata.uid.encode()).hexdigest()
     return {TEMPLATE_HASH: digest[:10]}
 
@@ -254,7 +254,7 @@ class ExistingPods:
         namespace = pod.metadata.namespace
         self._by_owner.setdefault((namespace, owner.kind, owner.name), []).append(pod)
         if owner.kind == "ReplicaSet":
-            # The set may not be in the dump; then its name says whose it is.
+            # The dump may lack the ReplicaSet; then its name tells the Deployment.
             base = owner.name.rpartition("-")[0]
             name = self._deployment_of_set.get(f"{namespace}/{owner.name}", base)
             self._by_owner.setdefault((namespace, "Deployment", name), []).append(pod)
@@ -282,5 +282,5 @@ def _is_of(pod: Pod, controller: Controller) -> bool:
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != controller.kind:
         return True
-    # A controller of the same name that was made anew has other pods.
+    # A new controller of the same name has other pods.
     return owner.uid in ("", controller.metadata.uid)

@@ -27,11 +27,7 @@ from mooring.insight.whatif.changed_cluster import (
     TaintNode,
     apply,
 )
-from mooring.insight.whatif.difference import (
-    Difference,
-    compare,
-    difference,
-)
+from mooring.insight.whatif.difference import Difference, compare, difference
 from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
 
 __all__ = [

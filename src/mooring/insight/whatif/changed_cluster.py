@@ -21,12 +21,7 @@ from mooring.api.core.placement import Taint
 from mooring.api.devicetaints import NONE
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DeviceTaintRule, DeviceTaintRuleSpec, ResourceSlice
-from mooring.claims import (
-    Eviction,
-    as_evicting,
-    counts_of,
-    rule_status,
-)
+from mooring.claims import Eviction, as_evicting, counts_of, rule_status
 from mooring.controllers.podstates import is_active
 from mooring.insight.errors import UnknownNameError
 from mooring.insight.messages import Concern, full_name, listed

@@ -1,8 +1,8 @@
 """Pods that leave: which come back, and what happens to the claims that they used.
 
 A pod with a controller is created again and looks for a node. It would get a new name; here it
-keeps the old one, so that one sees which pod it is. A pod without a controller is lost. Daemons come
-back only if their node still accepts them; static pods go with their node, never before.
+keeps the old one, so that one sees which pod it is. A pod without a controller is lost. Daemons
+come back only if their node still accepts them; static pods go with their node, never before.
 
 Claims created for a pod go with it. Others lose its reservation, and their devices with the last.
 """

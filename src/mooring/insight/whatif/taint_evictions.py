@@ -15,13 +15,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.api.tolerations import Tolerations
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
-from mooring.claims import (
-    Cause,
-    Eviction,
-    MarkedDevices,
-    RuleStatus,
-    find_evictions,
-)
+from mooring.claims import Cause, Eviction, MarkedDevices, RuleStatus, find_evictions
 from mooring.claims.evictions import LATEST
 from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Plan
