@@ -27,9 +27,6 @@ class Concern(Struct, frozen=True):
         return f"{self.fact}: {self.meaning}" if self.meaning else self.fact
 
 
-# --- names and numbers ------------------------------------------------------------------
-
-
 def full_name(value: Any) -> str:
     """Return the name of an object, with its namespace if it has one."""
     metadata = value.metadata
@@ -62,9 +59,6 @@ def natural_order(text: str) -> tuple[list[NamePart], str]:
         # By length first, then by digits: a number may be too long to parse.
         parts.append((len(digits), digits) if index % 2 else part)
     return parts, text
-
-
-# --- did you mean …? --------------------------------------------------------------------
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -354,9 +354,5 @@ class CounterShortages:
 
     def _user(self, name: str) -> CounterUser:
         entries = self._entries[name]
-        claims = _unique(ClaimId(*entry.claim) for entry in entries)
+        claims = tuple(dict.fromkeys(ClaimId(*entry.claim) for entry in entries))
         return CounterUser(DeviceName(*self._pool.id, name), claims)
-
-
-def _unique(claims: Iterable[ClaimId]) -> tuple[ClaimId, ...]:
-    return tuple(dict.fromkeys(claims))

@@ -118,9 +118,6 @@ class DeviceUsage(Struct, frozen=True):
     is_replaced: bool = False  # a newer generation of the pool has it, too
 
 
-# --- claims -----------------------------------------------------------------------------
-
-
 class ClaimState(StrEnum):
     """The state of a claim."""
 
@@ -165,9 +162,6 @@ class ClaimUsage(Struct, frozen=True):
     template: str = ""
     consumers: tuple[Consumer, ...] = ()
     nodes: tuple[str, ...] = ()  # where its devices and consumers are
-
-
-# --- the cluster ------------------------------------------------------------------------
 
 
 class ClusterUsage(Struct, frozen=True):

@@ -95,9 +95,6 @@ def _requirement_text(requirement: NodeSelectorRequirement) -> str:
             return f"{requirement.key} {operator.lower()} ({','.join(values)})"
 
 
-# --- nodes to judge from ------------------------------------------------------------------------
-
-
 class NodeIndex:
     """The nodes of a cluster, found by name and by label."""
 
@@ -166,7 +163,7 @@ class NodeIndex:
     def _all_of(self, place: NodeSelection) -> Iterable[Node]:
         """Return the nodes that can use a device; an unreadable selector may give more."""
         if not place.all_nodes:
-            readable = place.selector is None or _is_readable(place.selector)
+            readable = place.selector is None or (read_node_selector(place.selector).fault is None)
             meant = self._meant(place)
             return filter(place.covers, meant) if readable else meant
         return self.by_name.values() if self.are_known else [_stand_in("")]
@@ -216,10 +213,6 @@ def _places(slices: Iterable[ResourceSlice]) -> Iterator[NodeSelection]:
             yield from (node_selection_of(device, slice_) for device in spec.devices or ())
         else:
             yield _place(spec.node_name, spec.all_nodes, spec.node_selector)
-
-
-def _is_readable(selector: NodeSelector) -> bool:
-    return read_node_selector(selector).fault is None
 
 
 def _stand_in(name: str) -> Node:

@@ -75,16 +75,13 @@ def usage_of(
         snapshot.slices,
         snapshot.nodes,
         ledger=ledger,
-        holders=holder_index(snapshot.claims),
+        holders=_holder_index(snapshot.claims),
         features=features,
         rules=rules,
     )
     devices = tuple(sorted(book.devices(), key=lambda each: (each.id, each.slice_name)))
     claims = tuple(ClaimUsages(snapshot, devices).claims())
     return ClusterUsage(devices, claims, book.nodes.are_known)
-
-
-# --- claims -----------------------------------------------------------------------------
 
 
 class ClaimUsages:
@@ -111,7 +108,7 @@ class ClaimUsages:
             yield self._claim(claim)
 
     def _claim(self, claim: ResourceClaim) -> ClaimUsage:
-        consumers = consumers_of(claim)
+        consumers = _consumers_of(claim)
         held = tuple(self._held(claim))
         places = [each.node for each in held if each.node]
         places += self._nodes_of(claim.metadata.namespace, consumers)
@@ -177,13 +174,13 @@ class ClaimUsages:
         return next(names, None) or ""
 
 
-def holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holder]]:
+def _holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holder]]:
     """Return the holders of each device, in the order of the claims."""
     found: dict[DeviceName, list[Holder]] = {}
     for claim in claims:
         if claim.status.allocation is None:
             continue
-        consumers = consumers_of(claim)
+        consumers = _consumers_of(claim)
         for result in claim.status.allocation.devices.results:
             found.setdefault(_device_of(result), []).append(
                 Holder(
@@ -198,8 +195,7 @@ def holder_index(claims: Iterable[ResourceClaim]) -> dict[DeviceName, list[Holde
     return found
 
 
-def consumers_of(claim: ResourceClaim) -> tuple[Consumer, ...]:
-    """Return the consumers that a claim is reserved for."""
+def _consumers_of(claim: ResourceClaim) -> tuple[Consumer, ...]:
     return tuple(map(_consumer, claim.status.reserved_for))
 
 

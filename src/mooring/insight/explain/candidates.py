@@ -66,7 +66,11 @@ def candidates(situation: Situation, around: Obstacles) -> list[SituationChange]
     found: list[SituationChange] = [*_tolerations(situation, around)]
     for number, claim in enumerate(situation.claims):
         found += (DropConstraint(number, n) for n in range(len(claim.spec.devices.constraints)))
-    found += (LowerCount(place, 1) for place, details in asks if _counts(details))
+    found += (
+        LowerCount(place, 1)
+        for place, details in asks
+        if (details.allocation_mode == "ExactCount" and details.count > 1)
+    )
     for place, details in asks:
         if details.capacity is not None:
             found += (AskCapacity(place, name) for name in sorted(details.capacity.requests))
@@ -85,10 +89,6 @@ def candidates(situation: Situation, around: Obstacles) -> list[SituationChange]
     return found
 
 
-def _counts(details: Details) -> bool:
-    return details.allocation_mode == "ExactCount" and details.count > 1
-
-
 def _has_others(situation: Situation, place: RequestPath) -> bool:
     if place.alternative is None:
         return False
@@ -100,9 +100,6 @@ def _requests(situation: Situation) -> Iterator[DropRequest]:
     for number, claim in enumerate(situation.claims):
         for index in range(len(claim.spec.devices.requests or ())):
             yield DropRequest(number, index)
-
-
-# --- taints -------------------------------------------------------------------------------
 
 
 def _tolerations(situation: Situation, around: Obstacles) -> Iterator[Tolerate]:
@@ -142,9 +139,6 @@ def _for_taints(
     # For a key with one taint the narrow toleration does as well.
     wide = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
     return [DeviceToleration(key=key, operator="Exists") for key in wide]
-
-
-# --- what depends on a simpler change -----------------------------------------------------
 
 
 def counts_below(details: Details) -> int:

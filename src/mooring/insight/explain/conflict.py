@@ -31,7 +31,6 @@ from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.insight.explain.situation import (
     AskCapacity,
-    Details,
     DropConstraint,
     DropRequest,
     DropSelector,
@@ -62,7 +61,7 @@ def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationC
 
     `fixing` are changes that make it possible by themselves.
     """
-    groups = member_groups(trials.situation, around)
+    groups = _member_groups(trials.situation, around)
     search = _Search(trials, members_of(trials.situation, around))
     needed = tuple(member for member in search.members if member in set(fixing))
     if needed and search.is_impossible(needed):
@@ -73,7 +72,7 @@ def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationC
     return search.finished(best)
 
 
-def member_groups(situation: Situation, around: Obstacles) -> list[list[SituationChange]]:
+def _member_groups(situation: Situation, around: Obstacles) -> list[list[SituationChange]]:
     """Return all members by kind, the most telling first."""
     asks = situation.asks()
     claims = list(enumerate(situation.claims))
@@ -105,7 +104,7 @@ def member_groups(situation: Situation, around: Obstacles) -> list[list[Situatio
 
 def members_of(situation: Situation, around: Obstacles) -> Members:
     """Return everything that may be a member of a conflict."""
-    return tuple(member for group in member_groups(situation, around) for member in group)
+    return tuple(member for group in _member_groups(situation, around) for member in group)
 
 
 def tolerations(around: Obstacles) -> list[DeviceToleration]:
@@ -242,13 +241,9 @@ def _needed_by_asks(situation: Situation) -> set[str]:
             found.add("consumable_capacity")
         if details.derived_attributes:
             found.add("derived_attributes")
-        if _admin_access(details) is not None:
+        if getattr(details, "admin_access", None) is not None:
             found.add("admin_access")
     return found
-
-
-def _admin_access(details: Details) -> bool | None:
-    return getattr(details, "admin_access", None)
 
 
 def _needed_by_slices(situation: Situation) -> set[str]:

@@ -108,9 +108,6 @@ def nearest(fixes: Sequence[Fix]) -> list[Fix]:
     return shown[:FIXES_MAX]
 
 
-# --- what is tried ------------------------------------------------------------------------
-
-
 def _by_kind(changes: Sequence[SituationChange]) -> list[list[SituationChange]]:
     groups: dict[type, list[SituationChange]] = {}
     for change in changes:
@@ -193,9 +190,6 @@ def _touches(change: SituationChange, member: SituationChange) -> bool:
             where = getattr(member, "place", None)
             return where is not None and (where.claim, where.request) == (claim, request)
     return False
-
-
-# --- making it small ----------------------------------------------------------------------
 
 
 def _smallest(

@@ -108,7 +108,7 @@ def funnels(
         found.append(
             Funnel(names[slot.ask.claim], slot.ask.full_name, wanted, nearest, in_fleet, *counts)
         )
-    return Funnels(tuple(found), values_of(problem, fitting))
+    return Funnels(tuple(found), _values_of(problem, fitting))
 
 
 def devices_left(problem: Problem) -> dict[Ask, tuple[int, ...]]:
@@ -145,9 +145,6 @@ def _joined(view: View, mask: Callable[[Facts], int]) -> int:
     return joined
 
 
-# --- constraints ------------------------------------------------------------------------
-
-
 def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
     """Return the devices that the constraints allow, by counting."""
     left = fitting[slot.ask]
@@ -182,9 +179,6 @@ def _is_enough(
     return True
 
 
-# --- the nearest device -----------------------------------------------------------------
-
-
 def _nearest(
     problem: Problem,
     slot: Slot,
@@ -212,9 +206,6 @@ def _nearest(
     return None
 
 
-# --- values that constraints compare ----------------------------------------------------
-
-
 class ConstraintValues(Struct, frozen=True):
     """The values of a constraint's attribute on the devices that fit a request."""
 
@@ -224,7 +215,7 @@ class ConstraintValues(Struct, frozen=True):
     devices: Mapping[str, tuple[str, ...]]  # by value; "" for those that have none
 
 
-def values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[ConstraintValues, ...]:
+def _values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[ConstraintValues, ...]:
     """Return the values that each constraint finds for each of its requests."""
     found = []
     for stage in problem.stages:

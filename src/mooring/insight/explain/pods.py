@@ -96,7 +96,7 @@ def explain(
     cluster, pod = plan.cluster, pending.pod
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
-        facts = tuple(precondition_facts(plan.before, ready))
+        facts = tuple(_precondition_facts(plan.before, ready))
         return Explanation(pending, ready.reason, _written(plan, pending), facts)
     probe = NodeProbe(ready)
     try:
@@ -109,7 +109,7 @@ def explain(
     return Explanation(
         pending,
         written=_written(plan, pending),
-        facts=tuple(group_facts(plan.before, cluster, pod, survey)),
+        facts=tuple(_group_facts(plan.before, cluster, pod, survey)),
         verdicts=verdicts,
         fixes=tuple(pod_fixes(cluster, pod, survey)),
         undiagnosed=undiagnosed,
@@ -210,7 +210,7 @@ class DiagnosisTimeLimit:
 # --- pods that are stopped before any node is asked -------------------------------------
 
 
-def precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
+def _precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
     """Give what may have been meant by a missing class, claim or template."""
     pod, reason = pending.pod, pending.reason
     if found := _MISSING_CLASS.search(reason):
@@ -260,7 +260,7 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
         yield f"there is no {kind} at all"
 
 
-def group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
+def _group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
     """Give what the group of a pod lacks, if the pod would fit by itself."""
     name = group_name(pod)
     group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None

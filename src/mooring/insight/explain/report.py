@@ -173,15 +173,14 @@ def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
     else:
         known = "" if diagnosis.conflict.is_minimal else " (not all may be needed)"
         yield f"impossible together{known}:"
-    for text in member_lines(diagnosis):
+    for text in _member_lines(diagnosis):
         yield f"  {text}"
     if diagnosis.around.holders_left_out:
         more = counted(diagnosis.around.holders_left_out, "more claim")
         yield f"  {more} with devices of these pools, which were not looked at one by one"
 
 
-def member_lines(diagnosis: Diagnosis) -> list[str]:
-    """Return the members of the conflict, constraints with the values that they compare."""
+def _member_lines(diagnosis: Diagnosis) -> list[str]:
     situation, around = diagnosis.situation, diagnosis.around
     found: list[str] = []
     for kind, members in groupby(diagnosis.conflict.members, type):
@@ -198,11 +197,11 @@ def member_lines(diagnosis: Diagnosis) -> list[str]:
 
 def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
     tried = counted(diagnosis.trials, "trial")
-    fixes = useful_fixes(diagnosis)
+    fixes = _useful_fixes(diagnosis)
     if fixes:
         yield "any of these would make it fit, each was tried:"
         for fix in fixes:
-            yield f"  {fix_text(fix, diagnosis)}"
+            yield f"  {_fix_text(fix, diagnosis)}"
     elif diagnosis.trials:
         yield f"no fix of one or two changes was found in {tried}"
     if diagnosis.ended_by:
@@ -212,19 +211,18 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{given_up} took too long; there may be more fixes"
 
 
-def useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
+def _useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
     """Return the fixes worth showing, the nearest first."""
     fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
     # A class serves other claims too, so it is changed only if nothing else helps.
-    return [fix for fix in fixes if not _changes_class(fix)] or fixes
+    return [
+        fix
+        for fix in fixes
+        if not any(isinstance(change, DropClassSelector) for change in fix.changes)
+    ] or fixes
 
 
-def _changes_class(fix: Fix) -> bool:
-    return any(isinstance(change, DropClassSelector) for change in fix.changes)
-
-
-def fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
-    """Return a fix on one line."""
+def _fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
     return ", and ".join(change_text(change, diagnosis.situation) for change in fix.changes)
 
 
@@ -247,7 +245,7 @@ def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:
             ],
         },
         "fixes": [
-            {"text": fix_text(fix, diagnosis), "changes": _plain(fix.changes)}
+            {"text": _fix_text(fix, diagnosis), "changes": _plain(fix.changes)}
             for fix in diagnosis.fixes
         ],
         "trials": diagnosis.trials,
@@ -281,7 +279,7 @@ def claims_summary(diagnosis: Diagnosis) -> str:
     if worst is not None and not worst.of_class:
         # A change to the class would give away other devices than its author meant.
         return f"{reason}; {NOBODY_PUBLISHES}"
-    fix = next((fix_text(each, diagnosis) for each in useful_fixes(diagnosis)), "")
+    fix = next((_fix_text(each, diagnosis) for each in _useful_fixes(diagnosis)), "")
     return with_fix(reason, fix)
 
 

@@ -62,7 +62,7 @@ class Situation(Struct, frozen=True):
         """Return the situation of claims on a node, with the part of the inventory that it sees."""
         wanted = tuple(claims)
         slices = tuple(inventory.slices_around(node.metadata.name))
-        names = sorted({details.device_class_name for _, details in asked_by(wanted)})
+        names = sorted({details.device_class_name for _, details in _asked_by(wanted)})
         found = [inventory.device_class(name) for name in names]
         count = inventory.devices_count if fleet_devices is None else fleet_devices
         return cls(
@@ -77,7 +77,7 @@ class Situation(Struct, frozen=True):
 
     def asks(self) -> list[tuple[RequestPath, Details]]:
         """Return all requests and alternatives with their paths."""
-        return asked_by(self.claims)
+        return _asked_by(self.claims)
 
     def details(self, place: RequestPath) -> Details:
         """Return the request or alternative at a path."""
@@ -94,8 +94,7 @@ class Situation(Struct, frozen=True):
         return f"{request.name}/{request.first_available[place.alternative].name}"
 
 
-def asked_by(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details]]:
-    """Return all requests and alternatives of claims with their paths."""
+def _asked_by(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details]]:
     found: list[tuple[RequestPath, Details]] = []
     for number, claim in enumerate(claims):
         for index, request in enumerate(claim.spec.devices.requests or ()):
@@ -119,9 +118,6 @@ def _holders(inventory: Inventory, slices: Iterable[ResourceSlice]) -> Iterable[
             metadata=ObjectMeta(name=name, namespace=namespace),
             status=ResourceClaimStatus(allocation=AllocationResult(devices=devices)),
         )
-
-
-# --- changes ----------------------------------------------------------------------------
 
 
 class _Tagged(Struct, frozen=True, tag_field="change"):

@@ -170,8 +170,8 @@ class Trials:
     def _asked(self, changes: SituationChanges, budget: Budget) -> Answer:
         bench = self._bench(changes)
         bench.free({(c.namespace, c.name) for c in changes if isinstance(c, FreeClaim)})
-        claims = changed_claims(self.situation, changes)
-        classes = {c.metadata.name: c for c in changed_classes(self.situation, changes)}
+        claims = _changed_claims(self.situation, changes)
+        classes = {c.metadata.name: c for c in _changed_classes(self.situation, changes)}
         plan = plan_of(claims, features=bench.inventory.features, classes=classes.get)
         wanted = Wanted(claims, [claim_name(claim) for claim in claims], plan)
         return allocate_wanted(bench.inventory, self.situation.node, wanted, budget=budget)
@@ -238,24 +238,23 @@ def applied(situation: Situation, changes: Collection[SituationChange]) -> Situa
     return replace(
         situation,
         features=situation.features._replace(**switched),
-        classes=changed_classes(situation, changes),
-        slices=changed_slices(situation, changes),
+        classes=_changed_classes(situation, changes),
+        slices=_changed_slices(situation, changes),
         allocated=tuple(
             claim
             for claim in situation.allocated
             if (claim.metadata.namespace, claim.metadata.name) not in freed
         ),
-        claims=changed_claims(situation, changes),
+        claims=_changed_claims(situation, changes),
     )
 
 
 # --- changed claims ---------------------------------------------------------------------
 
 
-def changed_claims(
+def _changed_claims(
     situation: Situation, changes: Collection[SituationChange]
 ) -> tuple[ResourceClaim, ...]:
-    """Return the claims to be allocated, with the changes."""
     by_claim: dict[int, list[SituationChange]] = {}
     for change in changes:
         for number in _claims_of(change, situation):
@@ -345,10 +344,9 @@ def _without(items: Sequence[T], numbers: Collection[int]) -> tuple[T, ...]:
 # --- changed classes and slices ---------------------------------------------------------
 
 
-def changed_classes(
+def _changed_classes(
     situation: Situation, changes: Collection[SituationChange]
 ) -> tuple[DeviceClass, ...]:
-    """Return the classes with the changes."""
     dropped: dict[str, set[int]] = {}
     for change in changes:
         if isinstance(change, DropClassSelector):
@@ -366,10 +364,9 @@ def _class(device_class: DeviceClass, numbers: Collection[int]) -> DeviceClass:
     return replace(device_class, spec=replace(device_class.spec, selectors=selectors))
 
 
-def changed_slices(
+def _changed_slices(
     situation: Situation, changes: Collection[SituationChange]
 ) -> tuple[ResourceSlice, ...]:
-    """Return the slices with the changes."""
     lists = [change for change in changes if isinstance(change, PublishList)]
     if not lists:
         return situation.slices

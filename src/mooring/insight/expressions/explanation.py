@@ -93,8 +93,6 @@ class _Explainer:
             self._values[key] = (variables, value)
         return self._values[key][1]
 
-    # --- values ---------------------------------------------------------------------------
-
     def why(self, node: ast.Expr, variables: Variables) -> Reasons:
         """Return why a node has its value, which is not a failure."""
         match node:
@@ -139,8 +137,6 @@ class _Explainer:
         return Reason(
             self._parts.text(node), f"is {shown(value)}", self._shown_values(node, variables)
         )
-
-    # --- errors ---------------------------------------------------------------------------
 
     def origin(self, node: ast.Expr, variables: Variables) -> Reasons:
         """Return where the failure of a node comes from."""
@@ -188,8 +184,6 @@ class _Explainer:
 
     def _rounds(self, loop: MacroLoop, variables: Variables) -> Iterator[Variables]:
         return self._parts.rounds(loop, self.value(loop.range, variables), variables)
-
-    # --- variables ------------------------------------------------------------------------
 
     def _chosen(self, node: ast.Call, variables: Variables) -> ast.Expr:
         condition, truthy, falsy = node.args

@@ -61,7 +61,7 @@ class PublishedDevices:
     def __init__(self, slices: Iterable[ResourceSlice], *, names: bool = True) -> None:
         """With `names`, expressions see `device.name`, which Kubernetes does not have."""
         given = tuple(slices)
-        newest = newest_slices(given)
+        newest = _newest_slices(given)
         self.slices_outdated = len(given) - len(newest)
         self.slices = len(newest)
         self.devices = tuple(_devices(newest, names=names))
@@ -91,7 +91,7 @@ class PublishedDevices:
         return counts
 
 
-def newest_slices(slices: tuple[ResourceSlice, ...]) -> list[ResourceSlice]:
+def _newest_slices(slices: tuple[ResourceSlice, ...]) -> list[ResourceSlice]:
     """Return the slices of the newest generation of their pools; others are no longer valid."""
     newest: dict[tuple[str, str], int] = {}
     for slice_ in slices:
@@ -175,9 +175,6 @@ def _comparable(value: Any) -> Any:
             return tuple((key, _comparable(inner)) for key, inner in value.items())
         case _:
             return (type(value), id(value))
-
-
-# --- did you mean …? --------------------------------------------------------------------
 
 
 def written(read: DeviceField, *, optional: bool = False) -> str:

@@ -121,9 +121,6 @@ def _below(
             return DeviceRead(outer.read, outer.node, outer.is_guarded)
 
 
-# --- shapes of trees --------------------------------------------------------------------
-
-
 class VariableBinding(NamedTuple):
     """`cel.bind(name, value, result)`."""
 
@@ -159,7 +156,7 @@ def terms(node: ast.Call) -> Iterator[ast.Expr]:
             yield current
 
 
-def is_chain(node: ast.Expr, variables: Mapping[str, Any]) -> bool:
+def _is_chain(node: ast.Expr, variables: Mapping[str, Any]) -> bool:
     """Whether a node is a variable with fields and keys: `device.attributes["d"].?model`."""
     while True:
         match node:
@@ -175,7 +172,7 @@ def is_chain(node: ast.Expr, variables: Mapping[str, Any]) -> bool:
 
 def chains(node: ast.Expr, variables: Mapping[str, Any]) -> Iterator[ast.Expr]:
     """Give the longest chains below a node that need no variables but these."""
-    if is_chain(node, variables):
+    if _is_chain(node, variables):
         yield node
         return
     match node:

@@ -38,9 +38,6 @@ _BINARY: Final = {
 _PREFIX: Final = {"!_": "!", "-_": "-"}
 
 
-# --- expressions --------------------------------------------------------------------------
-
-
 def write(node: ast.Expr, macro_calls: Mapping[int, ast.Call]) -> str:
     """Return the text of a node, with macros as they were called."""
     return _Writer(macro_calls).write(node)
@@ -116,9 +113,6 @@ class _Writer:
 
     def _operand(self, node: ast.Expr) -> str:
         return self.write(node, tightness=_TIGHTEST)
-
-
-# --- values -------------------------------------------------------------------------------
 
 
 def shown(value: Any, *, length_max: int | None = VALUE_LENGTH_MAX) -> str:

@@ -86,9 +86,6 @@ def _lever(text: str, filling: ReplicaFiller) -> Lever:
     return Lever(text, total, next=limits[0])
 
 
-# --- candidates -------------------------------------------------------------------------
-
-
 class ReplicaChange(NamedTuple):
     """A change in words, and the model with it."""
 
@@ -117,9 +114,6 @@ def changes_of(
         survey = refused.pending.survey
         for text, pod in pod_changes(refused.ready.cluster, refused.ready.pod, survey):
             yield ReplicaChange(text, _with_pod(model, replace(model.pod, spec=pod.spec)))
-
-
-# --- candidates: claims -----------------------------------------------------------------
 
 
 def _of_claims(model: Model, short: Sequence[Shortage]) -> Iterator[ReplicaChange]:
@@ -191,9 +185,6 @@ def _changed(template: ResourceClaimTemplate, **changes: Any) -> ResourceClaimTe
     claim = template.spec.spec
     claim = replace(claim, devices=replace(claim.devices, **changes))
     return replace(template, spec=replace(template.spec, spec=claim))
-
-
-# --- candidates: pods -------------------------------------------------------------------
 
 
 def _with_pod(model: Model, pod: Pod) -> Model:

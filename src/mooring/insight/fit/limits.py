@@ -112,7 +112,7 @@ def _full(ready: Attempt, node: str, rejection: Refusal) -> NodeFullness:
     if problem is None or not problem.stages:
         return NodeFullness(rejection.texts)
     compiler = ready.cluster.inventory.compiler
-    return NodeFullness(rejection.texts, (), shortages_of(problem, names_of(ready, node), compiler))
+    return NodeFullness(rejection.texts, (), _shortages_of(problem, names_of(ready, node), compiler))
 
 
 # --- leftovers --------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
         return f"{self.detail} {self.attribute} ({', '.join(shown)})"
 
 
-def shortages_of(
+def _shortages_of(
     problem: Problem, names: RequestNames, compiler: DeviceCompiler
 ) -> tuple[Shortage, ...]:
     """Return the requests that run out, with all alternatives of each; at least one."""

@@ -114,9 +114,6 @@ def _template_like(claim: ResourceClaim) -> ResourceClaimTemplate:
     return ResourceClaimTemplate(metadata=metadata, spec=spec)
 
 
-# --- creating replicas ------------------------------------------------------------------
-
-
 class Replica(NamedTuple):
     """A pod, and the claims that were created for it."""
 
@@ -143,7 +140,11 @@ class Replicas:
         names = [status.resource_claim_name for status in statuses]
         made = [self._claims.claim(namespace, name) for name in names if name is not None]
         if shared:  # The group's claims existed before.
-            made = [c for c in made if _is_owned(c, pod)]
+            made = [
+                c
+                for c in made
+                if any(owner.uid == pod.metadata.uid for owner in c.metadata.owner_references)
+            ]
         return Replica(pod, tuple(made))
 
     def _pod(self) -> Pod:
@@ -155,13 +156,6 @@ class Replicas:
                 break
         named: Pod = identified(replace(model, metadata=replace(model.metadata, name=name)))
         return named
-
-
-def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
-
-
-# --- filling a cluster ------------------------------------------------------------------
 
 
 class UnplacedReplica(NamedTuple):

@@ -26,9 +26,6 @@ _PATTERNS: Final = {
 }
 
 
-# --- names --------------------------------------------------------------------------------
-
-
 @RULES.add(W)
 def both_names(case: Case) -> Iterator[Oddity]:
     """An attribute or capacity under both its short and its qualified name."""
@@ -61,9 +58,6 @@ def unknown_standard_attribute(case: Case) -> Iterator[Oddity]:
                 f"Kubernetes 1.37 has no attribute {name}, and the domain is its own",
                 f"did you mean {near}?" if near else "publish it in the domain of the driver",
             )
-
-
-# --- types --------------------------------------------------------------------------------
 
 
 @RULES.add(W)
@@ -125,9 +119,6 @@ def _place(sighting: Sighting) -> tuple[str | int | Key, ...]:
 
 def _device(home: DeviceHome) -> Device:
     return (home.slice.spec.devices or ())[home.position]
-
-
-# --- standard attributes ------------------------------------------------------------------
 
 
 @RULES.add(N)

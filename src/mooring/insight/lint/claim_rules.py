@@ -33,9 +33,6 @@ CHEAPER: Final = "loop over less, or compare with includes(), in or == instead o
 RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash
 
 
-# --- expressions ------------------------------------------------------------------------
-
-
 @RULES.add(E)
 def does_not_compile(case: Case) -> Iterator[Oddity]:
     """An expression that Kubernetes refuses."""
@@ -83,9 +80,6 @@ def _estimates(case: Case) -> Iterator[tuple[ExpressionStage, int]]:
     for stage in case.stages:
         if not isinstance(stage.evaluator, InvalidExpression):
             yield stage, stage.evaluator.compiled.cost_max
-
-
-# --- fields, classes and constraints ----------------------------------------------------
 
 
 @RULES.add(W, about=ANYTHING)

@@ -250,7 +250,7 @@ class ObjectIndex:
     def _add(self, found: LintObject) -> None:
         metadata = found.value.metadata
         if metadata.name:
-            self.latest[identity_of(found)] = found
+            self.latest[_identity_of(found)] = found
         match found.value:
             case Node():
                 self.nodes[metadata.name] = found.value
@@ -271,10 +271,8 @@ class ObjectIndex:
 
     def later(self, found: LintObject) -> LintObject | None:
         """Return the later object of the same name that replaces this one, if there is one."""
-        latest = self.latest.get(identity_of(found))
+        latest = self.latest.get(_identity_of(found))
         return None if latest is None or latest.value is found.value else latest
-
-    # --- slices ---------------------------------------------------------------------------
 
     @cached_property
     def pools(self) -> dict[PoolId, LintPool]:
@@ -305,8 +303,6 @@ class ObjectIndex:
             for name, quantity in node.status.allocatable.items()
             if not quantity.is_zero
         )
-
-    # --- pods -----------------------------------------------------------------------------
 
     def is_made_by_given(self, metadata: ObjectMeta) -> bool:
         """Whether an object belongs to a given controller, which then stands for it."""
@@ -374,6 +370,5 @@ def key_of(metadata: ObjectMeta) -> NamespacedName:
     return NamespacedName(metadata.namespace or DEFAULT_NAMESPACE, metadata.name)
 
 
-def identity_of(found: LintObject) -> ObjectIdentity:
-    """Return the kind and full name of an object."""
+def _identity_of(found: LintObject) -> ObjectIdentity:
     return ObjectIdentity(found.kind.name, found.full_name)

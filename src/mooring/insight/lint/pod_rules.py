@@ -188,7 +188,7 @@ def unlisted_claim(part: PodPart, _: Case) -> Iterator[Oddity]:
 def unused_pod_claim(part: PodPart, _: Case) -> Iterator[Oddity]:
     """A claim of a pod that no container uses."""
     used = {used.name for _, container in part.containers() for used in container.resources.claims}
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         if entry.name not in used:
             yield Oddity(
                 (*place, "name"),
@@ -202,7 +202,7 @@ def unused_pod_claim(part: PodPart, _: Case) -> Iterator[Oddity]:
 def unknown_claim(part: PodPart, case: Case) -> Iterator[Oddity]:
     """A pod that uses a claim which is not among the claims given."""
     claims = case.context.objects.claims
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         name = entry.resource_claim_name
         if name and NamespacedName(part.namespace, name) not in claims:
             remedy = _elsewhere(name, part.namespace, tuple(claims), "claim")
@@ -214,9 +214,9 @@ def unknown_claim(part: PodPart, case: Case) -> Iterator[Oddity]:
 def unknown_template(part: PodPart, case: Case) -> Iterator[Oddity]:
     """A pod that uses a template which is not among the templates given."""
     templates = case.context.objects.templates
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         name = entry.resource_claim_template_name
-        if not name or NamespacedName(part.namespace, name) in templates or is_made(part, entry):
+        if not name or NamespacedName(part.namespace, name) in templates or _is_made(part, entry):
             continue
         remedy = _elsewhere(name, part.namespace, tuple(templates), "template")
         message = f"there is no ResourceClaimTemplate {part.namespace}/{name} among those given"
@@ -232,8 +232,7 @@ def _elsewhere(name: str, namespace: str, known: tuple[NamespacedName, ...], wha
     return f'did you mean "{near}"?' if near else f"create the {what}, or give its file, too"
 
 
-def is_made(part: PodPart, entry: PodResourceClaim) -> bool:
-    """Whether the claim was already created."""
+def _is_made(part: PodPart, entry: PodResourceClaim) -> bool:
     statuses = () if part.status is None else part.status.resource_claim_statuses or ()
     return any(status.name == entry.name for status in statuses)
 
@@ -272,8 +271,7 @@ def _requests(part: PodPart, entry: PodResourceClaim, case: Case) -> tuple[str, 
     return None if spec is None else tuple(request.name for request in spec.devices.requests or ())
 
 
-def entries_of(part: PodPart) -> Iterator[Entry]:
-    """Give the entries of a pod with their paths."""
+def _entries_of(part: PodPart) -> Iterator[Entry]:
     for i, entry in enumerate(part.spec.resource_claims):
         yield (*part.place, "resourceClaims", i), entry
 
@@ -285,7 +283,7 @@ def entries_of(part: PodPart) -> Iterator[Entry]:
 def template_twice(part: PodPart, _: Case) -> Iterator[Oddity]:
     """A pod with several claims from one template."""
     first: dict[str, str] = {}
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         name = entry.resource_claim_template_name
         if not name:
             continue
@@ -305,7 +303,7 @@ def shared_by_replicas(part: PodPart, _: Case) -> Iterator[Oddity]:
     if part.pods == 1 or part.pods == 0:
         return
     number = f"all {part.pods:,} pods share" if part.pods else "the pods of all nodes share"
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         if entry.resource_claim_name:
             yield Oddity(
                 (*place, "resourceClaimName"),
@@ -319,7 +317,7 @@ def shared_by_replicas(part: PodPart, _: Case) -> Iterator[Oddity]:
 def too_many_users(part: PodPart, case: Case) -> Iterator[Oddity]:
     """A claim that more than 256 pods use."""
     objects = case.context.objects
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         key = NamespacedName(part.namespace, entry.resource_claim_name or "")
         users = objects.users.get(key, ())
         if not users or users[0].metadata is not part.metadata:
@@ -348,7 +346,7 @@ def group_claim_mismatch(part: PodPart, case: Case) -> Iterator[Oddity]:
     group = objects.groups.get(NamespacedName(part.namespace, part.group_name or ""))
     if group is None:
         return
-    for place, entry in entries_of(part):
+    for place, entry in _entries_of(part):
         for other in group.spec.resource_claims:
             same_name = entry.name == other.name
             same_source = (
@@ -390,7 +388,7 @@ def bypasses_scheduler(part: PodPart, case: Case) -> Iterator[Oddity]:
 
 def _is_unallocated(part: PodPart, entry: PodResourceClaim, case: Case) -> bool:
     if entry.resource_claim_name is None:
-        return not is_made(part, entry)
+        return not _is_made(part, entry)
     claim = case.context.objects.claims.get(
         NamespacedName(part.namespace, entry.resource_claim_name)
     )

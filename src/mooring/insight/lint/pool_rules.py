@@ -37,9 +37,6 @@ def pool_of(case: Case) -> LintPool | None:
     return None if objects.later(case.subject) is not None else pool
 
 
-# --- the slices as such -------------------------------------------------------------------
-
-
 @RULES.add(W)
 def incomplete_pool(case: Case) -> Iterator[Oddity]:
     """A pool with fewer or more slices than it says."""
@@ -86,9 +83,6 @@ def outdated_slice(case: Case) -> Iterator[Oddity]:
         )
 
 
-# --- devices ------------------------------------------------------------------------------
-
-
 @RULES.add(E)
 def duplicate_device(case: Case) -> Iterator[Oddity]:
     """A device name that two slices of a pool have."""
@@ -122,9 +116,6 @@ def _duplicate(pool: LintPool, homes: list[DeviceHome], other_name: str) -> Oddi
         f"{meaning}",
         remedy,
     )
-
-
-# --- counters -----------------------------------------------------------------------------
 
 
 @RULES.add(E)

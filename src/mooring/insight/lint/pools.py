@@ -135,9 +135,6 @@ def devices_of(slices: Iterable[ResourceSlice]) -> Iterator[tuple[DeviceHome, De
             yield DeviceHome(slice_, i), device
 
 
-# --- attributes of all devices ----------------------------------------------------------
-
-
 @dataclass(slots=True)
 class Sighting:
     """How often something was seen, and where first."""

@@ -27,9 +27,6 @@ NODE_ALLOCATABLE: Final = str(Gate.DRA_NODE_ALLOCATABLE_RESOURCES)
 _ANY_NAME: Final = "capacity"  # what it is called does not matter to the policy
 
 
-# --- what an API server says --------------------------------------------------------------
-
-
 @RULES.add(E)
 def refused_slice(case: Case) -> Iterator[Oddity]:
     """A slice that an API server refuses: limits, names, values."""
@@ -73,9 +70,6 @@ def breaks_expressions(case: Case) -> Iterator[Oddity]:
                 f"looks at it: {device.problem}",
                 "correct the value, or leave it out",
             )
-
-
-# --- capacity -----------------------------------------------------------------------------
 
 
 @RULES.add(W)
@@ -162,9 +156,6 @@ def _several(found: Sighting) -> str:
     return f"device {name}{more}"
 
 
-# --- nodes --------------------------------------------------------------------------------
-
-
 @RULES.add(W, Needs.NODES)
 def unknown_node(case: Case) -> Iterator[Oddity]:
     """A slice or device for a node that is not among the nodes given."""
@@ -211,9 +202,6 @@ def undeclared_feature(case: Case) -> Iterator[Oddity]:
                 f"switch on {NODE_ALLOCATABLE} in its kubelet",
             )
             return
-
-
-# --- classes ------------------------------------------------------------------------------
 
 
 @RULES.add(N, Needs.CLASSES)

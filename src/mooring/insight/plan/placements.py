@@ -146,9 +146,6 @@ def _conditions(claims: Iterable[ResourceClaim]) -> Iterator[str]:
                 yield from result.binding_conditions
 
 
-# --- stand-ins --------------------------------------------------------------------------
-
-
 def stand_ins(manifests: Snapshot, everything: Snapshot) -> tuple[Pod, ...]:
     """Return a pod for each claim and template of the manifests that nothing uses yet."""
     used = _used(everything)
@@ -158,7 +155,9 @@ def stand_ins(manifests: Snapshot, everything: Snapshot) -> tuple[Pod, ...]:
         if claim.status.allocation is None and not claim.metadata.owner_references
     ]
     found += manifests.templates
-    return tuple(stand_in(each) for each in found if _name_of(each) not in used)
+    return tuple(
+        stand_in(each) for each in found if (each.metadata.namespace, _title(each)) not in used
+    )
 
 
 def stand_in(subject: Subject) -> Pod:
@@ -194,10 +193,6 @@ def stands_for(pod: Pod) -> str | None:
 def _title(subject: Subject) -> str:
     kind = "template" if isinstance(subject, ResourceClaimTemplate) else "claim"
     return f"{kind}/{subject.metadata.name}"
-
-
-def _name_of(subject: Subject) -> tuple[str, str]:
-    return subject.metadata.namespace, _title(subject)
 
 
 def _used(everything: Snapshot) -> set[tuple[str, str]]:

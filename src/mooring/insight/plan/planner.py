@@ -99,8 +99,8 @@ def plan_completed(
     `arrival` has the full names of pods in order of arrival, if that is not the usual one.
     """
     before = completed.snapshot
-    cluster = cluster_of(before, context)
-    waiting = [pod for pod in before.pods if is_waiting(pod) and full_name(pod) not in left_out]
+    cluster = _cluster_of(before, context)
+    waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
     results = _Planner(cluster, before, progress, len(waiting)).run(_arranged(waiting, arrival))
     ordered = tuple(results[full_name(pod)] for pod in waiting)
     return Plan(before, ordered, completed.concerns, cluster)
@@ -111,13 +111,11 @@ def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
     return sorted(pods, key=lambda pod: place.get(full_name(pod), len(place)))
 
 
-def is_waiting(pod: Pod) -> bool:
-    """Return whether a pod waits for a node."""
+def _is_waiting(pod: Pod) -> bool:
     return not pod.spec.node_name and is_active(pod)
 
 
-def cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
-    """Return the scheduler's cluster of a snapshot, with its scheduled pods."""
+def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     cluster = Cluster(
         Features.of(context.gates),
         now=context.now.instant,
@@ -201,14 +199,14 @@ class _Planner:
         for number, pod in enumerate(waiting):
             key = self._group_of(pod)
             if key is None or key not in self._cluster.groups:
-                yield _Item(standing(pod, number), (pod,))
+                yield _Item(_standing(pod, number), (pod,))
             elif key in grouped:
                 grouped[key].append(pod)
             else:
                 grouped[key] = [pod]
         for key, pods in grouped.items():
             group = self._cluster.groups[key]
-            yield _Item(standing(group, waiting.index(pods[0])), tuple(pods), key)
+            yield _Item(_standing(group, waiting.index(pods[0])), tuple(pods), key)
 
     def _take(self, item: _Item) -> None:
         results: Iterable[Result]
@@ -247,7 +245,7 @@ class _Planner:
         return None if name is None else (pod.metadata.namespace, name)
 
 
-def standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
+def _standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
     """Return the position in the queue: by priority, then age, then order of arrival."""
     created = value.metadata.creation_timestamp
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
@@ -272,7 +270,7 @@ def better_order(
     It places more of the shown pods and more of all, so no other pod has to give way.
     """
     pods = _sorted(each.pod for each in plan.results)
-    owners = {full_name(pod): owner_of(pod) for pod in pods}
+    owners = {full_name(pod): _owner_of(pod) for pod in pods}
     has_refused = any(each.message for each in plan.pending)  # others do not wait for a node
     if not has_refused or len(set(owners.values())) < 2:
         return None
@@ -283,11 +281,10 @@ def better_order(
 
 def _sorted(pods: Iterable[Pod]) -> list[Pod]:
     """Return pods in queue order, by priority and age."""
-    return sorted(pods, key=lambda pod: standing(pod, 0))
+    return sorted(pods, key=lambda pod: _standing(pod, 0))
 
 
-def owner_of(pod: Pod) -> str:
-    """Return the owner of a pod: pods of one owner are alike."""
+def _owner_of(pod: Pod) -> str:
     owner = controller_of(pod.metadata)
     if owner is None:
         return full_name(pod)
@@ -302,7 +299,7 @@ class _Search:
     ) -> None:
         self._plan, self._context, self._shown = plan, context, shown
         self._pods = {full_name(pod): pod for pod in pods}
-        self._owners = owners = {name: owner_of(pod) for name, pod in self._pods.items()}
+        self._owners = owners = {name: _owner_of(pod) for name, pod in self._pods.items()}
         self._score = self._score_of(plan)  # of the best order
         self._last = plan  # of the order tried last
         self._tried: set[Turns] = {tuple(owners.values())}

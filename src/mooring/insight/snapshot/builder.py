@@ -127,8 +127,6 @@ class SnapshotBuilder:
                 "left out; pods or devices that come from it are missing from the answer",
             )
 
-    # --- documents ------------------------------------------------------------------------
-
     def add_document(self, document: Document) -> None:
         """Add the object of a document, if its kind matters."""
         self.on_object(document.source)
@@ -214,8 +212,6 @@ class SnapshotBuilder:
         number = self._generated[base]
         self._generated[base] += 1
         return replace(value, metadata=replace(metadata, name=f"{metadata.generate_name}{number}"))
-
-    # --- objects --------------------------------------------------------------------------
 
     def add_object(self, value: Any, place: str) -> None:
         """Add an object in its hub version, without disabled fields."""

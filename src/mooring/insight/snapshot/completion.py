@@ -55,17 +55,14 @@ class Completed(NamedTuple):
 def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
     """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
-    prioritised, of_priorities = with_priorities(expanded.snapshot)
+    prioritised, of_priorities = _with_priorities(expanded.snapshot)
     claimed, of_claims = with_claims(prioritised, Features.of(context.gates))
     made = {full_name(pod) for pod in expanded.made}
     pods = tuple(pod for pod in claimed.pods if full_name(pod) in made)
     return Completed(claimed, pods, (*expanded.concerns, *of_priorities, *of_claims))
 
 
-# --- priorities -------------------------------------------------------------------------
-
-
-def with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
+def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
     """Return the snapshot with the priority of every pod and group that has none yet."""
     priorities = Priorities(snapshot.priorities)
     missing: dict[str, list[str]] = {}
@@ -134,9 +131,6 @@ class Priorities:
     def find(self, class_name: str) -> Priority | None:
         """Return the priority of a class, or the default if none is named."""
         return self._by_name.get(class_name) if class_name else self._default
-
-
-# --- claims -----------------------------------------------------------------------------
 
 
 def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[Concern]]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from mooring.api.core import Node, Pod
+from mooring.api.core import Pod
 from mooring.api.core.podstatus import FAILED, SUCCEEDED
 from mooring.api.resource.v1 import (
     DeviceClaim,
@@ -115,14 +115,14 @@ def _nodes(names: list[str]) -> str:
 
 
 def _nodes_without_capacity(world: _Lookup) -> Iterator[Concern]:
-    bare = [node.metadata.name for node in world.snapshot.nodes if not _has_capacity(node)]
+    bare = [
+        node.metadata.name
+        for node in world.snapshot.nodes
+        if not bool(node.status.allocatable or node.status.capacity)
+    ]
     if bare:
         fact = f"{_nodes(bare)} without capacity and allocatable"
         yield Concern("no-capacity", fact, "no pod fits there; status.capacity says what they have")
-
-
-def _has_capacity(node: Node) -> bool:
-    return bool(node.status.allocatable or node.status.capacity)
 
 
 def _pods_on_unknown_nodes(world: _Lookup) -> Iterator[Concern]:

@@ -173,7 +173,10 @@ def _member(key: str, value: Any, rename: Rename) -> Any:
     if key in _KEPT_MAPS and isinstance(value, dict):
         return value
     if _is_label_map(key, value):
-        return {name: _label(name, text, rename) for name, text in value.items()}
+        return {
+            name: (rename(_SELECTED[name], text) if name in _SELECTED and text else text)
+            for name, text in value.items()
+        }
     return _walk(value, rename)
 
 
@@ -183,10 +186,6 @@ def _is_label_map(key: str, value: Any) -> bool:
     # A Service's selector is labels; a ReplicaSet's has them one level below.
     is_plain = key == "selector" and all(isinstance(each, str) for each in value.values())
     return key in _LABEL_MAPS or is_plain
-
-
-def _label(name: str, text: Any, rename: Rename) -> Any:
-    return rename(_SELECTED[name], text) if name in _SELECTED and text else text
 
 
 def _with_uids(value: Any, uids: dict[str, str]) -> Any:

@@ -21,7 +21,6 @@ from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
-    ResourceClaimConsumerReference,
     ResourceClaimTemplate,
     ResourceSlice,
 )
@@ -113,9 +112,6 @@ def key_of(value: Any) -> tuple[str, str, str]:
     return value.kind, metadata.namespace, metadata.name
 
 
-# --- manifests over a cluster -----------------------------------------------------------
-
-
 def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:
     """Return the manifests as applying them would leave them in the cluster, and concerns.
 
@@ -161,9 +157,6 @@ def _updated(new: Any, old: Any) -> Any:
     return replace(new, status=status)
 
 
-# --- uids -------------------------------------------------------------------------------
-
-
 def stand_in_uid(kind: str, namespace: str, name: str) -> str:
     """Return a uid for an object that no server has seen: always the same for the same name.
 
@@ -198,15 +191,18 @@ def with_references(value: Any, uids: Mapping[tuple[str, str, str], str]) -> Any
         value = replace(value, metadata=replace(value.metadata, owner_references=filled))
     if isinstance(value, ResourceClaim) and not all(c.uid for c in value.status.reserved_for):
         consumers = tuple(
-            each if each.uid else replace(each, uid=_uid(_consumer(each), each.name, value, uids))
+            each
+            if each.uid
+            else replace(
+                each,
+                uid=_uid(
+                    ("PodGroup" if each.resource == "podgroups" else "Pod"), each.name, value, uids
+                ),
+            )
             for each in value.status.reserved_for
         )
         value = replace(value, status=replace(value.status, reserved_for=consumers))
     return value
-
-
-def _consumer(reference: ResourceClaimConsumerReference) -> str:
-    return "PodGroup" if reference.resource == "podgroups" else "Pod"
 
 
 def _uid(kind: str, name: str, of: Any, uids: Mapping[tuple[str, str, str], str]) -> str:

@@ -51,7 +51,7 @@ def topology(snapshot: Snapshot, holdings: ClusterUsage | None = None) -> Topolo
     if holdings is None:
         holdings = usage_of(snapshot)
     owners = Owners(holdings.claims)
-    sites = items_by_site(holdings.devices, owners)
+    sites = _items_by_site(holdings.devices, owners)
     known = {node.metadata.name for node in snapshot.nodes}
     machines = {
         # Without any Node object nothing can be said about one that is missing.
@@ -69,9 +69,6 @@ def topology(snapshot: Snapshot, holdings: ClusterUsage | None = None) -> Topolo
         owners=owners.of(holder.claim for holder in holders),
         nodes_without_devices=len(known - machines.keys()),
     )
-
-
-# --- boxes ------------------------------------------------------------------------------
 
 
 def _machine(name: str, items: Sequence[Item], *, is_known: bool) -> NodeBox:
@@ -130,9 +127,6 @@ def _units(items: Iterable[Item]) -> tuple[Unit, ...]:
     )
 
 
-# --- what devices of a node say of each other -------------------------------------------
-
-
 def _put_together(items: Sequence[Item]) -> list[Item]:
     """Return the devices of a node, with locations completed from each other."""
     places = [item.place for item in items]
@@ -166,9 +160,6 @@ def _with_socket(place: MachineLocation, sockets: dict[int, int]) -> MachineLoca
     return replace(place, socket=sockets[place.numa_node])
 
 
-# --- items ------------------------------------------------------------------------------
-
-
 class Site(NamedTuple):
     """The nodes that can use devices: one by name, or several in words."""
 
@@ -176,7 +167,7 @@ class Site(NamedTuple):
     several: str = ""
 
 
-def items_by_site(devices: Iterable[DeviceUsage], owners: Owners) -> dict[Site, list[Item]]:
+def _items_by_site(devices: Iterable[DeviceUsage], owners: Owners) -> dict[Site, list[Item]]:
     """Return the devices by site, each once per site."""
     found: defaultdict[Site, dict[tuple[str, str, str], Item]] = defaultdict(dict)
     sites: dict[Reach, Site] = {}

@@ -60,8 +60,7 @@ SEVERAL_NODES = CellMark("N", "near several NUMA nodes; stands at its own")
 MARKS = (UNUSABLE, CONFLICT, TAINTED, ADMIN, SEVERAL_NODES)
 
 
-def marks_of(item: Item) -> list[CellMark]:
-    """Return the marks of a device."""
+def _marks_of(item: Item) -> list[CellMark]:
     has = {
         UNUSABLE: bool(item.problem),
         CONFLICT: bool(item.conflict),
@@ -77,7 +76,7 @@ def cell(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]
     owners = " ".join(str(census.owners[owner]) for owner in item.owners)
     look = "d f" if item.is_free else "d"
     yield f'<g class="{look}" data-driver="{census.drivers[item.driver]}" data-owner="{owners}">'
-    yield tooltip(*lines_of(item))
+    yield tooltip(*_lines_of(item))
     if shape.is_small:
         yield from _small(shape, item, census)
     else:
@@ -91,7 +90,7 @@ def cell(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]
 def _large(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
     yield _background(shape, item, census, RADIUS)
     is_filled = _whole_owner(item) is not None
-    marks = marks_of(item)
+    marks = _marks_of(item)
     left, room = shape.x + 8, shape.width - 14
     look = "on bold" if is_filled else "muted bold" if item.problem else "strong bold"
     yield name(left, shape.y + 15, shape.label, look, width=room, font_size=11)
@@ -164,13 +163,13 @@ def _parts(
 
 def _fractions(item: Item) -> list[tuple[Owner, float]]:
     """Return each owner's part of a device; equal parts if no capacity is consumed."""
-    use = main_use(item)
+    use = _main_use(item)
     if use is None or not use.by_owner:
         return [(owner, 1 / len(item.holds)) for owner in item.owners]
     return [(owner, part_of(amount, use.total)) for owner, amount in use.by_owner]
 
 
-def main_use(item: Item) -> Use | None:
+def _main_use(item: Item) -> Use | None:
     """Return the most used capacity, which decides what still fits."""
     return max(item.uses, key=lambda use: use.fraction, default=None)
 
@@ -179,7 +178,7 @@ def main_use(item: Item) -> Use | None:
 
 
 def _last_line(item: Item) -> str:
-    if item.is_shareable and (use := main_use(item)) is not None:
+    if item.is_shareable and (use := _main_use(item)) is not None:
         unit = use.name.rpartition("/")[2]
         return f"{use.taken}/{use.total} {unit}"
     match item.owners:
@@ -190,8 +189,7 @@ def _last_line(item: Item) -> str:
     return "" if item.is_free else item.state.value
 
 
-def lines_of(item: Item) -> Iterator[str]:
-    """Give everything known of a device, for its tooltip."""
+def _lines_of(item: Item) -> Iterator[str]:
     yield clean(item.name)
     yield f"{clean(item.driver)}, pool {clean(item.pool)}"
     yield from _place_lines(item)
@@ -301,7 +299,7 @@ def _owner_entry(owner: Owner, census: TopologyIndex, x: int, y: int) -> Iterato
 def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
     """Give the keys of what occurs in the picture."""
     listed_items = list(items)
-    marks = {mark for item in listed_items for mark in marks_of(item)}
+    marks = {mark for item in listed_items for mark in _marks_of(item)}
     if any(item.is_free for item in listed_items):
         yield FREE
     if any(item.is_shareable for item in listed_items):

@@ -128,8 +128,6 @@ class _Picture:
             ]
         )
 
-    # --- the whole ------------------------------------------------------------------------------
-
     def _opening(self, width: int, height: int) -> Iterator[str]:
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" role="img" '
@@ -168,8 +166,6 @@ class _Picture:
                 f"{counted(left_out.devices, 'device')} are left out"
             )
             yield words(MARGIN, MARGIN + 60, text, "own alarm bold s14")
-
-    # --- machines -------------------------------------------------------------------------------
 
     def _machines(self, frames: Sequence[LayoutFrame], columns: int, width: int) -> Iterator[str]:
         y = HEADER + MARGIN

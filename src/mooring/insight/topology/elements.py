@@ -131,9 +131,6 @@ def tooltip(*lines: str) -> str:
     return f"<title>{escaped(chr(10).join(lines))}</title>"
 
 
-# --- text from outside ------------------------------------------------------------------
-
-
 def clean(text: str) -> str:
     """Return the text in one line, with a replacement for each unprintable character."""
     shown = text[:LENGTH_MAX] + ("…" if len(text) > LENGTH_MAX else "")
@@ -193,9 +190,6 @@ def listed(names: Sequence[str], limit: int) -> str:
     """Return some names, and how many more there are."""
     more = f", {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
-
-
-# --- owners, drivers and devices, numbered and counted ----------------------------------
 
 
 class Style(NamedTuple):

@@ -124,9 +124,6 @@ def _grows(block: Block) -> bool:
     return block.what.kind is not BoxKind.ROOT
 
 
-# --- frames ---------------------------------------------------------------------------------
-
-
 def _box(box: Box, width: int) -> LayoutFrame:
     inner = width - 2 * PADDING
     if box.kind is BoxKind.ROOT:
@@ -145,9 +142,9 @@ def _unit(unit: Unit, width: int) -> Block:
     large = [
         Leaf(each, *CELL, is_small=False, label=_after(prefix, each.name))
         for each in unit.items
-        if is_large(each)
+        if _is_large(each)
     ]
-    small = [each for each in unit.items if not is_large(each)]
+    small = [each for each in unit.items if not _is_large(each)]
     rows = (*_flow(large, inner, SMALL_GAP), *_small_rows(small, inner))
     return _frame(unit, rows, HEADING - 6, padding=0, gap=SMALL_GAP)
 
@@ -157,7 +154,7 @@ def _after(prefix: str, name: str) -> str:
     return f"…{name.removeprefix(prefix)}" if name.startswith(prefix) else name
 
 
-def is_large(partition: Item) -> bool:
+def _is_large(partition: Item) -> bool:
     """Return whether a partition is drawn with its name: most are not allocated."""
     return bool(partition.holds or partition.admins)
 
@@ -192,9 +189,6 @@ def _frame(
     heights = [max(each.height for each in row) for row in rows]
     height = heading + sum(heights) + gap * max(len(rows) - 1, 0) + padding
     return LayoutFrame(what, rows, heading, padding, gap, max(width, inner + 2 * padding), height)
-
-
-# --- rows -----------------------------------------------------------------------------------
 
 
 def _small_rows(items: Iterable[Item], width: int) -> tuple[tuple[Block, ...], ...]:

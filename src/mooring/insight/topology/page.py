@@ -110,9 +110,6 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-# --- the filter -----------------------------------------------------------------------------
-
-
 def _form(topology: Topology, census: TopologyIndex) -> Iterator[str]:
     owners = [("free", "– free –"), *((str(n), str(owner)) for owner, n in census.owners.items())]
     nodes = [(str(number), each.name) for number, each in enumerate(topology.machines)]
@@ -131,9 +128,6 @@ def _select(label: str, name: str, options: Iterable[tuple[str, str]]) -> str:
         f'<option value="{value}">{escaped(clean(text))}</option>' for value, text in listed
     )
     return f'<label>{label} <select name="{name}">{inside}</select></label>'
-
-
-# --- the table ------------------------------------------------------------------------------
 
 
 def _table(topology: Topology, census: TopologyIndex) -> Iterator[str]:

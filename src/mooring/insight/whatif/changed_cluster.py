@@ -205,8 +205,6 @@ class Edited:
         if name not in names:
             raise UnknownNameError(change, noun, name, names)
 
-    # --- nodes ------------------------------------------------------------------------------
-
     def _edit_node(self, change: ClusterChange, name: str, edit: Callable[[Node], Node]) -> None:
         self._check(change, "node", name, self.snapshot.nodes)
         nodes = (edit(n) if n.metadata.name == name else n for n in self.snapshot.nodes)
@@ -300,8 +298,6 @@ class _Settling:
             is_back = is_static(pod) and pod.spec.node_name in self._nodes
             if (order := orders.get(full_name(pod))) is not None and not is_back:
                 yield evict(pod, order, self._nodes)
-
-    # --- taints of devices --------------------------------------------------------------------
 
     def _new_rules(self) -> Iterable[DeviceTaintRule]:
         for rule in self._snapshot.taint_rules:

@@ -128,7 +128,7 @@ def compare(
     again = evicted_again(new, context)
     for name in evicted_again(old, context):
         again.pop(name, None)
-    standings = placements_of(old)
+    standings = _placements_of(old)
     anyway = _departed(before)
     # Who leaves in both worlds fares the same, unless it is told to be deleted.
     departed = {
@@ -136,9 +136,9 @@ def compare(
         for name, each in _departed(after).items()
         if name not in anyway or each.fate is PodFate.DELETED
     }
-    turns = tuple(_turns(standings, placements_of(new), departed, again))
+    turns = tuple(_turns(standings, _placements_of(new), departed, again))
     had, has = usage_in(old.after, context), usage_in(new.after, context)
-    missed = missing_in(had)
+    missed = _missing_in(had)
     return Difference(
         pods=turns,
         evictions=tuple(
@@ -147,28 +147,26 @@ def compare(
             for each in taint_evictions_of(d.order.eviction, context.now)
         ),
         rules=tuple(preview_of(each, context.now) for each in after.rules),
-        devices=tuple(free_devices(had, has, _cordoned(after.snapshot))),
+        devices=tuple(
+            _free_devices(
+                had,
+                has,
+                {node.metadata.name for node in after.snapshot.nodes if node.spec.unschedulable},
+            )
+        ),
         missing=tuple(
             Missing(device, claims)
-            for device, claims in missing_in(has).items()
+            for device, claims in _missing_in(has).items()
             if device not in missed
         ),
         same=len(standings) - sum(each.before is not None for each in turns),
         leaving_anyway=tuple(anyway),
-        concerns=_unique((*old.concerns, *new.concerns, *after.concerns)),
+        concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns))),
     )
 
 
 def _departed(world: ChangedCluster) -> dict[str, EvictedPod]:
     return {full_name(each.pod): each for each in world.departures}
-
-
-def _cordoned(snapshot: Snapshot) -> set[str]:
-    return {node.metadata.name for node in snapshot.nodes if node.spec.unschedulable}
-
-
-def _unique(concerns: Iterable[Concern]) -> tuple[Concern, ...]:
-    return tuple(dict.fromkeys(concerns))
 
 
 # --- pods -------------------------------------------------------------------------------
@@ -211,8 +209,7 @@ def _turn(
     return None if left is None else PodChangeKind.RESTARTS
 
 
-def placements_of(plan: Plan) -> dict[str, PodPlacement]:
-    """Return the placements of a plan's pods, by full name, in order."""
+def _placements_of(plan: Plan) -> dict[str, PodPlacement]:
     after = plan.after
     devices = _Devices(after)
     messages = {full_name(each.pod): each.message or each.reason for each in plan.pending}
@@ -247,10 +244,9 @@ class _Devices:
 # --- devices ----------------------------------------------------------------------------
 
 
-def free_devices(
+def _free_devices(
     before: ClusterUsage, after: ClusterUsage, cordoned: Collection[str]
 ) -> Iterator[FreeDevices]:
-    """Give the numbers of devices by node and driver."""
     old, new = count_states(before.devices, by_node), count_states(after.devices, by_node)
     for key in sorted({*old, *new}):
         was, is_ = old.get(key, _NONE), new.get(key, _NONE)
@@ -266,7 +262,7 @@ def free_devices(
         )
 
 
-def missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
+def _missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
     """Return the devices that claims have but no slice publishes, with these claims."""
     return {
         str(each.id): tuple(str(holder.claim) for holder in (*each.holders, *each.admins))

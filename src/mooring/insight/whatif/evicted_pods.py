@@ -118,9 +118,6 @@ def made_anew(pod: Pod) -> Pod:
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
 
-# --- claims -----------------------------------------------------------------------------------
-
-
 class Released(NamedTuple):
     """The remaining claims, the deleted ones, and those that are deleted once unused."""
 

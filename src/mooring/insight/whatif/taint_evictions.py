@@ -109,9 +109,6 @@ def _seconds(when: Timestamp, now: Timestamp) -> int:
     return max(0, int((when.instant - now.truncated().instant).total_seconds()))
 
 
-# --- taints of nodes --------------------------------------------------------------------
-
-
 class NodeEviction(Struct, frozen=True):
     """A pod, and the taint of its node that evicts it."""
 
@@ -156,9 +153,6 @@ def _later(then: Timestamp, seconds: int) -> Timestamp:
         return Timestamp(then.instant + timedelta(seconds=seconds))
     except OverflowError:
         return LATEST
-
-
-# --- taints of devices ------------------------------------------------------------------
 
 
 class RuleOutlook(Struct, frozen=True):
