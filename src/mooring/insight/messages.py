@@ -45,6 +45,11 @@ def listed(names: Sequence[str], *, shown_max: int = NAMES_SHOWN_MAX) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
+def taint_text(key: str, value: str, effect: str) -> str:
+    """Return a taint as kubectl writes it: `key=value:NoSchedule`."""
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
@@ -69,6 +74,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         if candidate != name and likeness > best_likeness:
             best, best_likeness = candidate, likeness
     return best
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the question whether a known name was meant, or something else to do."""
+    near = nearest(name, known)
+    return otherwise if near is None else f'did you mean "{near}"?'
 
 
 def _likeness(a: str, b: str) -> float:

@@ -11,7 +11,7 @@ from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import ClusterChange, Difference, difference
 from mooring.validation.context import Context
-from tests.insight.test_intake import NOW
+from tests.insight.snapshot.test_builder import NOW
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)
 TWO_NODES = Path(__file__).parents[3] / "examples" / "two-nodes" / "cluster.yaml"

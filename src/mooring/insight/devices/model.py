@@ -18,6 +18,7 @@ from mooring.api.meta import Condition
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceTaint, ResourceClaim
 from mooring.insight.devices.node_selection import NodeSelection
+from mooring.insight.messages import taint_text
 
 CountKey = tuple[str, ...]
 
@@ -81,8 +82,7 @@ class AppliedTaint(NamedTuple):
     rule: str = ""
 
     def __str__(self) -> str:
-        value = f"={self.taint.value}" if self.taint.value else ""
-        return f"{self.taint.key}{value}:{self.taint.effect}"
+        return taint_text(self.taint.key, self.taint.value, self.taint.effect)
 
 
 class CounterUser(NamedTuple):

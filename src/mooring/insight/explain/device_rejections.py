@@ -27,6 +27,7 @@ from mooring.cel.lang.steps import COST_EXCEEDED
 from mooring.cel.lang.values import EvalError
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import Reason
+from mooring.insight.messages import taint_text
 
 OTHERS_MAX = 4
 NANO = 10**9
@@ -133,8 +134,7 @@ def rejection_of(
         case "tolerated":
             taint = blocking_taint(problem.view.spots[position].device, ask.wish.tolerations)
             assert taint is not None
-            value = f"={taint.value}" if taint.value else ""
-            return Tainted(f"{taint.key}{value}:{taint.effect}")
+            return Tainted(taint_text(taint.key, taint.value, taint.effect))
         case "fitting":
             return _unfit(problem, slot, position)
     return _clash(problem, slot, position, fitting)

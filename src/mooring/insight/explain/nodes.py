@@ -30,7 +30,7 @@ from mooring.claims import ClassIndex, pod_requests
 from mooring.claims.classindex import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from mooring.insight.explain.trials import Effort
-from mooring.insight.messages import full_name, listed, nearest
+from mooring.insight.messages import full_name, listed, nearest, taint_text
 from mooring.scheduler import claimneeds
 from mooring.scheduler.amounts import Amounts
 from mooring.scheduler.claimcheck import NOT_AVAILABLE, Grant
@@ -154,8 +154,7 @@ class NodeProbe:
 def _taints(ready: Attempt, state: NodeState) -> Iterator[str]:
     for taint in state.facts.hard_taints:
         if not ready.shape.tolerations.tolerate_all((taint,)):
-            value = f"={taint.value}" if taint.value else ""
-            yield f"taint {taint.key}{value}:{taint.effect} is not tolerated"
+            yield f"taint {taint_text(taint.key, taint.value, taint.effect)} is not tolerated"
 
 
 def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
@@ -311,7 +310,7 @@ def _tolerating(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[st
                 taints[taint.key, taint.value, taint.effect] = None
     for key, value, effect in list(taints)[:TAINTS_MAX]:
         toleration = Toleration(key=key, operator="Equal", value=value, effect=effect)
-        text = f"tolerate the node taint {key}{f'={value}' if value else ''}:{effect}"
+        text = f"tolerate the node taint {taint_text(key, value, effect)}"
         yield text, _with(pod, tolerations=(*pod.spec.tolerations, toleration))
 
 

@@ -35,7 +35,7 @@ from mooring.insight.explain.situation import (
     SwitchFeature,
     Tolerate,
 )
-from mooring.insight.messages import counted
+from mooring.insight.messages import counted, taint_text
 
 EXPRESSION_LENGTH_MAX = 80
 DEVICES_SHOWN_MAX = 4
@@ -162,8 +162,7 @@ def _taint(toleration: DeviceToleration) -> str:
         return "all taints"
     if toleration.operator == "Exists":
         return f"taint {toleration.key}"
-    value = f"={toleration.value}" if toleration.value else ""
-    return f"taint {toleration.key}{value}:{toleration.effect}"
+    return f"taint {taint_text(toleration.key, toleration.value, toleration.effect)}"
 
 
 # --- members of conflicts -----------------------------------------------------------------

@@ -3,6 +3,5 @@
 published_devices  the devices of many slices, as expressions see them
 evaluation         an expression evaluated for devices; reports for display
 explanation        which part of an expression decided, and from which values
-syntax             expressions taken apart
-text               expressions and values as text
+syntax             expressions taken apart, and written as text
 """

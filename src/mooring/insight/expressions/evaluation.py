@@ -28,8 +28,7 @@ from mooring.insight.expressions.published_devices import (
     PublishedDevice,
     PublishedDevices,
 )
-from mooring.insight.expressions.syntax import reads_of
-from mooring.insight.expressions.text import shown
+from mooring.insight.expressions.syntax import reads_of, shown
 from mooring.validation.devices import EXPRESSION_MAX_BYTES
 
 TOO_LONG: Final = f"Too long: may not be more than {EXPRESSION_MAX_BYTES} bytes"

@@ -33,8 +33,16 @@ from mooring.cel.lang.program import Program
 from mooring.cel.lang.steps import Budget, Failure
 from mooring.cel.lang.values import Cancelled, key_value
 from mooring.cel.results import with_hint
-from mooring.insight.expressions.syntax import LOGIC, VariableBinding, binding, chains, terms, walk
-from mooring.insight.expressions.text import shown, write
+from mooring.insight.expressions.syntax import (
+    LOGIC,
+    VariableBinding,
+    binding,
+    chains,
+    shown,
+    terms,
+    walk,
+    write,
+)
 
 DECISIVE: Final = {"_&&_": False, "_||_": True}
 EXPLANATION_COST_MAX: Final = COST_LIMIT

@@ -18,8 +18,7 @@ from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.api.semver import Version
 from mooring.cel.inputs import Domains, device_variables
 from mooring.cel.lang.values import EvalError
-from mooring.insight.expressions.syntax import MAPS, DeviceField
-from mooring.insight.expressions.text import shown
+from mooring.insight.expressions.syntax import MAPS, DeviceField, shown
 from mooring.insight.messages import counted, nearest
 
 Look = tuple[Any, ...]  # what an expression sees of a device, comparable

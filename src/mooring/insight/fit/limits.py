@@ -112,7 +112,9 @@ def _full(ready: Attempt, node: str, rejection: Refusal) -> NodeFullness:
     if problem is None or not problem.stages:
         return NodeFullness(rejection.texts)
     compiler = ready.cluster.inventory.compiler
-    return NodeFullness(rejection.texts, (), _shortages_of(problem, names_of(ready, node), compiler))
+    return NodeFullness(
+        rejection.texts, (), _shortages_of(problem, names_of(ready, node), compiler)
+    )
 
 
 # --- leftovers --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from itertools import chain
 from typing import Final
 
 from mooring.api.codec import Place
@@ -30,7 +31,7 @@ from mooring.insight.lint.rule import (
     W,
 )
 from mooring.insight.lint.subjects import PodPart, pod_part_of
-from mooring.insight.messages import counted, nearest
+from mooring.insight.messages import counted, suggestion
 from mooring.scheduler.unmodelled import unmodelled as not_modelled
 
 RULES = RuleTable(PODS)
@@ -70,24 +71,26 @@ def unknown_extended_resource(part: PodPart, case: Case) -> Iterator[Oddity]:
                 yield Oddity(place, message, f"switch on {Gate.DRA_EXTENDED_RESOURCE}")
         elif name.startswith(DEVICE_CLASS_RESOURCE_PREFIX):
             class_name = name.removeprefix(DEVICE_CLASS_RESOURCE_PREFIX)
-            near = nearest(class_name, case.context.classes)
             yield Oddity(
                 place,
                 f'there is no class "{class_name}" among those given',
-                f'did you mean "{near}"?' if near else "create the class, or give its file, too",
+                suggestion(
+                    class_name, case.context.classes, "create the class, or give its file, too"
+                ),
             )
         elif case.context.objects.nodes and not case.context.objects.node_resources[name]:
             yield Oddity(
                 place,
                 f"neither a class nor a node given has {name}",
-                _near_resource(name, case) or "set spec.extendedResourceName of a DeviceClass",
+                suggestion(
+                    name, _resources(case), "set spec.extendedResourceName of a DeviceClass"
+                ),
             )
 
 
-def _near_resource(name: str, case: Case) -> str | None:
+def _resources(case: Case) -> Iterator[str]:
     named = {class_.spec.extended_resource_name for class_ in case.context.classes.values()}
-    near = nearest(name, (*filter(None, named), *case.context.objects.node_resources))
-    return None if near is None else f'did you mean "{near}"?'
+    return chain(filter(None, named), case.context.objects.node_resources)
 
 
 @_pod_rule(N, Needs.CLASSES)
@@ -128,11 +131,11 @@ def unknown_group(part: PodPart, case: Case) -> Iterator[Oddity]:
     groups = case.context.objects.groups
     key = NamespacedName(part.namespace, part.group_name)
     if key not in groups:
-        near = nearest(key.name, (known.name for known in groups if known[0] == key.namespace))
+        known = (each.name for each in groups if each.namespace == key.namespace)
         yield Oddity(
             (*part.place, "schedulingGroup", "podGroupName"),
             f"there is no PodGroup {key} among those given: the pod stays pending without it",
-            f'did you mean "{near}"?' if near else "create the group, or give its file, too",
+            suggestion(key.name, known, "create the group, or give its file, too"),
         )
 
 
@@ -175,12 +178,11 @@ def unlisted_claim(part: PodPart, _: Case) -> Iterator[Oddity]:
     for place, container in part.containers():
         for i, used in enumerate(container.resources.claims):
             if used.name not in listed:
-                near = nearest(used.name, listed)
                 yield Oddity(
                     (*place, "resources", "claims", i, "name"),
                     f'spec.resourceClaims of the pod has no claim "{used.name}": '
                     "an API server refuses the pod",
-                    f'did you mean "{near}"?' if near else "add it to spec.resourceClaims",
+                    suggestion(used.name, listed, "add it to spec.resourceClaims"),
                 )
 
 
@@ -228,8 +230,8 @@ def _elsewhere(name: str, namespace: str, known: tuple[NamespacedName, ...], wha
     others = sorted(key.namespace for key in known if key.name == name)
     if others:
         return f"namespace {others[0]} has one; a pod uses only those of its own namespace"
-    near = nearest(name, (key.name for key in known if key.namespace == namespace))
-    return f'did you mean "{near}"?' if near else f"create the {what}, or give its file, too"
+    here = (key.name for key in known if key.namespace == namespace)
+    return suggestion(name, here, f"create the {what}, or give its file, too")
 
 
 def _is_made(part: PodPart, entry: PodResourceClaim) -> bool:
@@ -246,13 +248,12 @@ def unknown_request(part: PodPart, case: Case) -> Iterator[Oddity]:
             known = requests.get(used.name)
             if not used.request or known is None or used.request in known:
                 continue
-            near = nearest(used.request, known)
             names = ", ".join(known) or "none"
             yield Oddity(
                 (*place, "resources", "claims", i, "request"),
                 f'claim "{used.name}" has no request "{used.request}", its requests are: {names}; '
                 f"container {container.name} gets no device",
-                f'did you mean "{near}"?' if near else "name a request of the claim, or none",
+                suggestion(used.request, known, "name a request of the claim, or none"),
             )
 
 

@@ -23,8 +23,7 @@ from mooring.insight.expressions.published_devices import (
     qualified,
     written,
 )
-from mooring.insight.expressions.syntax import DeviceField, DeviceRead, chains, readings
-from mooring.insight.expressions.text import shown
+from mooring.insight.expressions.syntax import DeviceField, DeviceRead, chains, readings, shown
 from mooring.insight.lint.context import ExpressionStage
 from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W
 from mooring.insight.lint.subjects import DeviceSelection, constraints_of, selections_of

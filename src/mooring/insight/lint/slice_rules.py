@@ -16,7 +16,7 @@ from mooring.api.resource.v1 import CapacityRequestPolicy, Device, DeviceCapacit
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.pools import DriverSightings, Sighting
 from mooring.insight.lint.rule import SLICES, Case, E, N, Needs, Oddity, RuleTable, W
-from mooring.insight.messages import counted, nearest
+from mooring.insight.messages import counted, suggestion
 from mooring.validation.admission import strategy_of
 
 RULES = RuleTable(SLICES)
@@ -172,12 +172,8 @@ def _node_oddities(
 ) -> Iterator[Oddity]:
     objects = case.context.objects
     if name and name not in objects.nodes:
-        near = nearest(name, objects.nodes)
-        remedy = (
-            f'did you mean "{near}"?'
-            if near
-            else "delete the slice if the node is gone, or give the node, too"
-        )
+        otherwise = "delete the slice if the node is gone, or give the node, too"
+        remedy = suggestion(name, objects.nodes, otherwise)
         message = f'{what} is for node "{name}", which is not among those given'
         yield Oddity((*place, "nodeName"), message, remedy)
     if selector is not None and not objects.selects_some_node(selector):

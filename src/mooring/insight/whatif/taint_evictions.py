@@ -17,7 +17,7 @@ from mooring.cel.device import DeviceCompiler
 from mooring.cel.device import Features as CelFeatures
 from mooring.claims import Cause, Eviction, MarkedDevices, RuleStatus, find_evictions
 from mooring.claims.evictions import LATEST
-from mooring.insight.messages import full_name
+from mooring.insight.messages import full_name, taint_text
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.features import Features
@@ -56,8 +56,7 @@ def taint_evictions_of(
     """Give the taints behind an eviction; none if the pod leaves for another reason."""
     match eviction:
         case NodeEviction(pod, when, taint):
-            value = f"={taint.value}" if taint.value else ""
-            text = f"{taint.key}{value}:{taint.effect}"
+            text = taint_text(taint.key, taint.value, taint.effect)
             yield TaintEviction(full_name(pod), _seconds(when, now), text, node=pod.spec.node_name)
         case Eviction():
             yield from _of_devices(eviction, now)

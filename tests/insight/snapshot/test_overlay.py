@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.insight.snapshot.snapshot import overlay
-from tests.insight.test_intake import CLAIM, HELD, POD, intake
+from tests.insight.snapshot.test_builder import CLAIM, HELD, POD, intake
 
 
 def test_a_pod_with_a_node_stays_as_it_is() -> None:

@@ -34,10 +34,10 @@ from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.redaction import redacted
 from mooring.insight.snapshot.snapshot import Snapshot
-from tests.insight.test_intake import intake
-from tests.insight.test_workloads import CONTEXT, DAEMONS, DEPLOYMENT
+from tests.insight.snapshot.test_builder import intake
+from tests.insight.snapshot.test_workloads import CONTEXT, DAEMONS, DEPLOYMENT
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 FILES = sorted((*EXAMPLES.glob("gpu-node/*.yaml"), *EXAMPLES.glob("seeds/*.yaml")))
 GATES = Gates.parse("")
 

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.insight.devices import ClaimUsage, usage_of
 from mooring.insight.snapshot.snapshot import Snapshot
-from tests.insight.holdings.clusters import claim_of, node, pod_of, result, slice_of
+from tests.insight.devices.clusters import claim_of, node, pod_of, result, slice_of
 
 
 def claims(*objects: Any) -> dict[str, ClaimUsage]:

@@ -16,9 +16,9 @@ from mooring.insight.snapshot.redaction import redact, redacted
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.shape import PodShape, prepare
 from mooring.validation.admission import admit_create
-from tests.insight.test_archive import FILES, taken
-from tests.insight.test_intake import intake
-from tests.insight.test_workloads import CONTEXT
+from tests.insight.snapshot.test_archive import FILES, taken
+from tests.insight.snapshot.test_builder import intake
+from tests.insight.snapshot.test_workloads import CONTEXT
 
 SECRET = "s3cr3t"
 

@@ -1,11 +1,28 @@
-"""Names sort as people count, whatever they are."""
+"""Similar names are suggested, and names sort as people count."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.insight.messages import natural_order
+from mooring.insight.messages import natural_order, nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "found"),
+    [
+        ("modle", ["model", "memory"], "model"),
+        ("Model", ["model", "memory"], "model"),
+        ("gpu.exmple.com", ["gpu.example.com", "nic.example.com"], "gpu.example.com"),
+        ("colour", ["model", "memory"], None),
+        ("model", ["model"], None),
+        ("a", [], None),
+        ("ab", ["abc", "abd"], "abc"),
+    ],
+)
+def test_the_most_similar_name_is_found(name: str, known: list[str], found: str | None) -> None:
+    assert nearest(name, known) == found
 
 
 def test_names_sort_as_people_count() -> None:

@@ -10,7 +10,7 @@ from mooring.insight.errors import TooManyPodsError
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.snapshot.workloads import Expanded, with_controlled_pods
 from mooring.validation.context import Context
-from tests.insight.test_intake import NOW, intake
+from tests.insight.snapshot.test_builder import NOW, intake
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)
 

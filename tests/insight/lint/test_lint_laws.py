@@ -55,7 +55,7 @@ STRUCTS: tuple[type[Struct], ...] = (
 FEW = st.sampled_from(("a", "b"))
 NUMBERS = st.integers(0, 2)
 EVERY = 10  # one recorded write of so many, for the sake of time
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 CONTEXTS = {
     "everything": context_of(),
     "kubernetes": context_of(preset="kubernetes-1.37"),

@@ -8,8 +8,8 @@ from mooring.claims.uses import Use, uses_of
 from mooring.insight.snapshot.completion import Completed, complete, with_claims
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.validation.context import Context
-from tests.insight.test_intake import NOW
-from tests.insight.test_workloads import CONTEXT, snapshot
+from tests.insight.snapshot.test_builder import NOW
+from tests.insight.snapshot.test_workloads import CONTEXT, snapshot
 
 TEMPLATE = """\
 apiVersion: resource.k8s.io/v1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.insight.snapshot.consistency import check_consistency
-from tests.insight.test_intake import intake
+from tests.insight.snapshot.test_builder import intake
 
 NODE = """\
 apiVersion: v1

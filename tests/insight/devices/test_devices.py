@@ -10,7 +10,7 @@ from mooring.allocator import ALL_FEATURES
 from mooring.insight.devices import DeviceState, usage_of
 from mooring.insight.devices.model import by_driver, by_node, by_pool, count_states
 from mooring.insight.snapshot.snapshot import Snapshot
-from tests.insight.holdings.clusters import (
+from tests.insight.devices.clusters import (
     GPU,
     by_name,
     claim_of,

@@ -7,7 +7,7 @@ from mooring.cel.lang.library import bindings, optionals
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.values import NONE, Optional, UInt
-from mooring.insight.expressions.text import shown, write
+from mooring.insight.expressions.syntax import shown, write
 from mooring.insight.messages import counted
 
 MACROS = (*STANDARD_MACROS, *optionals.library().macros, *bindings.library().macros)

@@ -8,8 +8,8 @@ from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.pseudonyms import anonymised
 from mooring.insight.snapshot.redaction import redacted
 from mooring.insight.snapshot.snapshot import Snapshot, is_new
-from tests.insight.test_intake import intake
-from tests.insight.test_workloads import CONTEXT, DEPLOYMENT, pod
+from tests.insight.snapshot.test_builder import intake
+from tests.insight.snapshot.test_workloads import CONTEXT, DEPLOYMENT, pod
 
 CLUSTER = """\
 apiVersion: v1

@@ -18,8 +18,8 @@ from mooring.insight.devices import DeviceState, DeviceUsage, usage_of
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.allocator.problems import FAMILIES, SMALL, problem
 from tests.allocator.problems.parts import claim, class_, node, request
-from tests.insight.holdings.clusters import claim_of, result, slice_of
-from tests.insight.holdings.clusters import node as small_node
+from tests.insight.devices.clusters import claim_of, result, slice_of
+from tests.insight.devices.clusters import node as small_node
 
 NUMBER = "law.example.com/number"
 

@@ -10,7 +10,7 @@ from mooring.api.core import Node, Pod
 from mooring.insight.plan import planner
 from mooring.insight.plan.planner import BetterOrder, better_order, plan
 from mooring.insight.snapshot.snapshot import Snapshot
-from tests.insight.test_plan import CONTEXT
+from tests.insight.plan.test_plan import CONTEXT
 from tests.scheduler.makers import node, pod
 
 
