@@ -31,7 +31,7 @@ MakePlan = Callable[[Snapshot], Plan]
 _NONE = StateCounts(Counter())
 
 
-class PodChangeKind(StrEnum):
+class Turn(StrEnum):
     """How the changes affect a pod."""
 
     GAINS = "gains"  # gets a node
@@ -45,9 +45,9 @@ class PodChangeKind(StrEnum):
     NEW = "new"  # is there only with the changes
 
 
-WORSE = frozenset({PodChangeKind.LOSES, PodChangeKind.LOST})
+WORSE = frozenset({Turn.LOSES, Turn.LOST})
 
-_TURNS = {PodFate.LOST: PodChangeKind.LOST, PodFate.DELETED: PodChangeKind.DELETED}
+_TURNS = {PodFate.LOST: Turn.LOST, PodFate.DELETED: Turn.DELETED}
 
 
 class PodPlacement(Struct, frozen=True, omit_defaults=True):
@@ -58,11 +58,11 @@ class PodPlacement(Struct, frozen=True, omit_defaults=True):
     message: str = ""
 
 
-class PodChange(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class PodTurn(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A pod that the changes affect."""
 
     pod: str
-    turn: PodChangeKind
+    turn: Turn
     is_worse: bool
     before: PodPlacement | None = None
     after: PodPlacement | None = None
@@ -97,7 +97,7 @@ class FreeDevices(Struct, frozen=True, rename="camel"):
 class Difference(Struct, frozen=True, rename="camel"):
     """The effect of changes on pods and devices."""
 
-    pods: tuple[PodChange, ...]
+    pods: tuple[PodTurn, ...]
     evictions: tuple[TaintEviction, ...]
     rules: tuple[RulePreview, ...]  # that are new
     devices: tuple[FreeDevices, ...]
@@ -177,36 +177,36 @@ def _turns(
     after: Mapping[str, PodPlacement],
     departures: Mapping[str, EvictedPod],
     again: Mapping[str, str],
-) -> Iterator[PodChange]:
+) -> Iterator[PodTurn]:
     for name in dict.fromkeys((*before, *after)):
         was, is_, departure = before.get(name), after.get(name), departures.get(name)
         turn = _turn(was, is_, departure)
         if turn is None and name in again:
-            turn = PodChangeKind.MOVES
+            turn = Turn.MOVES
         if turn is not None:
             why = departure.order.why if departure is not None else ""
             is_worse = turn in WORSE or (name in again and was is not None)
-            yield PodChange(name, turn, is_worse, was, is_, why, again.get(name, ""))
+            yield PodTurn(name, turn, is_worse, was, is_, why, again.get(name, ""))
 
 
 def _turn(
     was: PodPlacement | None, is_: PodPlacement | None, left: EvictedPod | None
-) -> PodChangeKind | None:
+) -> Turn | None:
     """Return how the changes affect a pod; None if they do not."""
     if was is None:
-        return PodChangeKind.NEW
+        return Turn.NEW
     if is_ is None:
-        return PodChangeKind.GONE if left is None else _TURNS.get(left.fate, PodChangeKind.GONE)
+        return Turn.GONE if left is None else _TURNS.get(left.fate, Turn.GONE)
     match was.node, is_.node:
         case None, None:
-            return PodChangeKind.WAITS if was.message != is_.message else None
+            return Turn.WAITS if was.message != is_.message else None
         case None, _:
-            return PodChangeKind.GAINS
+            return Turn.GAINS
         case _, None:
-            return PodChangeKind.LOSES
+            return Turn.LOSES
     if (was.node, was.devices) != (is_.node, is_.devices):
-        return PodChangeKind.MOVES
-    return None if left is None else PodChangeKind.RESTARTS
+        return Turn.MOVES
+    return None if left is None else Turn.RESTARTS
 
 
 def _placements_of(plan: Plan) -> dict[str, PodPlacement]:
@@ -269,8 +269,3 @@ def _missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
         for each in holdings.devices
         if each.state is DeviceState.MISSING
     }
-
-
-# MOVED
-PodTurn = PodChange  # MOVED
-Turn = PodChangeKind  # MOVED
