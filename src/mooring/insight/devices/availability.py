@@ -63,16 +63,16 @@ class DeviceEvaluation(NamedTuple):
     """What speaks against a device, on the node where the least does; nothing if it is free."""
 
     causes: tuple[tuple[Cause, str], ...]
-    pool: Pool | None  # as that node sees it; None if nobody can say
+    pool: Pool | None  # as that node sees it, if known
 
 
 class PoolEvaluation(NamedTuple):
     """What the allocator says about a pool."""
 
     devices: Mapping[Spot, DeviceEvaluation]
-    is_seen: bool  # whether a node is there that it is for
-    unusable: tuple[tuple[PoolState, str], ...]  # what nodes say that see no device of it
-    faults: tuple[str, ...]  # why nodes can say nothing
+    is_seen: bool  # whether some node can use it
+    unusable: tuple[tuple[PoolState, str], ...]  # reasons of nodes that see none of its devices
+    faults: tuple[str, ...]  # why nodes cannot evaluate it
 
 
 class PoolEvaluator:

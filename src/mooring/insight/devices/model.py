@@ -27,12 +27,12 @@ class DeviceState(StrEnum):
     """Whether a device can be allocated."""
 
     FREE = "free"
-    SHARED = "shared"  # some claims have shares, and more may be had
+    SHARED = "shared"  # partly allocated; more can be allocated
     TAKEN = "taken"
-    BLOCKED = "blocked"  # nobody has it, but others have what it needs
+    BLOCKED = "blocked"  # not allocated, but other devices use what it needs
     TAINTED = "tainted"
-    UNUSABLE = "unusable"  # no claim gets it, whatever is given back
-    MISSING = "missing"  # claims have it, but no slice has
+    UNUSABLE = "unusable"  # no claim gets it, whatever is freed
+    MISSING = "missing"  # allocated, but not published
 
 
 class ClaimId(NamedTuple):
@@ -114,7 +114,7 @@ class DeviceUsage(Struct, frozen=True):
     rooms: tuple[CapacityUse, ...] = ()
     marks: tuple[AppliedTaint, ...] = ()
     reasons: tuple[UnavailableReason, ...] = ()
-    conflict: str = ""  # how claims have more of it than there is
+    conflict: str = ""  # how claims have more than the device offers
     is_replaced: bool = False  # a newer generation of the pool has it, too
 
 
@@ -169,7 +169,7 @@ class ClusterUsage(Struct, frozen=True):
 
     devices: tuple[DeviceUsage, ...]
     claims: tuple[ClaimUsage, ...]
-    are_nodes_known: bool  # else each device is judged as if its node were there
+    are_nodes_known: bool  # otherwise each device is evaluated as if its node existed
 
 
 class StateCounts(NamedTuple):

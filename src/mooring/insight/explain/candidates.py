@@ -29,6 +29,7 @@ from mooring.insight.explain.situation import (
     SituationChange,
     SwitchFeature,
     Tolerate,
+    removals,
 )
 from mooring.insight.explain.trials import attribute_names
 
@@ -56,32 +57,26 @@ def rank(change: SituationChange) -> int:
     return _RANKS[type(change)]
 
 
-def candidates(situation: Situation, around: Obstacles) -> list[SituationChange]:
+def candidates(situation: Situation, obstacles: Obstacles) -> list[SituationChange]:
     """Return the single changes that might help, in the order in which to try them.
 
     Of a count only the lowest, one, is here, and of attributes and amounts nothing: simpler changes
     show whether these help.
     """
-    asks = situation.asks()
-    found: list[SituationChange] = [*_tolerations(situation, around)]
-    for number, claim in enumerate(situation.claims):
-        found += (DropConstraint(number, n) for n in range(len(claim.spec.devices.constraints)))
+    requests, parts = situation.requests(), removals(situation)
+    found: list[SituationChange] = [*_tolerations(situation, obstacles), *parts.constraints]
     found += (
-        LowerCount(place, 1)
-        for place, details in asks
-        if (details.allocation_mode == "ExactCount" and details.count > 1)
+        LowerCount(path, 1)
+        for path, details in requests
+        if details.allocation_mode == "ExactCount" and details.count > 1
     )
-    for place, details in asks:
-        if details.capacity is not None:
-            found += (AskCapacity(place, name) for name in sorted(details.capacity.requests))
-    for place, details in asks:
-        found += (DropSelector(place, number) for number in range(len(details.selectors)))
-    found += (DropAlternative(place) for place, _ in asks if _has_others(situation, place))
-    found += (FreeClaim(*key) for key in around.holders)
-    found += _requests(situation)
+    found += (*parts.capacities, *parts.selectors)
+    found += (DropAlternative(path) for path, _ in requests if _has_others(situation, path))
+    found += (FreeClaim(*key) for key in obstacles.holders)
+    found += parts.requests
     for feature in features_that_matter(situation):
         found.append(SwitchFeature(feature, not getattr(situation.features, feature)))
-    used = {details.device_class_name for _, details in asks}
+    used = {details.device_class_name for _, details in requests}
     for each in situation.classes:
         if each.metadata.name in used:
             name, selectors = each.metadata.name, each.spec.selectors
@@ -96,31 +91,25 @@ def _has_others(situation: Situation, place: RequestPath) -> bool:
     return len(request.first_available) > 1
 
 
-def _requests(situation: Situation) -> Iterator[DropRequest]:
-    for number, claim in enumerate(situation.claims):
-        for index in range(len(claim.spec.devices.requests or ())):
-            yield DropRequest(number, index)
-
-
-def _tolerations(situation: Situation, around: Obstacles) -> Iterator[Tolerate]:
+def _tolerations(situation: Situation, obstacles: Obstacles) -> Iterator[Tolerate]:
     """Give tolerations from narrow to wide: one taint in one request, …, everything in all."""
     taints = [
-        DeviceTaint(key=key, value=value, effect=effect) for key, value, effect in around.taints
+        DeviceTaint(key=key, value=value, effect=effect) for key, value, effect in obstacles.taints
     ]
     if not taints:
         return
-    asks = situation.asks()
+    requests = situation.requests()
     for narrow in (True, False):
-        for place, details in asks:
+        for place, details in requests:
             for toleration in _for_taints(taints, details.tolerations, narrow=narrow):
                 yield Tolerate(toleration, place)
-    if len(asks) > 1:
+    if len(requests) > 1:
         for narrow in (True, False):
             for toleration in _for_taints(taints, (), narrow=narrow):
                 yield Tolerate(toleration)
     if len(taints) > 1:
         everything = DeviceToleration(operator="Exists")
-        for place, _ in asks:
+        for place, _ in requests:
             yield Tolerate(everything, place)
         yield Tolerate(everything)
 

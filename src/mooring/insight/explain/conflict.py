@@ -30,14 +30,11 @@ from mooring.allocator.view import View
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.insight.explain.situation import (
-    AskCapacity,
-    DropConstraint,
-    DropRequest,
-    DropSelector,
     FreeClaim,
     Situation,
     SituationChange,
     Tolerate,
+    removals,
 )
 from mooring.insight.explain.trials import Trials
 
@@ -56,13 +53,15 @@ class Conflict(Struct, frozen=True):
     is_minimal: bool  # whether every member is known to be needed; not if trials were given up
 
 
-def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationChange]) -> Conflict:
+def find_conflict(
+    trials: Trials, obstacles: Obstacles, fixing: Sequence[SituationChange]
+) -> Conflict:
     """Return a minimal conflict of an impossible situation.
 
     `fixing` are changes that make it possible by themselves.
     """
-    groups = _member_groups(trials.situation, around)
-    search = _Search(trials, members_of(trials.situation, around))
+    groups = _member_groups(trials.situation, obstacles)
+    search = _Search(trials, members_of(trials.situation, obstacles))
     needed = tuple(member for member in search.members if member in set(fixing))
     if needed and search.is_impossible(needed):
         return search.finished(needed)
@@ -72,48 +71,31 @@ def find_conflict(trials: Trials, around: Obstacles, fixing: Sequence[SituationC
     return search.finished(best)
 
 
-def _member_groups(situation: Situation, around: Obstacles) -> list[list[SituationChange]]:
+def _member_groups(situation: Situation, obstacles: Obstacles) -> list[list[SituationChange]]:
     """Return all members by kind, the most telling first."""
-    asks = situation.asks()
-    claims = list(enumerate(situation.claims))
+    parts = removals(situation)
     return [
-        [
-            DropRequest(number, index)
-            for number, claim in claims
-            for index in range(len(claim.spec.devices.requests or ()))
-        ],
-        [
-            DropConstraint(number, index)
-            for number, claim in claims
-            for index in range(len(claim.spec.devices.constraints))
-        ],
-        [
-            DropSelector(place, number)
-            for place, details in asks
-            for number in range(len(details.selectors))
-        ],
-        [FreeClaim(*key) for key in around.holders],
-        list(map(Tolerate, tolerations(around))),
-        [
-            AskCapacity(place, name)
-            for place, details in asks
-            for name in (sorted(details.capacity.requests) if details.capacity else ())
-        ],
+        parts.requests,
+        parts.constraints,
+        parts.selectors,
+        [FreeClaim(*key) for key in obstacles.holders],
+        list(map(Tolerate, tolerations(obstacles))),
+        parts.capacities,
     ]
 
 
-def members_of(situation: Situation, around: Obstacles) -> Members:
+def members_of(situation: Situation, obstacles: Obstacles) -> Members:
     """Return everything that may be a member of a conflict."""
-    return tuple(member for group in _member_groups(situation, around) for member in group)
+    return tuple(member for group in _member_groups(situation, obstacles) for member in group)
 
 
-def tolerations(around: Obstacles) -> list[DeviceToleration]:
+def tolerations(obstacles: Obstacles) -> list[DeviceToleration]:
     """Return a toleration for each kind of taint; one for all if there are too many."""
-    if len(around.taints) > TAINTS_MAX:
+    if len(obstacles.taints) > TAINTS_MAX:
         return [EVERYTHING]
     return [
         DeviceToleration(key=key, operator="Equal", value=value, effect=effect)
-        for key, value, effect in around.taints
+        for key, value, effect in obstacles.taints
     ]
 
 
@@ -234,7 +216,7 @@ def features_that_matter(situation: Situation) -> list[str]:
 
 def _needed_by_asks(situation: Situation) -> set[str]:
     found: set[str] = set()
-    for place, details in situation.asks():
+    for place, details in situation.requests():
         if place.alternative is not None:
             found.add("prioritized_list")
         if details.capacity is not None:

@@ -34,7 +34,7 @@ NANO = 10**9
 
 
 class _Tagged(Struct, frozen=True, tag_field="refused"):
-    """A refusal as JSON names it."""
+    """Tagged as JSON names the rejection."""
 
 
 class ForOtherNodes(_Tagged, frozen=True, tag="by its choice of nodes"):

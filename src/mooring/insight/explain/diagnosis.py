@@ -85,10 +85,10 @@ def diagnose(
     outcome = trials.outcome()
     if outcome.kind is TrialKind.POSSIBLE:
         return None
-    around = obstacles_on(trials.inventory, situation.node)
+    obstacles = obstacles_on(trials.inventory, situation.node)
     pools = _unusable(trials.inventory, situation.node)
     shown = _funnels(trials)
-    conflict, fixes = _explained(trials, around)
+    conflict, fixes = _explained(trials, obstacles)
     return Diagnosis(
         situation=situation,
         message=outcome.message,
@@ -96,7 +96,7 @@ def diagnose(
         pools=pools,
         funnels=shown.funnels,
         values=shown.values,
-        around=around,
+        around=obstacles,
         conflict=conflict,
         fixes=tuple(fixes),
         trials=trials.count,
@@ -105,16 +105,16 @@ def diagnose(
     )
 
 
-def _explained(trials: Trials, around: Obstacles) -> tuple[Conflict, list[Fix]]:
+def _explained(trials: Trials, obstacles: Obstacles) -> tuple[Conflict, list[Fix]]:
     if trials.is_possible() is None:
         return Conflict((), is_minimal=False), []
-    helping = single_changes(trials, around)
+    helping = single_changes(trials, obstacles)
     fixes = single_fixes(trials, helping)
     trials.begin()
-    conflict = find_conflict(trials, around, helping)
+    conflict = find_conflict(trials, obstacles, helping)
     if all(asks_for_nothing(fix, trials.situation) for fix in fixes):
         trials.begin()
-        fixes = [*paired_fixes(trials, around, conflict, helping), *fixes]
+        fixes = [*paired_fixes(trials, obstacles, conflict, helping), *fixes]
     return conflict, nearest(fixes)
 
 

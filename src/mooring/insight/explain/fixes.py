@@ -56,10 +56,10 @@ def asks_for_nothing(fix: Fix, situation: Situation) -> bool:
     return asked == 1 and any(isinstance(change, DropRequest) for change in fix.changes)
 
 
-def single_changes(trials: Trials, around: Obstacles) -> list[SituationChange]:
+def single_changes(trials: Trials, obstacles: Obstacles) -> list[SituationChange]:
     """Return the candidates that help by themselves."""
     found: list[SituationChange] = []
-    for group in _by_kind(candidates(trials.situation, around)):
+    for group in _by_kind(candidates(trials.situation, obstacles)):
         if isinstance(group[0], Tolerate):
             found += _helping_tolerations(trials, group)
         elif isinstance(group[0], FreeClaim):
@@ -81,11 +81,11 @@ def single_fixes(trials: Trials, helping: Sequence[SituationChange]) -> list[Fix
 
 
 def paired_fixes(
-    trials: Trials, around: Obstacles, conflict: Conflict, helping: Sequence[SituationChange]
+    trials: Trials, obstacles: Obstacles, conflict: Conflict, helping: Sequence[SituationChange]
 ) -> list[Fix]:
     """Return fixes of two changes, neither of which helps alone."""
     found: list[Fix] = []
-    everything = [c for c in candidates(trials.situation, around) if c not in helping]
+    everything = [c for c in candidates(trials.situation, obstacles) if c not in helping]
     touching = [c for c in everything if any(_touches(c, member) for member in conflict.members)]
     rest = [change for change in everything if change not in touching]
     for first, second in islice(_pairs(touching, rest), PAIRS_MAX):

@@ -96,7 +96,7 @@ def change_text(change: SituationChange, situation: Situation) -> str:
 def _where(place: RequestPath | None, situation: Situation) -> str:
     if place is not None:
         return f" in {_request(place, situation)}"
-    return " in all requests" if len(situation.asks()) > 1 else ""
+    return " in all requests" if len(situation.requests()) > 1 else ""
 
 
 def _emptiness(situation: Situation) -> str:
@@ -119,7 +119,7 @@ def _request(place: RequestPath, situation: Situation) -> str:
 
 
 def _name(place: RequestPath, situation: Situation) -> str:
-    return f"{situation.ask_name(place)}{_of_claim(place.claim, situation)}"
+    return f"{situation.request_name(place)}{_of_claim(place.claim, situation)}"
 
 
 def _constraint(change: DropConstraint, situation: Situation) -> DeviceConstraint:
@@ -168,18 +168,18 @@ def _taint(toleration: DeviceToleration) -> str:
 # --- members of conflicts -----------------------------------------------------------------
 
 
-def member_text(member: SituationChange, situation: Situation, around: Obstacles) -> str:
+def member_text(member: SituationChange, situation: Situation, obstacles: Obstacles) -> str:
     """Return a member of a conflict as text: `constraint matchAttribute numaNode`."""
-    return member_texts([member], situation, around)[0]
+    return member_texts([member], situation, obstacles)[0]
 
 
 def member_texts(
-    members: Iterable[SituationChange], situation: Situation, around: Obstacles
+    members: Iterable[SituationChange], situation: Situation, obstacles: Obstacles
 ) -> list[str]:
     """Return members of a conflict as text; requests that ask for the same share one line."""
     names: dict[str, list[str]] = {}
     for member in members:
-        text, name = _said(member, situation, around)
+        text, name = _said(member, situation, obstacles)
         names.setdefault(text, []).append(name)
     return [_said_of(text, each) for text, each in names.items()]
 
@@ -190,7 +190,7 @@ def _said_of(text: str, names: list[str]) -> str:
     return text.replace(REQUESTS, f"{noun} {', '.join(names)}").replace(EACH, each)
 
 
-def _said(member: SituationChange, situation: Situation, around: Obstacles) -> tuple[str, str]:
+def _said(member: SituationChange, situation: Situation, obstacles: Obstacles) -> tuple[str, str]:
     """Return the text of a member, with a placeholder for its request, and the request's name."""
     match member:
         case DropRequest():
@@ -210,7 +210,7 @@ def _said(member: SituationChange, situation: Situation, around: Obstacles) -> t
         case Tolerate():
             return f"{_taint(member.toleration)} of devices on the node", ""
         case FreeClaim(namespace=namespace, name=name):
-            devices = _enumerated(around.holders.get((namespace, name), ()))
+            devices = _enumerated(obstacles.holders.get((namespace, name), ()))
             return f"claim {_full(namespace, name)}, which has {devices}", ""
     return change_text(member, situation), ""
 
@@ -240,7 +240,7 @@ def _enumerated(texts: Iterable[str]) -> str:
     return ", ".join([*shown, f"{more} more"] if more > 0 else shown)
 
 
-# --- refusals -----------------------------------------------------------------------------
+# --- rejections ---------------------------------------------------------------------------
 
 
 def rejection_text(refusal: DeviceRejection) -> str:

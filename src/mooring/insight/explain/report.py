@@ -181,10 +181,10 @@ def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _member_lines(diagnosis: Diagnosis) -> list[str]:
-    situation, around = diagnosis.situation, diagnosis.around
+    situation, obstacles = diagnosis.situation, diagnosis.around
     found: list[str] = []
     for kind, members in groupby(diagnosis.conflict.members, type):
-        texts = member_texts(alike := list(members), situation, around)
+        texts = member_texts(alike := list(members), situation, obstacles)
         if kind is DropConstraint:
             shown = [values_text(diagnosis.values, constraint) for constraint in alike]
             texts = [f"{text} ({values})" for text, values in zip(texts, shown, strict=True)]

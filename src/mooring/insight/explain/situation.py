@@ -8,6 +8,7 @@ applied together do not shift one another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -62,7 +63,7 @@ class Situation(Struct, frozen=True):
         """Return the situation of claims on a node, with the part of the inventory that it sees."""
         wanted = tuple(claims)
         slices = tuple(inventory.slices_around(node.metadata.name))
-        names = sorted({details.device_class_name for _, details in _asked_by(wanted)})
+        names = sorted({details.device_class_name for _, details in _requests_of(wanted)})
         found = [inventory.device_class(name) for name in names]
         count = inventory.devices_count if fleet_devices is None else fleet_devices
         return cls(
@@ -75,9 +76,9 @@ class Situation(Struct, frozen=True):
             fleet_devices=count,
         )
 
-    def asks(self) -> list[tuple[RequestPath, Details]]:
+    def requests(self) -> list[tuple[RequestPath, Details]]:
         """Return all requests and alternatives with their paths."""
-        return _asked_by(self.claims)
+        return _requests_of(self.claims)
 
     def details(self, place: RequestPath) -> Details:
         """Return the request or alternative at a path."""
@@ -86,7 +87,7 @@ class Situation(Struct, frozen=True):
             return request.exactly or ExactDeviceRequest()
         return request.first_available[place.alternative]
 
-    def ask_name(self, place: RequestPath) -> str:
+    def request_name(self, place: RequestPath) -> str:
         """Return the name of a request, or `request/alternative`."""
         request = (self.claims[place.claim].spec.devices.requests or ())[place.request]
         if place.alternative is None:
@@ -94,7 +95,7 @@ class Situation(Struct, frozen=True):
         return f"{request.name}/{request.first_available[place.alternative].name}"
 
 
-def _asked_by(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details]]:
+def _requests_of(claims: Sequence[ResourceClaim]) -> list[tuple[RequestPath, Details]]:
     found: list[tuple[RequestPath, Details]] = []
     for number, claim in enumerate(claims):
         for index, request in enumerate(claim.spec.devices.requests or ()):
@@ -217,3 +218,28 @@ SituationChange = (
 )
 
 SituationChanges = frozenset[SituationChange]
+
+
+class Removals(NamedTuple):
+    """The changes that take away a part of the claims, by kind."""
+
+    requests: list[SituationChange]
+    constraints: list[SituationChange]
+    selectors: list[SituationChange]
+    capacities: list[SituationChange]
+
+
+def removals(situation: Situation) -> Removals:
+    """Return a change for every part of the claims that can be taken away."""
+    devices = [(number, claim.spec.devices) for number, claim in enumerate(situation.claims)]
+    requests = situation.requests()
+    return Removals(
+        [DropRequest(n, i) for n, each in devices for i in range(len(each.requests or ()))],
+        [DropConstraint(n, i) for n, each in devices for i in range(len(each.constraints))],
+        [DropSelector(path, i) for path, each in requests for i in range(len(each.selectors))],
+        [
+            AskCapacity(path, name)
+            for path, each in requests
+            for name in (sorted(each.capacity.requests) if each.capacity else ())
+        ],
+    )

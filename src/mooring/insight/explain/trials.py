@@ -7,13 +7,13 @@ slice needs an inventory of its own. The caller's inventory is never touched.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, Answer, Failed, Features, Inventory, allocate_wanted
+from mooring.allocator import Allocated, Answer, Failed, Inventory, allocate_wanted
 from mooring.allocator.allocation import Budget, Interrupt, Wanted
 from mooring.allocator.asks import claim_name, plan_of
 from mooring.allocator.ledger import ClaimKey
@@ -23,7 +23,6 @@ from mooring.api.resource.v1 import (
     DeviceAttribute,
     DeviceClass,
     DeviceRequest,
-    DeviceSelector,
     ResourceClaim,
     ResourceSlice,
 )
@@ -138,7 +137,7 @@ class Trials:
         """Return the drivers of the devices that the claims would get with the changes."""
         effort = self._effort
         budget = Budget(steps=effort.steps_each_max, interrupt=effort.interrupt)
-        answer = self._asked(frozenset(changes), budget)
+        answer = self._allocate(frozenset(changes), budget)
         if not isinstance(answer, Allocated):
             return frozenset()
         results = answer.results(lambda: "")  # share ids do not matter
@@ -152,7 +151,7 @@ class Trials:
         self.count += 1
         self._trials_left -= 1
         steps = min(effort.steps_each_max, self._steps_left)
-        answer = self._asked(changes, Budget(steps=steps, interrupt=effort.interrupt))
+        answer = self._allocate(changes, Budget(steps=steps, interrupt=effort.interrupt))
         outcome = _outcome_of(answer)
         self._steps_left -= answer.steps
         if outcome.kind is TrialKind.GIVEN_UP:
@@ -167,7 +166,7 @@ class Trials:
             self.ended_by = self._effort.interrupt() or ""
         return bool(self.ended_by)
 
-    def _asked(self, changes: SituationChanges, budget: Budget) -> Answer:
+    def _allocate(self, changes: SituationChanges, budget: Budget) -> Answer:
         bench = self._bench(changes)
         bench.free({(c.namespace, c.name) for c in changes if isinstance(c, FreeClaim)})
         claims = _changed_claims(self.situation, changes)
@@ -201,31 +200,25 @@ class _Bench:
     """An inventory for trials, and the claims that are freed in it for now."""
 
     def __init__(self, situation: Situation, compiler: DeviceCompiler | None) -> None:
-        self.inventory = _filled(situation, situation.features, compiler)
-        self._claims: Mapping[ClaimKey, ResourceClaim] = {
-            (claim.metadata.namespace, claim.metadata.name): claim for claim in situation.allocated
-        }
+        self.inventory = Inventory(situation.features, compiler=compiler)
+        for number, slice_ in enumerate(situation.slices):
+            self.inventory.put_slice(slice_, key=f"{slice_.metadata.name} {number}")
+        for device_class in situation.classes:
+            self.inventory.put_class(device_class)
+        self._claims: dict[ClaimKey, ResourceClaim] = {}
+        for claim in situation.allocated:
+            self.inventory.put_claim(claim)
+            self._claims[claim.metadata.namespace, claim.metadata.name] = claim
         self._freed: set[ClaimKey] = set()
 
     def free(self, keys: Collection[ClaimKey]) -> None:
         """Free these claims and no others."""
-        wanted = set(keys)
-        for key in self._freed - wanted:
+        freed = set(keys)
+        for key in self._freed - freed:
             self.inventory.put_claim(self._claims[key])
-        for key in wanted - self._freed:
+        for key in freed - self._freed:
             self.inventory.remove_claim(*key)
-        self._freed = wanted
-
-
-def _filled(situation: Situation, features: Features, compiler: DeviceCompiler | None) -> Inventory:
-    inventory = Inventory(features, compiler=compiler)
-    for number, slice_ in enumerate(situation.slices):
-        inventory.put_slice(slice_, key=f"{slice_.metadata.name} {number}")
-    for device_class in situation.classes:
-        inventory.put_class(device_class)
-    for claim in situation.allocated:
-        inventory.put_claim(claim)
-    return inventory
+        self._freed = freed
 
 
 # --- changed situations -----------------------------------------------------------------
@@ -353,15 +346,11 @@ def _changed_classes(
             dropped.setdefault(change.device_class, set()).add(change.selector)
     if not dropped:
         return situation.classes
-    return tuple(
-        _class(device_class, dropped.get(device_class.metadata.name, ()))
-        for device_class in situation.classes
-    )
-
-
-def _class(device_class: DeviceClass, numbers: Collection[int]) -> DeviceClass:
-    selectors: tuple[DeviceSelector, ...] = _without(device_class.spec.selectors, numbers)
-    return replace(device_class, spec=replace(device_class.spec, selectors=selectors))
+    found: list[DeviceClass] = []
+    for each in situation.classes:
+        selectors = _without(each.spec.selectors, dropped.get(each.metadata.name, ()))
+        found.append(replace(each, spec=replace(each.spec, selectors=selectors)))
+    return tuple(found)
 
 
 def _changed_slices(

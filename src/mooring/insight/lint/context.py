@@ -47,7 +47,7 @@ from mooring.insight.lint.subjects import (
 )
 from mooring.validation.context import Context
 
-Indices = frozenset[int]  # devices, by their index in the fleet
+Indices = frozenset[int]  # of devices
 
 
 class ExpressionStage(NamedTuple):
@@ -56,7 +56,7 @@ class ExpressionStage(NamedTuple):
     selection: DeviceSelection
     expression: LocatedExpression
     evaluator: ExpressionEvaluator | InvalidExpression
-    results: tuple[DeviceResult, ...]  # for the whole fleet
+    results: tuple[DeviceResult, ...]  # for all devices
     candidates: Indices
     is_class_known: bool  # else the candidates are too many
 

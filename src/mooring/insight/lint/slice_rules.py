@@ -36,7 +36,7 @@ def refused_slice(case: Case) -> Iterator[Oddity]:
     alike = Counter(error.body for error in errors)
     for error in errors:
         number = alike.pop(error.body, 0)
-        if number:  # The same in many devices is told once.
+        if number:  # The same error in many devices is reported once.
             more = f", here and in {counted(number - 1, 'other place')}" if number > 1 else ""
             message = f"an API server refuses it: {error.body}{more}"
             yield Oddity(error.path.segments, message, "correct it")

@@ -49,7 +49,7 @@ def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Co
 
 
 class HeldName(NamedTuple):
-    """What tells a device from all others."""
+    """The name of an allocated device."""
 
     driver: str
     pool: str

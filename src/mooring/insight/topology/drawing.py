@@ -44,7 +44,7 @@ from mooring.insight.topology.layout import (
 from mooring.insight.topology.model import Box, BoxKind, Item, NodeBox, Partitions, Topology
 
 DETAILED_MAX = 1_000  # devices that are drawn with their names
-DEVICES_MAX = 10_000  # devices that are drawn at all
+DEVICES_MAX = 10_000  # devices that are drawn
 MARGIN = 24
 GUTTER = 16
 WIDTH_MIN = 640

@@ -229,7 +229,7 @@ class Edited:
 
 
 def _cordoned(node: Node) -> Node:
-    # The taint is what a cluster adds by itself; daemons tolerate it.
+    # The cluster adds this taint by itself; daemons tolerate it.
     taint = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
     return _tainted(replace(node, spec=replace(node.spec, unschedulable=True)), taint)
 
@@ -278,7 +278,7 @@ class _Settling:
     def _pods_after(self, departures: Iterable[EvictedPod]) -> list[Pod]:
         gone = {id(each.pod) for each in departures}
         staying = [pod for pod in self._snapshot.pods if id(pod) not in gone]
-        # Those that are made anew are the youngest, and so the last to look for a node.
+        # Pods created again are the youngest, so they are scheduled last.
         return staying + [made_anew(each.pod) for each in departures if each.fate is PodFate.BACK]
 
     def _departures(self) -> Iterable[EvictedPod]:
@@ -294,7 +294,7 @@ class _Settling:
                 _taint_reason(eviction), eviction=eviction
             )
         for pod in self._snapshot.pods:
-            # A static pod is there again at once, as long as its node is.
+            # A static pod comes back at once, as long as its node exists.
             is_back = is_static(pod) and pod.spec.node_name in self._nodes
             if (order := orders.get(full_name(pod))) is not None and not is_back:
                 yield evict(pod, order, self._nodes)
@@ -322,7 +322,7 @@ class _Settling:
 
     def _outlook(self, rule: DeviceTaintRule) -> RuleOutlook:
         effect = rule.spec.taint.effect
-        # Other rules do not matter for a preview, as upstream has it.
+        # As in Kubernetes, other rules do not matter for a preview.
         rules = [as_evicting(rule)] if effect == NONE else self._rules()
         pods = filter(is_active, self._snapshot.pods)
         evictions = tuple(

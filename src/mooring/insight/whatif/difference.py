@@ -39,10 +39,10 @@ class Turn(StrEnum):
     MOVES = "moves"  # to another node or other devices
     RESTARTS = "restarts"  # leaves, and comes back to where it was
     WAITS = "waits"  # has no node, for another reason
-    LOST = "lost"  # is not made anew
+    LOST = "lost"  # has no controller
     GONE = "gone"  # goes with its node
-    DELETED = "deleted"  # as was asked for
-    NEW = "new"  # is there only with the changes
+    DELETED = "deleted"  # on request
+    NEW = "new"  # exists only with the changes
 
 
 WORSE = frozenset({Turn.LOSES, Turn.LOST})
@@ -86,7 +86,7 @@ class FreeDevices(Struct, frozen=True, rename="camel"):
     total_after: int
     free_before: int
     free_after: int
-    is_cordoned: bool = False  # with the changes: what is free there is for no new pod
+    is_cordoned: bool = False  # with the changes: new pods cannot use what is free there
 
     @property
     def is_changed(self) -> bool:
@@ -102,8 +102,8 @@ class Difference(Struct, frozen=True, rename="camel"):
     rules: tuple[RulePreview, ...]  # that are new
     devices: tuple[FreeDevices, ...]
     missing: tuple[Missing, ...]
-    same: int  # pods that fare no different
-    leaving_anyway: tuple[str, ...]  # pods that leave also without the changes
+    same: int  # unaffected pods
+    leaving_anyway: tuple[str, ...]  # pods that leave without the changes as well
     concerns: tuple[Concern, ...]
 
     @property
@@ -130,7 +130,7 @@ def compare(
         again.pop(name, None)
     standings = _placements_of(old)
     anyway = _departed(before)
-    # Who leaves in both worlds fares the same, unless it is told to be deleted.
+    # A pod that leaves in both clusters is not affected, unless it is to be deleted.
     departed = {
         name: each
         for name, each in _departed(after).items()

@@ -56,10 +56,10 @@ class EvictionOrder(NamedTuple):
 class PodFate(StrEnum):
     """What happens to an evicted pod."""
 
-    BACK = "back"  # made anew, and looks for a node
-    LOST = "lost"  # nobody makes it anew
-    GONE = "gone"  # was for its node only, which does not take it any more
-    DELETED = "deleted"  # as was asked for
+    BACK = "back"  # created again, and looks for a node
+    LOST = "lost"  # has no controller
+    GONE = "gone"  # belongs to a node that does not accept it any more
+    DELETED = "deleted"  # on request
 
 
 class EvictedPod(Struct, frozen=True):
@@ -110,7 +110,7 @@ def _may_run(pod: Pod, node: Node) -> bool:
 def made_anew(pod: Pod) -> Pod:
     """Return the pod that its controller creates instead: the same, with nothing allocated."""
     old = pod.metadata
-    # Another uid: what was reserved for the old pod is not for this one.
+    # A new uid: reservations of the old pod do not count for this one.
     uid = stand_in_uid(pod.kind, old.namespace, f"{old.name}/{old.uid}")
     metadata = replace(
         old, uid=uid, resource_version="", creation_timestamp=None, managed_fields=()
@@ -165,7 +165,7 @@ def _without_users(
 ) -> ResourceClaim | None:
     """Return a claim without the evicted pods; None if nothing keeps it."""
     if claim.status.allocation is not None:
-        claim = protected(claim)  # A file may leave out what every cluster writes.
+        claim = protected(claim)  # A file may lack the finalizer that every cluster writes.
 
     def know(consumer: ResourceClaimConsumerReference) -> Present | Absent:
         return Absent() if consumer.uid in gone_uids else Present(consumer.uid)
