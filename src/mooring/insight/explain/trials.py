@@ -82,7 +82,6 @@ class TrialOutcome(NamedTuple):
 
 
 SPENT = TrialOutcome(TrialKind.GIVEN_UP, "the diagnosis has taken all its steps")
-
 ENDED = TrialOutcome(TrialKind.GIVEN_UP)  # by an interrupt, which `Trials.ended_by` has
 
 

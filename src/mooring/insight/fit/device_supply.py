@@ -73,7 +73,7 @@ def names_of(ready: Attempt, node_name: str) -> RequestNames:
     return RequestNames(entries, resources)
 
 
-class _Stock:
+class _SupplyBuilder:
     """Collects a supply, node by node."""
 
     def __init__(self, *, is_countable: bool) -> None:
@@ -111,7 +111,7 @@ class _Stock:
 
 def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSupply, ...]:
     """Return the supply for each request of a pod, some of whose claims are shared."""
-    found: dict[str, _Stock] = {}
+    found: dict[str, _SupplyBuilder] = {}
     is_served_otherwise = False  # by a device plugin
     probe = NodeProbe(ready)
     for node in sorted(ready.cluster.fleet.nodes):
@@ -124,20 +124,20 @@ def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSup
         for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
             is_countable = names.claims[choice.claim] not in shared
             name = names.of(choice.claim, choice.name)
-            stock = found.setdefault(name, _Stock(is_countable=is_countable))
-            stock.add(node, problem, stage, [left[slot.ask] for slot in stage])
+            supply = found.setdefault(name, _SupplyBuilder(is_countable=is_countable))
+            supply.add(node, problem, stage, [left[slot.ask] for slot in stage])
     return tuple(
-        stock.done(name, is_countable=not is_served_otherwise) for name, stock in found.items()
+        supply.done(name, is_countable=not is_served_otherwise) for name, supply in found.items()
     )
 
 
-def bound_of(stocks: Sequence[DeviceSupply]) -> int | None:
+def bound_of(supplies: Sequence[DeviceSupply]) -> int | None:
     """Return how many replicas the free devices would suffice for, if nothing kept them apart."""
-    countable = [stock for stock in stocks if stock.is_countable]
+    countable = [supply for supply in supplies if supply.is_countable]
     if not countable:
         return None
-    together = {device for stock in countable for own in stock.free.values() for device in own}
-    wanted = sum(stock.wanted for stock in countable)
+    together = {device for supply in countable for own in supply.free.values() for device in own}
+    wanted = sum(supply.wanted for supply in countable)
     return min(
-        [*(stock.free_count // stock.wanted for stock in countable), len(together) // wanted]
+        [*(supply.free_count // supply.wanted for supply in countable), len(together) // wanted]
     )

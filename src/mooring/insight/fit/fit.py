@@ -122,25 +122,25 @@ class _Fitter:
 
     def fit(self, model: Model, replicas_max: int, progress: Progress, *, with_levers: bool) -> Fit:
         """Return how many replicas of a model fit."""
-        filling = self._filling(model)
+        filler = self._filler(model)
         room, notes = self._shared_room(model)
-        first = filling.ask()
-        stocks = () if isinstance(first, Pending) else supplies_of(first, model.shared)
+        first = filler.ask()
+        supplies = () if isinstance(first, Pending) else supplies_of(first, model.shared)
         tried_max = min(room, replicas_max)
-        filling.run(tried_max, progress)
-        found = _answer(model, filling, stocks)
-        refused, changes = filling.refused, []
+        filler.run(tried_max, progress)
+        found = _answer(model, filler, supplies)
+        refused, changes = filler.refused, []
         if refused is not None and with_levers:
             changes = list(changes_of(model, refused, found.limits))
         elif refused is None and room <= replicas_max:
             limit = Limit((), found.total, (notes[-1],))
             found = replace(found, limits=(limit,), is_more=False)
-        filling.empty()
-        runner = Runner(self._cluster, self._filling, tried_max, progress)
+        filler.empty()
+        runner = Runner(self._cluster, self._filler, tried_max, progress)
         levers, futile = levers_of(changes, found.total, runner)
         return replace(found, levers=levers, futile=futile, notes=tuple(notes))
 
-    def _filling(self, model: Model) -> ReplicaFiller:
+    def _filler(self, model: Model) -> ReplicaFiller:
         return ReplicaFiller(self._cluster, Replicas(model, self._around, self._features))
 
     def _shared_room(self, model: Model) -> tuple[int, list[str]]:
@@ -160,17 +160,17 @@ class _Fitter:
         return max(room, 0), notes
 
 
-def _answer(model: Model, filling: ReplicaFiller, stocks: Sequence[DeviceSupply]) -> Fit:
-    refused, placed = filling.refused, filling.placed
+def _answer(model: Model, filler: ReplicaFiller, supplies: Sequence[DeviceSupply]) -> Fit:
+    refused, placed = filler.refused, filler.placed
     counts = Counter(each.node for each in placed)
     found = Fit(
         subject=model.title,
         total=len(placed),
         is_more=refused is None,
-        nodes=len(filling.cluster.fleet.nodes),
+        nodes=len(filler.cluster.fleet.nodes),
         places=_places(placed),
-        supplies=tuple(map(_supply, stocks)),
-        bound=bound_of(stocks),
+        supplies=tuple(map(_supply, supplies)),
+        bound=bound_of(supplies),
     )
     if refused is None:
         return found
@@ -194,7 +194,7 @@ def _places(placed: Sequence[Reservation]) -> tuple[NodeReplicas, ...]:
     )
 
 
-def _supply(stock: DeviceSupply) -> Supply:
+def _supply(supply: DeviceSupply) -> Supply:
     return Supply(
-        stock.request, stock.wanted, stock.free_count, len(stock.matching), stock.is_countable
+        supply.request, supply.wanted, supply.free_count, len(supply.matching), supply.is_countable
     )

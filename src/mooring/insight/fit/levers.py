@@ -68,20 +68,20 @@ def _tried(change: ReplicaChange, runner: Runner) -> Lever:
     for node in nodes:
         allocatable = {**node.status.allocatable, "pods": PODS_LIFTED}
         cluster.put_node(replace(node, status=replace(node.status, allocatable=allocatable)))
-    filling = runner.fill(change.model)
-    filling.run(runner.replicas_max, runner.progress)
-    lever = _lever(change.text, filling)
-    filling.empty()
+    filler = runner.fill(change.model)
+    filler.run(runner.replicas_max, runner.progress)
+    lever = _lever(change.text, filler)
+    filler.empty()
     for node in nodes:
         cluster.put_node(node)
     return lever
 
 
-def _lever(text: str, filling: ReplicaFiller) -> Lever:
-    total, refused = len(filling.placed), filling.refused
+def _lever(text: str, filler: ReplicaFiller) -> Lever:
+    total, refused = len(filler.placed), filler.refused
     if refused is None:
         return Lever(text, total, is_more=True)
-    counts = Counter(each.node for each in filling.placed)
+    counts = Counter(each.node for each in filler.placed)
     limits = limits_of(refused, fullness_of(refused), counts)
     return Lever(text, total, next=limits[0])
 

@@ -139,38 +139,38 @@ class Leftover(Struct, frozen=True, omit_defaults=True, rename="camel"):
     apart: tuple[Apart, ...] = ()
 
 
-def leftovers_of(stocks: Sequence[DeviceSupply], fullness: Fullness) -> tuple[Leftover, ...]:
+def leftovers_of(supplies: Sequence[DeviceSupply], fullness: Fullness) -> tuple[Leftover, ...]:
     """Return the leftovers of each request that takes whole devices."""
-    return tuple(_leftover(stock, fullness) for stock in stocks if stock.is_countable)
+    return tuple(_leftover(supply, fullness) for supply in supplies if supply.is_countable)
 
 
-def _leftover(stock: DeviceSupply, fullness: Fullness) -> Leftover:
-    matching = len(stock.matching)
-    percent = round(100 * stock.free_count / matching, 1) if matching else 0.0
+def _leftover(supply: DeviceSupply, fullness: Fullness) -> Leftover:
+    matching = len(supply.matching)
+    percent = round(100 * supply.free_count / matching, 1) if matching else 0.0
     return Leftover(
-        stock.request,
-        stock.wanted,
-        stock.free_count,
+        supply.request,
+        supply.wanted,
+        supply.free_count,
         matching,
         percent,
-        tuple(sorted(_apart(stock, fullness), key=lambda each: (-each.devices, each.why))),
+        tuple(sorted(_apart(supply, fullness), key=lambda each: (-each.devices, each.why))),
     )
 
 
-def _apart(stock: DeviceSupply, fullness: Fullness) -> Iterator[Apart]:
+def _apart(supply: DeviceSupply, fullness: Fullness) -> Iterator[Apart]:
     by_reason: dict[str, dict[str, int]] = {}
-    for node, devices in stock.free.items():
-        why = _why(stock, fullness[node]) if node in fullness else "the node is not asked"
+    for node, devices in supply.free.items():
+        why = _why(supply, fullness[node]) if node in fullness else "the node is not asked"
         by_reason.setdefault(why, {})[node] = len(devices)
     for why, nodes in by_reason.items():
         yield Apart(why, sum(nodes.values()), tuple(nodes))
 
 
-def _why(stock: DeviceSupply, full: NodeFullness) -> str:
+def _why(supply: DeviceSupply, full: NodeFullness) -> str:
     """Return what keeps the devices of a request from being used on a node."""
     if not full.shortages:
         return ", ".join(full.texts)
-    own = [short for short in full.shortages if short.request == stock.request]
+    own = [short for short in full.shortages if short.request == supply.request]
     if not own:
         others = dict.fromkeys(short.request for short in full.shortages)
         return f"nothing is left there for {', '.join(others)}"
@@ -178,8 +178,8 @@ def _why(stock: DeviceSupply, full: NodeFullness) -> str:
         return "the requests are in each other's way"
     if any(short.usable >= short.wanted for short in own):
         attributes = dict.fromkeys(short.attribute for short in own)
-        return f"not {stock.wanted} with {own[0].detail} {', '.join(attributes)}"
-    return f"a node has fewer than the {counted(stock.wanted, 'device')} that are wanted"
+        return f"not {supply.wanted} with {own[0].detail} {', '.join(attributes)}"
+    return f"a node has fewer than the {counted(supply.wanted, 'device')} that are wanted"
 
 
 # --- shortages of devices ---------------------------------------------------------------

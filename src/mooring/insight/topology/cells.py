@@ -48,15 +48,10 @@ class CellMark(NamedTuple):
 
 
 UNUSABLE = CellMark("×", "unusable: the tooltip says why", "alarm")
-
 TAINTED = CellMark("T", "tainted", "alarm")
-
 CONFLICT = CellMark("!", "more of it is held than there is", "alarm")
-
 ADMIN = CellMark("A", "looked at with admin access")
-
 SEVERAL_NODES = CellMark("N", "near several NUMA nodes; stands at its own")
-
 MARKS = (UNUSABLE, CONFLICT, TAINTED, ADMIN, SEVERAL_NODES)
 
 
@@ -71,24 +66,24 @@ def _marks_of(item: Item) -> list[CellMark]:
     return [mark for mark in MARKS if has[mark]]
 
 
-def cell(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
+def cell(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
     """Give the elements of a device."""
-    owners = " ".join(str(census.owners[owner]) for owner in item.owners)
+    owners = " ".join(str(index.owners[owner]) for owner in item.owners)
     look = "d f" if item.is_free else "d"
-    yield f'<g class="{look}" data-driver="{census.drivers[item.driver]}" data-owner="{owners}">'
+    yield f'<g class="{look}" data-driver="{index.drivers[item.driver]}" data-owner="{owners}">'
     yield tooltip(*_lines_of(item))
     if shape.is_small:
-        yield from _small(shape, item, census)
+        yield from _small(shape, item, index)
     else:
-        yield from _large(shape, item, census)
+        yield from _large(shape, item, index)
     yield "</g>"
 
 
 # --- sizes ------------------------------------------------------------------------------
 
 
-def _large(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
-    yield _background(shape, item, census, RADIUS)
+def _large(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
+    yield _background(shape, item, index, RADIUS)
     is_filled = _whole_owner(item) is not None
     marks = _marks_of(item)
     left, room = shape.x + 8, shape.width - 14
@@ -100,16 +95,16 @@ def _large(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[st
     look = "on" if is_filled else "text"
     yield name(left, shape.y + 37, _last_line(item), look, width=room, font_size=9)
     if not is_filled and (item.holds or item.is_shareable):
-        yield from _bar(shape, item, census)
-    for index, mark in enumerate(marks):
-        yield _mark(shape.x + shape.width - 6 - MARK * (index + 1) + 2, shape.y + 17, mark)
+        yield from _bar(shape, item, index)
+    for number, mark in enumerate(marks):
+        yield _mark(shape.x + shape.width - 6 - MARK * (number + 1) + 2, shape.y + 17, mark)
 
 
-def _small(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
-    yield _background(shape, item, census, SMALL_RADIUS)
+def _small(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
+    yield _background(shape, item, index, SMALL_RADIUS)
     if _whole_owner(item) is None and item.holds:
         inside = shape._replace(x=shape.x + 1, width=shape.width - 2)
-        yield from _parts(inside, shape.y + 1, shape.height - 2, item, census)
+        yield from _parts(inside, shape.y + 1, shape.height - 2, item, index)
     x, y = shape.x, shape.y
     if item.problem:
         yield f'<path class="cross" d="M{x + 3} {y + 3}l8 8m0 -8l-8 8"/>'
@@ -117,12 +112,12 @@ def _small(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[st
         yield f'<path class="alarm" d="M{x + 7} {y}h7v7z"/>'
 
 
-def _background(shape: PlacedShape, item: Item, census: TopologyIndex, radius: int) -> str:
+def _background(shape: PlacedShape, item: Item, index: TopologyIndex, radius: int) -> str:
     box = shape.x, shape.y, shape.width, shape.height
     owner = _whole_owner(item)
     if owner is not None:
         look = "gone" if item.problem else "rim"
-        return filled(*box, census.styles[owner], radius) + rectangle(*box, look, radius)
+        return filled(*box, index.styles[owner], radius) + rectangle(*box, look, radius)
     look = "gone" if item.problem else "blocked" if item.state is DeviceState.BLOCKED else "free"
     return rectangle(*box, look, radius)
 
@@ -142,22 +137,22 @@ def _whole_owner(item: Item) -> Owner | None:
 # --- shares -----------------------------------------------------------------------------
 
 
-def _bar(shape: PlacedShape, item: Item, census: TopologyIndex) -> Iterator[str]:
+def _bar(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
     inside = shape._replace(x=shape.x + 8, width=shape.width - 16)
     y = shape.y + shape.height - 8
     yield rectangle(inside.x, y, inside.width, 4, "track")
-    yield from _parts(inside, y, 4, item, census)
+    yield from _parts(inside, y, 4, item, index)
 
 
 def _parts(
-    shape: PlacedShape, y: int, height: int, item: Item, census: TopologyIndex
+    shape: PlacedShape, y: int, height: int, item: Item, index: TopologyIndex
 ) -> Iterator[str]:
     """Give a part of a bar for each owner, as wide as its share."""
     x, end = shape.x, shape.x + shape.width
     for owner, part in _fractions(item)[:PARTS_MAX]:
         width = min(max(round(part * shape.width), 2), end - x)
         if width > 0:
-            yield filled(x, y, width, height, census.styles[owner])
+            yield filled(x, y, width, height, index.styles[owner])
         x += width
 
 
@@ -242,13 +237,9 @@ class LegendKey(NamedTuple):
 
 
 FREE = LegendKey("free", "free")
-
 SHARED = LegendKey("free", "shareable: the bar shows what is taken")
-
 CROSSED = LegendKey("gone", "crossed out: unusable")
-
 CORNER = LegendKey("alarm", "red corner: tainted, or contradictory")
-
 BLOCKED = LegendKey("blocked", "blocked: others have what it needs")
 
 
@@ -260,19 +251,19 @@ class Legend(NamedTuple):
 
 
 def legend(
-    items: Iterable[Item], census: TopologyIndex, x: int, y: int, width: int, *, is_compact: bool
+    items: Iterable[Item], index: TopologyIndex, x: int, y: int, width: int, *, is_compact: bool
 ) -> Legend:
     """Return the legend, with its height."""
     elements: list[str] = []
-    owners = list(census.owners)
+    owners = list(index.owners)
     columns = max(width // ENTRY_WIDTH, 1)
     if owners:
         elements.append(words(x, y + 14, "Claims", "own strong bold s14"))
         y += HEADING
-        for index, owner in enumerate(owners[:OWNERS_MAX]):
-            row, column = divmod(index, columns)
+        for number, owner in enumerate(owners[:OWNERS_MAX]):
+            row, column = divmod(number, columns)
             place = x + column * ENTRY_WIDTH, y + row * ENTRY_HEIGHT
-            elements += _owner_entry(owner, census, *place)
+            elements += _owner_entry(owner, index, *place)
         y += -(-min(len(owners), OWNERS_MAX) // columns) * ENTRY_HEIGHT
     if len(owners) > OWNERS_MAX:
         left = f"and {counted(len(owners) - OWNERS_MAX, 'claim')} more, not listed here"
@@ -280,19 +271,19 @@ def legend(
         y += KEY_HEIGHT
     keys = list(_compact_keys(items) if is_compact else _keys(items))
     y += KEY_GAP
-    for index, key in enumerate(keys):
-        row, column = divmod(index, columns)
+    for number, key in enumerate(keys):
+        row, column = divmod(number, columns)
         elements.append(_key_entry(key, x + column * ENTRY_WIDTH, y + row * KEY_HEIGHT))
     return Legend("".join(elements), y + -(-len(keys) // columns) * KEY_HEIGHT)
 
 
-def _owner_entry(owner: Owner, census: TopologyIndex, x: int, y: int) -> Iterator[str]:
+def _owner_entry(owner: Owner, index: TopologyIndex, x: int, y: int) -> Iterator[str]:
     room = ENTRY_WIDTH - 40
-    yield filled(x, y, 22, 22, census.styles[owner], 4) + rectangle(x, y, 22, 22, "rim", 4)
+    yield filled(x, y, 22, 22, index.styles[owner], 4) + rectangle(x, y, 22, 22, "rim", 4)
     yield name(x + 30, y + 9, str(owner), "strong bold", width=room, font_size=11)
     users = [clean(user) for user in owner.users]
     shown = f" · {listed(users, USERS_SHOWN)}" if users else " · nobody uses it"
-    text = f"{counted(len(census.held[owner]), 'device')}{shown}"
+    text = f"{counted(len(index.held[owner]), 'device')}{shown}"
     yield name(x + 30, y + 22, text, "muted", width=room, font_size=10)
 
 

@@ -97,7 +97,7 @@ class _Picture:
         self._all = topology
         self._title = clean(title)
         self._drawn, self._left_out = shown(topology)
-        self._census = TopologyIndex(topology)
+        self._index = TopologyIndex(topology)
         self._items = list(self._drawn.items())
         self._is_compact = len(self._items) > DETAILED_MAX
 
@@ -117,7 +117,7 @@ class _Picture:
             body += self._elsewhere(reaches, bottom, inner)
             bottom += _elsewhere_height(reaches) + GUTTER
         place = (MARGIN, bottom + 8, inner)
-        key = legend(self._items, self._census, *place, is_compact=self._is_compact)
+        key = legend(self._items, self._index, *place, is_compact=self._is_compact)
         return "".join(
             [
                 *self._opening(inner + 2 * MARGIN, key.bottom + MARGIN),
@@ -146,11 +146,11 @@ class _Picture:
         )
 
     def _totals(self) -> str:
-        census = self._census
+        index = self._index
         parts = [
             counted(len(self._all.machines), "node"),
-            f"{counted(census.devices, 'device')}, {census.free:,} free",
-            f"{counted(len(census.owners), 'claim')} with devices",
+            f"{counted(index.devices, 'device')}, {index.free:,} free",
+            f"{counted(len(index.owners), 'claim')} with devices",
         ]
         if self._all.nodes_without_devices:
             parts.insert(1, f"{self._all.nodes_without_devices:,} more without devices")
@@ -197,7 +197,7 @@ class _Picture:
         for shape in shapes:
             match shape.what:
                 case Item():
-                    yield from cell(shape, shape.what, self._census)
+                    yield from cell(shape, shape.what, self._index)
                 case NodeBox():
                     yield from self._machine(shape, shape.what)
                 case Box():

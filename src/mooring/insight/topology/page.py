@@ -82,16 +82,16 @@ filter();
 
 def html(topology: Topology, *, title: str) -> str:
     """Return the page of a topology."""
-    census = TopologyIndex(topology)
+    index = TopologyIndex(topology)
     shown = escaped(clean(title))
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy()}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<title>{shown}</title><style>{STYLE}</style></head><body>\n",
-        *_form(topology, census),
+        *_form(topology, index),
         f'<main><div class="scroll">\n{svg(topology, title=title)}</div>\n',
-        *_table(topology, census),
+        *_table(topology, index),
         f"</main><script>{SCRIPT}</script></body></html>\n",
     ]
     return "".join(parts)
@@ -110,14 +110,14 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _form(topology: Topology, census: TopologyIndex) -> Iterator[str]:
-    owners = [("free", "– free –"), *((str(n), str(owner)) for owner, n in census.owners.items())]
+def _form(topology: Topology, index: TopologyIndex) -> Iterator[str]:
+    owners = [("free", "– free –"), *((str(n), str(owner)) for owner, n in index.owners.items())]
     nodes = [(str(number), each.name) for number, each in enumerate(topology.machines)]
     if topology.elsewhere:
         nodes.append(("-1", "– no single node –"))
     yield "<form hidden>"
     yield _select("Claim", "owner", owners)
-    yield _select("Driver", "driver", ((str(n), name) for name, n in census.drivers.items()))
+    yield _select("Driver", "driver", ((str(n), name) for name, n in index.drivers.items()))
     yield _select("Node", "node", nodes)
     yield '<button type="reset">Show all</button></form>\n'
 
@@ -130,29 +130,29 @@ def _select(label: str, name: str, options: Iterable[tuple[str, str]]) -> str:
     return f'<label>{label} <select name="{name}">{inside}</select></label>'
 
 
-def _table(topology: Topology, census: TopologyIndex) -> Iterator[str]:
+def _table(topology: Topology, index: TopologyIndex) -> Iterator[str]:
     yield "<h2>Claims and their devices</h2>\n"
-    if not census.owners:
+    if not index.owners:
         yield "<p>No claim has devices.</p>\n"
         return
     numbers = {machine.name: number for number, machine in enumerate(topology.machines)}
     yield "<table><thead><tr><th>Claim</th><th>Used by</th><th>Devices</th></tr></thead><tbody>\n"
-    for owner in list(census.owners)[:ROWS_MAX]:
-        yield _row(owner, census, numbers)
+    for owner in list(index.owners)[:ROWS_MAX]:
+        yield _row(owner, index, numbers)
     yield "</tbody></table>\n"
-    if len(census.owners) > ROWS_MAX:
-        yield f"<p>{len(census.owners) - ROWS_MAX:,} more claims are not listed.</p>\n"
+    if len(index.owners) > ROWS_MAX:
+        yield f"<p>{len(index.owners) - ROWS_MAX:,} more claims are not listed.</p>\n"
 
 
-def _row(owner: Owner, census: TopologyIndex, numbers: dict[str, int]) -> str:
-    held = census.held[owner]
+def _row(owner: Owner, index: TopologyIndex, numbers: dict[str, int]) -> str:
+    held = index.held[owner]
     nodes = sorted({numbers.get(each.node, -1) for each in held})
-    drivers = sorted({census.drivers[each.item.driver] for each in held})
+    drivers = sorted({index.drivers[each.item.driver] for each in held})
     users = "".join(f"<p>{escaped(clean(user))}</p>" for user in owner.users)
     return (
-        f'<tr data-owner="{census.owners[owner]}" data-driver="{_joined(drivers)}" '
+        f'<tr data-owner="{index.owners[owner]}" data-driver="{_joined(drivers)}" '
         f'data-node="{_joined(nodes)}"><td><svg width="16" height="16" aria-hidden="true">'
-        f"{filled(0, 0, 16, 16, census.styles[owner], 3)}</svg>{escaped(clean(str(owner)))}</td>"
+        f"{filled(0, 0, 16, 16, index.styles[owner], 3)}</svg>{escaped(clean(str(owner)))}</td>"
         f"<td>{users}</td><td>{''.join(_device_lines(held))}</td></tr>\n"
     )
 

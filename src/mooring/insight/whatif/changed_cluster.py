@@ -138,7 +138,7 @@ def apply(snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context
     for change in changes:
         edited.make(change)
     known = {rule.metadata.name: rule.spec for rule in snapshot.taint_rules}
-    return _Settling(edited, context, known).world()
+    return _Settling(edited, context, known).cluster()
 
 
 # --- changes written into the snapshot --------------------------------------------------
@@ -257,7 +257,7 @@ class _Settling:
         self._features = Features.of(context.gates)
         self._nodes = {node.metadata.name: node for node in edited.snapshot.nodes}
 
-    def world(self) -> ChangedCluster:
+    def cluster(self) -> ChangedCluster:
         """Return the cluster after all consequences."""
         departures = tuple(self._departures())
         claims = released(

@@ -46,7 +46,6 @@ class Turn(StrEnum):
 
 
 WORSE = frozenset({Turn.LOSES, Turn.LOST})
-
 _TURNS = {PodFate.LOST: Turn.LOST, PodFate.DELETED: Turn.DELETED}
 
 
@@ -129,11 +128,11 @@ def compare(
     for name in evicted_again(old, context):
         again.pop(name, None)
     standings = _placements_of(old)
-    anyway = _departed(before)
+    anyway = _evicted(before)
     # A pod that leaves in both clusters is not affected, unless it is to be deleted.
     departed = {
         name: each
-        for name, each in _departed(after).items()
+        for name, each in _evicted(after).items()
         if name not in anyway or each.fate is PodFate.DELETED
     }
     turns = tuple(_turns(standings, _placements_of(new), departed, again))
@@ -165,8 +164,8 @@ def compare(
     )
 
 
-def _departed(world: ChangedCluster) -> dict[str, EvictedPod]:
-    return {full_name(each.pod): each for each in world.departures}
+def _evicted(cluster: ChangedCluster) -> dict[str, EvictedPod]:
+    return {full_name(each.pod): each for each in cluster.departures}
 
 
 # --- pods -------------------------------------------------------------------------------
