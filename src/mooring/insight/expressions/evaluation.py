@@ -333,10 +333,3 @@ def tallied(tally: Counter[str], *, shown_max: int = VALUES_SHOWN_MAX) -> str:
     if more := len(tally) - len(common):
         texts.append(f"{more:,} other values" if more > 1 else "1 other value")
     return ", ".join(texts)
-
-
-# MOVED
-Answer = DeviceResult  # MOVED
-Outcome = MatchOutcome  # MOVED
-Refusal = InvalidExpression  # MOVED
-inquire = evaluator_of  # MOVED

@@ -1,6 +1,6 @@
 """MOVED."""
 
-from mooring.insight.expressions.published_devices import Fleet as Fleet  # noqa
-from mooring.insight.expressions.published_devices import FleetDevice as FleetDevice  # noqa
+from mooring.insight.expressions.published_devices import PublishedDevices as Fleet  # noqa
+from mooring.insight.expressions.published_devices import PublishedDevice as FleetDevice  # noqa
 
 __all__ = ["Fleet", "FleetDevice"]  # noqa

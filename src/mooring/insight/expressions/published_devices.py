@@ -242,8 +242,3 @@ def _some(names: list[str]) -> str:
     shown_names = names[:NAMES_SHOWN_MAX]
     more = len(names) - len(shown_names)
     return ", ".join([*shown_names, f"{more:,} more"] if more else shown_names)
-
-
-# MOVED
-Fleet = PublishedDevices  # MOVED
-FleetDevice = PublishedDevice  # MOVED
