@@ -21,7 +21,7 @@ from mooring.api.resource.v1 import (
     ResourceSliceSpec,
 )
 from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import html, svg, topology
 
 DRIVER = "gpu.example.com"

@@ -15,7 +15,7 @@ from mooring.api.resource.v1 import (
     ResourceSliceSpec,
 )
 from mooring.cel.device import DeviceCompiler, Features
-from mooring.insight.expressions.fleet import Fleet
+from mooring.insight.expressions.published_devices import PublishedDevices
 
 GPU = "gpu.example.com"
 NIC = "nic.example.com"
@@ -66,8 +66,8 @@ def slice_of(
     )
 
 
-def fleet(*devices: Device, driver: str = GPU) -> Fleet:
-    return Fleet([slice_of(*devices, driver=driver)])
+def fleet(*devices: Device, driver: str = GPU) -> PublishedDevices:
+    return PublishedDevices([slice_of(*devices, driver=driver)])
 
 
 def compiler(*, extensions: bool = True, lists: bool = True) -> DeviceCompiler:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.expressions.fleet import Fleet
-from mooring.insight.expressions.inquiry import compiler_for
-from mooring.insight.lint import KINDS, Finding, Surroundings, World, lint
-from mooring.insight.objects import Object, read_object, read_slice, resource_kind
+from mooring.insight.expressions.evaluation import compiler_for
+from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.lint import KINDS, Finding, LintContext, ObjectIndex, lint
+from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
 from mooring.validation.context import Context
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
@@ -19,7 +19,7 @@ def context_of(gates: str = "", preset: str = "mooring", version: str = "1.37") 
     return Context(gates=chosen, now=NOW)
 
 
-def objects_of(text: str, context: Context) -> list[Object]:
+def objects_of(text: str, context: Context) -> list[LintObject]:
     return [
         (read_slice if resource_kind(item) == "ResourceSlice" else read_object)(item, context)
         for document in read(text.encode(), source="file.yaml", schema=CORE)
@@ -28,12 +28,12 @@ def objects_of(text: str, context: Context) -> list[Object]:
     ]
 
 
-def world_of(objects: list[Object], context: Context) -> World:
-    return World(
-        Fleet(found.stored for found in objects if found.stored is not None),
+def world_of(objects: list[LintObject], context: Context) -> LintContext:
+    return LintContext(
+        PublishedDevices(found.stored for found in objects if found.stored is not None),
         (found.value for found in objects if found.kind.name == "DeviceClass"),
         compiler_for(context.gates, extensions=True),
-        Surroundings(objects, context),
+        ObjectIndex(objects, context),
     )
 
 

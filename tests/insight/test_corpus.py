@@ -12,9 +12,9 @@ from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.cel.device import Compiled, DeviceCompiler, Features, Scope
 from mooring.cel.inputs import Domains, device_variables
 from mooring.cel.lang.values import EvalError
+from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import explain
-from mooring.insight.expressions.inquiry import Inquiry
-from mooring.insight.expressions.reads import MAPS, Read, reads_of
+from mooring.insight.expressions.syntax import MAPS, DeviceField, reads_of
 from tests.corpus import corpus
 
 Cases = list[tuple[Compiled, dict[str, Any]]]
@@ -57,7 +57,7 @@ def recorded() -> Cases:
     return cases()
 
 
-def stripped(variables: dict[str, Any], reads: frozenset[Read]) -> dict[str, Any]:
+def stripped(variables: dict[str, Any], reads: frozenset[DeviceField]) -> dict[str, Any]:
     """Return variables that have nothing but what is read."""
     device = variables["device"]
     kept: dict[str, Any] = {"driver": "", "allowMultipleAllocations": False}
@@ -81,14 +81,14 @@ def test_an_expression_gives_the_same_for_a_device_with_only_what_it_reads(
 ) -> None:
     assert len(recorded) > 300
     for compiled, variables in recorded:
-        reads = reads_of(Inquiry(compiled).root)
+        reads = reads_of(ExpressionEvaluator(compiled).root)
         given = compiled.evaluate_variables(variables)
         assert str(compiled.evaluate_variables(stripped(variables, reads))) == str(given)
 
 
 def test_every_answer_can_be_explained(recorded: Cases) -> None:
     for compiled, variables in recorded:
-        reasons = explain(Inquiry(compiled).parts, variables)
+        reasons = explain(ExpressionEvaluator(compiled).parts, variables)
         assert reasons, compiled.expression
         assert all(map(str, reasons))
 
@@ -97,7 +97,7 @@ def test_a_part_is_written_so_that_it_means_the_same(
     recorded: Cases,
 ) -> None:
     for compiled, variables in recorded:
-        parts = Inquiry(compiled).parts
+        parts = ExpressionEvaluator(compiled).parts
         again = COMPILER.compile(parts.text(parts.root), kind=compiled.kind, scope=Scope.STORED)
         assert again.error is None, parts.text(parts.root)
         first, second = (each.evaluate_variables(variables) for each in (compiled, again))

@@ -24,9 +24,9 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import Topology, topology
-from mooring.insight.topology.model import Box, Item, Machine, Unit
+from mooring.insight.topology.model import Box, Item, NodeBox, Unit
 
 GPU = "gpu.example.com"
 
@@ -119,7 +119,7 @@ def item_of(found: Topology, name: str) -> Item:
     return item
 
 
-def outline(part: Machine | Box) -> list[Any]:
+def outline(part: NodeBox | Box) -> list[Any]:
     """Return a part as nested lists: names of units, then parts with their labels."""
     inside = [[box.label, *outline(box)] for box in part.boxes]
     return [*map(unit_name, part.units), *inside]

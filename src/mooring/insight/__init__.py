@@ -1,20 +1,17 @@
-"""Insight: objects in, answers out.
+"""Insight: objects in, answers out. One package for each command or kind of question.
 
-    clusters     a cluster at one moment, from documents, checked and completed
-    archives     snapshots as files
-    planning     where pods would go
-    pending      why a pod gets no node
-    diagnosis    why claims get no devices on a node, what conflicts, what would help
+    snapshot     a cluster at one moment: from documents, checked, completed; and as an archive
+    plan         where pods would go
+    explain      why a pod gets no node, why claims get no devices, and what would help
     fit          how many more replicas fit, and what stops the next one
-    holdings     who has which device, and what can be had
+    devices      who uses which device, and what is available
     whatif       what changes would mean for pods and devices
     topology     a picture of nodes, devices and owners
-    expressions  an expression, put to devices: which part of it said no, and from which values
-    lint         what is odd about claims, classes, slices and pods: one table of rules a module
+    expressions  CEL expressions evaluated for devices: which part decided, and from which values
+    lint         what is odd about claims, classes, slices and pods
 
-    concerns                     what is to be known before an answer is believed
-    objects                      documents as objects, each with its text
-    wording, nearness, ordering  text
+    messages     concerns about a snapshot; names and numbers in messages
+    errors       the errors of this package
 
 Pure: nothing here reads a file or a clock.
 """

@@ -10,9 +10,9 @@ from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaimTemplate, ResourceSlice
 from mooring.api.timestamp import Timestamp
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.concerns import Concern
 from mooring.insight.fit import Fit, Fitted, Subject, fit
+from mooring.insight.messages import Concern
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.validation.context import Context
 from tests.scheduler.makers import pod
 from tests.scheduler.scenes import NOW, device_class, slice_of, wanting

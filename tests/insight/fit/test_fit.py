@@ -9,7 +9,7 @@ import pytest
 from mooring.api.apps import Deployment
 from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import DeviceClass, ResourceSlice
-from mooring.insight.fit import Cause, Fit
+from mooring.insight.fit import Fit, ShortageCause
 from tests.insight.fit.scenes import NUMA, counts, fitted, gpus, refused, template, using
 from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import GPU, claim, device_class, slice_of, taint_rule, wanting
@@ -196,7 +196,7 @@ def test_a_constraint_names_the_free_devices_of_each_value() -> None:
     assert found.total == 0
     (limit,) = found.limits
     (short,) = limit.shortages
-    assert short.cause is Cause.CONSTRAINT
+    assert short.cause is ShortageCause.CONSTRAINT
     assert short.values == (("0", 2), ("1", 2), ("2", 2))
     assert str(limit) == (
         "request gpu: 6 free, 4 wanted with one gpu.example.com/numa "

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning.plan import plan
+from mooring.insight.plan.planner import plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.fit.scenes import CONTEXT, NUMA, fitted, gpus, template, using
 from tests.scheduler.makers import HOST, node
 from tests.scheduler.scenes import claim, device_class, wanting

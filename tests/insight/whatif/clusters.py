@@ -6,12 +6,12 @@ from pathlib import Path
 
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gates
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning.plan import plan
-from mooring.insight.whatif import Change, Difference, difference
+from mooring.insight.plan.planner import plan
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.whatif import ClusterChange, Difference, difference
 from mooring.validation.context import Context
-from tests.insight.test_intake import NOW
+from tests.insight.snapshot.test_builder import NOW
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)
 TWO_NODES = Path(__file__).parents[3] / "examples" / "two-nodes" / "cluster.yaml"
@@ -23,7 +23,7 @@ FIRST, SECOND, NOTEBOOK = "team-a/inference-7xk2p", "team-a/inference-m9d4q", "t
 
 def cluster(*texts: str, context: Context = CONTEXT) -> Snapshot:
     """Return the cluster of the example, with more objects."""
-    intake = Intake(context, namespace="team-a")
+    intake = SnapshotBuilder(context, namespace="team-a")
     for text in (TWO_NODES.read_text(encoding="utf-8"), *texts):
         for document in read(text.encode(), source="test", schema=CORE):
             for each in expand_lists(document):
@@ -38,7 +38,9 @@ def objects(*texts: str) -> Snapshot:
     return cluster(*texts).without(cluster().objects())
 
 
-def ask(*changes: Change, on: Snapshot | None = None, context: Context = CONTEXT) -> Difference:
+def ask(
+    *changes: ClusterChange, on: Snapshot | None = None, context: Context = CONTEXT
+) -> Difference:
     """Return what changes come to."""
     return difference(
         cluster() if on is None else on, changes, context, lambda found: plan(found, context)

@@ -15,7 +15,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.insight.whatif import (
     AddObjects,
     AddTaintRule,
-    Change,
+    ClusterChange,
     CordonNode,
     DeleteClaims,
     DeletePods,
@@ -27,7 +27,7 @@ from mooring.insight.whatif import (
     UnknownNameError,
     apply,
 )
-from mooring.insight.whatif.leavings import Leaving
+from mooring.insight.whatif.taint_evictions import TaintEviction
 from tests.insight.whatif.clusters import (
     CONTEXT,
     FIRST,
@@ -209,7 +209,7 @@ spec:
     taint = TaintNode("node-2", Taint(key="a", value="b", effect="NoExecute"))
     found = ask(taint, on=cluster(pod))
     assert [e.after_seconds for e in found.evictions if e.pod == "team-a/tolerant"] == expected
-    assert Leaving(SECOND, 0, "a=b:NoExecute", node="node-2") in found.evictions
+    assert TaintEviction(SECOND, 0, "a=b:NoExecute", node="node-2") in found.evictions
 
 
 def test_a_taint_that_only_keeps_away_evicts_nobody() -> None:
@@ -227,8 +227,8 @@ def test_a_rule_tells_its_evictions_before_it_is_created() -> None:
     taint = "example.com/maintenance:NoExecute"
     device = f"{GPU}/node-1/gpu-"
     assert found.evictions == (
-        Leaving(FIRST, 0, taint, "", "r", f"{FIRST}-gpu", f"{device}0"),
-        Leaving(NOTEBOOK, 60, taint, "", "r", f"{NOTEBOOK}-gpu", f"{device}1"),
+        TaintEviction(FIRST, 0, taint, "", "r", f"{FIRST}-gpu", f"{device}0"),
+        TaintEviction(NOTEBOOK, 60, taint, "", "r", f"{NOTEBOOK}-gpu", f"{device}1"),
     )
     (preview,) = found.rules
     assert preview.message == "2 pods need to be evicted in 1 namespace."
@@ -403,7 +403,7 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 1
         (RemoveTaintRule("x"), "there is no taint rule x"),
     ],
 )
-def test_what_is_not_there_is_named(change: Change, message: str) -> None:
+def test_what_is_not_there_is_named(change: ClusterChange, message: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         ask(change)
     assert str(caught.value) == message
@@ -416,7 +416,7 @@ def test_nothing_changed_is_no_difference() -> None:
     assert not any(each.is_changed for each in found.devices)
 
 
-CHANGES: list[Change] = [
+CHANGES: list[ClusterChange] = [
     CordonNode("node-1"),
     DrainNode("node-1"),
     TaintNode("node-2", Taint(key="a", effect="NoExecute")),
@@ -432,7 +432,7 @@ CHANGES: list[Change] = [
 @given(st.lists(st.sampled_from(CHANGES), unique_by=id))
 @settings(max_examples=30, deadline=None)
 def test_pods_that_do_not_leave_do_not_move_and_no_device_has_two_owners(
-    changes: list[Change],
+    changes: list[ClusterChange],
 ) -> None:
     if RemoveNodes(("node-2",)) in changes:  # Nothing else can be done to it afterwards.
         changes = [each for each in changes if not isinstance(each, TaintNode)]

@@ -1,8 +1,7 @@
-"""Expressions about devices, and what devices answer.
+"""CEL expressions about devices, and what they give.
 
-fleet         the devices of many slices, and what they carry
-inquiry       an expression, put to the devices of a fleet
-explanation   which part of an expression said no, and from which values
-survey        all of that together, to be shown
-reads, parts, trees, atoms   expressions, taken apart
+published_devices  the devices of many slices, as expressions see them
+evaluation         an expression evaluated for devices; reports for display
+explanation        which part of an expression decided, and from which values
+syntax             expressions taken apart, and written as text
 """

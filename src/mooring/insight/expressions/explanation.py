@@ -1,6 +1,6 @@
 """Why an expression gives what it gives for a device: the parts that decided, and their values.
 
-From the whole expression we go down to whatever decided it:
+From the whole expression the explanation goes down to what decided it:
 
     a && b      false because of the first term that is false; true because of all
     a || b      true because of the first term that is true; false because of all
@@ -9,33 +9,49 @@ From the whole expression we go down to whatever decided it:
     x.all(…)    false because of the first element that fails
     x.exists(…) true because of the first element that passes; false because none does
     cel.bind    because of its result
-    else        the part itself: its values are shown
+    else        the part itself, with its values
 
-An error comes from the deepest part that has no value although all below it have one.
+An error comes from the deepest part that has no value although all parts below it have one.
+
+Every node of the tree is a small expression, once the variables of the loops around it are bound,
+so `Parts` evaluates nodes by themselves. `atoms` gives the questions that an expression asks:
+
+    a == 1 && !(b == 2 || c)    asks a == 1, b == 2 and c; b == 2 and c should be false
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang import ast
+from mooring.cel.lang.library.bindings import UNUSED
+from mooring.cel.lang.planner import plan
+from mooring.cel.lang.program import Program
 from mooring.cel.lang.steps import Budget, Failure
-from mooring.cel.lang.values import Cancelled
+from mooring.cel.lang.values import Cancelled, key_value
 from mooring.cel.results import with_hint
-from mooring.insight.expressions.parts import Loop, Parts, Variables
-from mooring.insight.expressions.trees import Binding, binding, chains, terms
-from mooring.insight.wording import shown
+from mooring.insight.expressions.syntax import (
+    LOGIC,
+    VariableBinding,
+    binding,
+    chains,
+    shown,
+    terms,
+    walk,
+    write,
+)
 
 DECISIVE: Final = {"_&&_": False, "_||_": True}
-
 EXPLANATION_COST_MAX: Final = COST_LIMIT
 SINCE: Final = ", since "
+Variables = dict[str, Any]
 
 
 class Valued(NamedTuple):
-    """A part and its value, as text; the label is short and says enough beside the part."""
+    """A part and its value, as text; the label is a short name for the part."""
 
     part: str
     label: str
@@ -74,21 +90,19 @@ class _Explainer:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._budget = Budget(EXPLANATION_COST_MAX)
-        # The variables are kept as well: an id is only good while its object lives.
+        # The variables are kept as well: an id is valid only while its object lives.
         self._values: dict[tuple[int, int], tuple[Variables, Any]] = {}
 
     def value(self, node: ast.Expr, variables: Variables) -> Any:
-        """Return the value of a node, which is worked out once."""
+        """Return the value of a node, computed once."""
         key = (node.id, id(variables))
         if key not in self._values:
             value = self._parts.value(node, variables, self._budget)
             self._values[key] = (variables, value)
         return self._values[key][1]
 
-    # --- values ---------------------------------------------------------------------------
-
     def why(self, node: ast.Expr, variables: Variables) -> Reasons:
-        """Return why a node has the value it has; its value is known not to be a failure."""
+        """Return why a node has its value, which is not a failure."""
         match node:
             case ast.Call(function="_&&_" | "_||_"):
                 return self._why_logic(node, variables)
@@ -112,11 +126,11 @@ class _Explainer:
             return self.why(deciding[0], variables)
         return tuple(dict.fromkeys(r for term in deciding for r in self.why(term, variables)))
 
-    def _why_loop(self, node: ast.Expr, loop: Loop, variables: Variables) -> Reasons:
+    def _why_loop(self, node: ast.Expr, loop: MacroLoop, variables: Variables) -> Reasons:
         reason = self._reason(node, variables)
         decisive = loop.macro == "exists"
         if self.value(node, variables) is not decisive:
-            # Not the elements decided but that there was none that would.
+            # No element decided: there was none that would.
             return (reason,)
         for inside in self._rounds(loop, variables):
             for body in loop.bodies:
@@ -131,8 +145,6 @@ class _Explainer:
         return Reason(
             self._parts.text(node), f"is {shown(value)}", self._shown_values(node, variables)
         )
-
-    # --- errors ---------------------------------------------------------------------------
 
     def origin(self, node: ast.Expr, variables: Variables) -> Reasons:
         """Return where the failure of a node comes from."""
@@ -153,7 +165,7 @@ class _Explainer:
                 yield child, inside
 
     def _below(self, node: ast.Expr, variables: Variables) -> Iterator[tuple[ast.Expr, Variables]]:
-        """Give the parts that a node looked at, with their variables."""
+        """Give the parts that a node evaluated, with their variables."""
         if isinstance(node, ast.Call) and node.function == "_?_:_":
             yield node.args[0], variables
             yield self._chosen(node, variables), variables
@@ -178,21 +190,19 @@ class _Explainer:
                 if len(loop.bodies) > 1 and self.value(body, inside) is False:
                     break  # `map(x, p, t)` looks at t only if p holds.
 
-    def _rounds(self, loop: Loop, variables: Variables) -> Iterator[Variables]:
+    def _rounds(self, loop: MacroLoop, variables: Variables) -> Iterator[Variables]:
         return self._parts.rounds(loop, self.value(loop.range, variables), variables)
-
-    # --- variables ------------------------------------------------------------------------
 
     def _chosen(self, node: ast.Call, variables: Variables) -> ast.Expr:
         condition, truthy, falsy = node.args
         return truthy if self.value(condition, variables) is True else falsy
 
-    def _bound(self, bound: Binding, variables: Variables) -> Variables:
+    def _bound(self, bound: VariableBinding, variables: Variables) -> Variables:
         value = self.value(bound.value, variables)
         return variables if isinstance(value, Failure) else {**variables, bound.name: value}
 
     def _shown_values(self, node: ast.Expr, variables: Variables) -> tuple[Valued, ...]:
-        """Return the values of the attributes that a node looks at, itself left out."""
+        """Return the values of the attributes that a node reads, without itself."""
         found: dict[str, tuple[ast.Expr, Any]] = {}
         for chain in chains(node, variables):
             value = self.value(chain, variables)
@@ -216,3 +226,122 @@ def _label(chain: ast.Expr, text: str) -> str:
             return str(key)
         case _:
             return text
+
+
+# --- parts ------------------------------------------------------------------------------
+
+
+class MacroLoop(NamedTuple):
+    """A loop that the user wrote: `range.macro(variables, bodies)`."""
+
+    macro: str
+    range: ast.Expr
+    variables: tuple[str, ...]
+    bodies: tuple[ast.Expr, ...]
+
+
+class Parts:
+    """Evaluates the nodes of one expression."""
+
+    def __init__(self, program: Program) -> None:
+        self._checked = program.checked
+        self._environment = program.environment
+        self._programs = {self.root.id: program}
+        self._texts: dict[int, str] = {}
+        # Macros keep their arguments as written; these are the checked nodes.
+        self._nodes = {node.id: node for node in walk(self.root)}
+
+    @property
+    def root(self) -> ast.Expr:
+        """The whole expression."""
+        return self._checked.parsed.expr
+
+    def value(self, node: ast.Expr, variables: Variables, budget: Budget | None = None) -> Any:
+        """Return the value of a node for these variables, or a Failure.
+
+        The cost counts against the caller's budget; Cancelled is raised when that is spent.
+        """
+        limit = COST_LIMIT if budget is None else budget.limit - budget.spent
+        value, cost, error = self._program(node).evaluate(variables, cost_limit=limit)
+        if budget is not None:
+            budget.spend(cost or 0)
+        return value if error is None else Failure(error)
+
+    def _program(self, node: ast.Expr) -> Program:
+        program = self._programs.get(node.id)
+        if program is None:
+            checked = replace(self._checked, parsed=replace(self._checked.parsed, expr=node))
+            program = Program(checked, plan(checked, self._environment), self._environment)
+            self._programs[node.id] = program
+        return program
+
+    def text(self, node: ast.Expr) -> str:
+        """Return the text of a node."""
+        text = self._texts.get(node.id)
+        if text is None:
+            text = self._texts[node.id] = write(node, self._checked.parsed.macro_calls)
+        return text
+
+    def loop(self, node: ast.Expr) -> MacroLoop | None:
+        """Return the loop that a node stands for, if the user wrote one."""
+        call = self._checked.parsed.macro_calls.get(node.id)
+        if not isinstance(node, ast.Comprehension) or call is None or node.iter_var == UNUSED:
+            return None
+        names = (node.iter_var,) if node.iter_var2 is None else (node.iter_var, node.iter_var2)
+        written = call.args[len(names) :]
+        bodies = tuple(self._nodes[body.id] for body in written if body.id in self._nodes)
+        return MacroLoop(call.function, node.iter_range, names, bodies)
+
+    def rounds(self, loop: MacroLoop, values: Any, variables: Variables) -> Iterator[Variables]:
+        """Give the variables of each iteration over these values."""
+        if isinstance(values, dict):
+            pairs = [(key_value(key), value) for key, value in values.items()]
+        elif isinstance(values, list | tuple):
+            pairs = list(enumerate(values))
+        else:
+            return
+        for first, second in pairs:
+            if len(loop.variables) == 2:
+                yield {**variables, loop.variables[0]: first, loop.variables[1]: second}
+            else:
+                element = first if isinstance(values, dict) else second
+                yield {**variables, loop.variables[0]: element}
+
+
+# --- questions --------------------------------------------------------------------------
+
+
+class Atom(NamedTuple):
+    """A part that is true or false by itself, and the names that are bound around it."""
+
+    node: ast.Expr
+    wants_yes: bool
+    bindings: tuple[VariableBinding, ...] = ()
+
+    def variables(self, parts: Parts, variables: Variables) -> Variables:
+        """Return the variables, with those that are bound around the atom."""
+        for bound in self.bindings:
+            value = parts.value(bound.value, variables)
+            if not isinstance(value, Failure):
+                variables = {**variables, bound.name: value}
+        return variables
+
+
+def atoms(
+    node: ast.Expr, *, wants_yes: bool = True, bindings: tuple[VariableBinding, ...] = ()
+) -> Iterator[Atom]:
+    """Give the questions of an expression in order, without conditions of `?:`."""
+    match node:
+        case ast.Call(function=function, args=args) if function in LOGIC:
+            inner = args
+        case ast.Call(function="!_", args=inner):
+            wants_yes = not wants_yes
+        case ast.Call(function="_?_:_", args=(_, truthy, falsy)):
+            inner = (truthy, falsy)
+        case _ if (bound := binding(node)) is not None:
+            inner, bindings = (bound.result,), (*bindings, bound)
+        case _:
+            yield Atom(node, wants_yes, bindings)
+            return
+    for child in inner:
+        yield from atoms(child, wants_yes=wants_yes, bindings=bindings)

@@ -1,34 +1,33 @@
-"""Fit: how many more replicas of a pod or claim fit, where, and what stops the next one.
+"""How many more replicas of a pod or claim fit, where, and what stops the next one.
 
-replicas     pods alike, made from a pod, a controller, a claim or a template
-filling      a cluster filled with them, one after the other
-stocks       the devices of the fleet that a request could have
-shortages    which request runs out on a node, and why
-limits       why nodes take no more, those that say the same together
-leftovers    devices that stay free, and what keeps them apart
-changes      what could be otherwise; levers: what of that lets more replicas fit
-fit          the door
+fit            the entry point
+replicas       pods alike, made from a pod, a controller, a claim or a template; a cluster filled
+device_supply  the devices of all nodes that a request could have
+limits         why nodes take no more, and which devices stay free
+levers         changes that let more replicas fit, each tried
 """
 
-from mooring.insight.fit.fit import REPLICAS_MAX, Fit, Fitted, Place, Supply, fit
-from mooring.insight.fit.leftovers import Apart, Leftover
+from mooring.insight.fit.fit import REPLICAS_MAX, Fit, Fitted, NodeReplicas, Supply, fit
 from mooring.insight.fit.levers import Lever
-from mooring.insight.fit.limits import Limit
+from mooring.insight.fit.limits import Apart, Leftover, Limit, Shortage, ShortageCause
 from mooring.insight.fit.replicas import Subject
-from mooring.insight.fit.shortages import Cause, Shortage
 
 __all__ = [
     "REPLICAS_MAX",
     "Apart",
-    "Cause",
     "Fit",
     "Fitted",
     "Leftover",
     "Lever",
     "Limit",
-    "Place",
+    "NodeReplicas",
     "Shortage",
+    "ShortageCause",
     "Subject",
     "Supply",
     "fit",
 ]
+
+
+# MOVED
+Place = NodeReplicas  # MOVED

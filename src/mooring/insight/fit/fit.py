@@ -1,8 +1,8 @@
 """How many more replicas fit, where, what stops the next one, and what would raise the number.
 
-snapshot ─ others planned ─ replica after replica ─ refused ─┬─ limits of nodes
-                                                             ├─ devices left over
-                                                             └─ changes, each tried: levers
+snapshot ─ others planned ─ replica after replica ─ rejected ─┬─ limits of nodes
+                                                              ├─ devices left over
+                                                              └─ changes, each tried: levers
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.claims.features import Features
-from mooring.insight.clusters.completion import complete
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.concerns import Concern
-from mooring.insight.fit.changes import changes_of
-from mooring.insight.fit.filling import Filling
-from mooring.insight.fit.leftovers import Leftover, leftovers_of
-from mooring.insight.fit.levers import Lever, Runner, levers_of
-from mooring.insight.fit.limits import Limit, fullness_of, limits_of
-from mooring.insight.fit.replicas import Model, Replicas, Subject, model_of, waiting_of
-from mooring.insight.fit.stocks import Stock, bound_of, stocks_of
-from mooring.insight.planning.placements import Placement, placement_of
-from mooring.insight.planning.plan import Plan, Progress, plan_completed, unwatched
+from mooring.insight.fit.device_supply import DeviceSupply, bound_of, supplies_of
+from mooring.insight.fit.levers import Lever, Runner, changes_of, levers_of
+from mooring.insight.fit.limits import Leftover, Limit, fullness_of, leftovers_of, limits_of
+from mooring.insight.fit.replicas import (
+    Model,
+    ReplicaFiller,
+    Replicas,
+    Subject,
+    model_of,
+    waiting_of,
+)
+from mooring.insight.messages import Concern
+from mooring.insight.plan.placements import Placement, placement_of
+from mooring.insight.plan.planner import Plan, Progress, plan_completed, unwatched
+from mooring.insight.snapshot.completion import complete
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cycle import Pending
 from mooring.scheduler.reserving import Reservation
 from mooring.validation.claimstatus import RESERVED_FOR_MAX
@@ -34,8 +38,8 @@ from mooring.validation.context import Context
 REPLICAS_MAX = 10_000
 
 
-class Place(Struct, frozen=True, rename="camel"):
-    """What a node takes."""
+class NodeReplicas(Struct, frozen=True, rename="camel"):
+    """The replicas that a node takes."""
 
     node: str
     replicas: int
@@ -43,13 +47,13 @@ class Place(Struct, frozen=True, rename="camel"):
 
 
 class Supply(Struct, frozen=True, rename="camel"):
-    """What there is for a request before the first replica."""
+    """The devices for a request before the first replica."""
 
     request: str
     wanted: int
     free: int
     matching: int
-    is_countable: bool  # a replica takes whole devices, a known number of them
+    is_countable: bool  # a replica takes a known number of whole devices
 
 
 class Fit(Struct, frozen=True, rename="camel"):
@@ -57,22 +61,22 @@ class Fit(Struct, frozen=True, rename="camel"):
 
     subject: str
     total: int
-    is_more: bool  # more may fit: so many were asked for, and no more were tried
+    is_more: bool  # more may fit: the maximum was reached
     nodes: int
-    places: tuple[Place, ...] = ()
+    places: tuple[NodeReplicas, ...] = ()
     limits: tuple[Limit, ...] = ()
-    message: str = ""  # what Kubernetes says to the first that does not fit
+    message: str = ""  # Kubernetes' message about the first that does not fit
     supplies: tuple[Supply, ...] = ()
     bound: int | None = None  # if nothing but the number of free devices mattered
     leftovers: tuple[Leftover, ...] = ()
-    combined: int | None = None  # replicas that these would do for, if they could be combined
+    combined: int | None = None  # replicas that these would suffice for together
     levers: tuple[Lever, ...] = ()  # what would raise the number
-    futile: tuple[Lever, ...] = ()  # what would not: the next limit is as close
+    futile: tuple[Lever, ...] = ()  # what would not raise it: the next limit is as close
     notes: tuple[str, ...] = ()
 
 
 class Fitted(Struct, frozen=True):
-    """The answer, and what is to be known before it is believed."""
+    """The fit, and concerns to know before believing it."""
 
     fit: Fit
     concerns: tuple[Concern, ...]
@@ -104,7 +108,7 @@ def fit(
 
 
 class _Fitter:
-    """Tries models on a cluster, and leaves it as it was."""
+    """Tries models on a cluster, and restores it."""
 
     def __init__(self, planned: Plan, context: Context) -> None:
         self._cluster = planned.cluster
@@ -118,29 +122,29 @@ class _Fitter:
 
     def fit(self, model: Model, replicas_max: int, progress: Progress, *, with_levers: bool) -> Fit:
         """Return how many replicas of a model fit."""
-        filling = self._filling(model)
+        filler = self._filler(model)
         room, notes = self._shared_room(model)
-        first = filling.ask()
-        stocks = () if isinstance(first, Pending) else stocks_of(first, model.shared)
+        first = filler.ask()
+        supplies = () if isinstance(first, Pending) else supplies_of(first, model.shared)
         tried_max = min(room, replicas_max)
-        filling.run(tried_max, progress)
-        found = _answer(model, filling, stocks)
-        refused, changes = filling.refused, []
+        filler.run(tried_max, progress)
+        found = _answer(model, filler, supplies)
+        refused, changes = filler.refused, []
         if refused is not None and with_levers:
             changes = list(changes_of(model, refused, found.limits))
         elif refused is None and room <= replicas_max:
             limit = Limit((), found.total, (notes[-1],))
             found = replace(found, limits=(limit,), is_more=False)
-        filling.empty()
-        runner = Runner(self._cluster, self._filling, tried_max, progress)
+        filler.empty()
+        runner = Runner(self._cluster, self._filler, tried_max, progress)
         levers, futile = levers_of(changes, found.total, runner)
         return replace(found, levers=levers, futile=futile, notes=tuple(notes))
 
-    def _filling(self, model: Model) -> Filling:
-        return Filling(self._cluster, Replicas(model, self._around, self._features))
+    def _filler(self, model: Model) -> ReplicaFiller:
+        return ReplicaFiller(self._cluster, Replicas(model, self._around, self._features))
 
     def _shared_room(self, model: Model) -> tuple[int, list[str]]:
-        """Return how many pods can still share the model's claims, and what to know of that."""
+        """Return how many pods can still share the model's claims, and notes about that."""
         notes: list[str] = []
         if model.group is not None:
             notes.append(f"replicas are placed one by one, not as pod group {model.group} asks")
@@ -156,23 +160,22 @@ class _Fitter:
         return max(room, 0), notes
 
 
-def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
-    """Return what a full cluster says."""
-    refused, placed = filling.refused, filling.placed
+def _answer(model: Model, filler: ReplicaFiller, supplies: Sequence[DeviceSupply]) -> Fit:
+    refused, placed = filler.refused, filler.placed
     counts = Counter(each.node for each in placed)
     found = Fit(
         subject=model.title,
         total=len(placed),
         is_more=refused is None,
-        nodes=len(filling.cluster.fleet.nodes),
+        nodes=len(filler.cluster.fleet.nodes),
         places=_places(placed),
-        supplies=tuple(map(_supply, stocks)),
-        bound=bound_of(stocks),
+        supplies=tuple(map(_supply, supplies)),
+        bound=bound_of(supplies),
     )
     if refused is None:
         return found
     fullness = fullness_of(refused)
-    left = () if refused.ready is None else stocks_of(refused.ready, model.shared)
+    left = () if refused.ready is None else supplies_of(refused.ready, model.shared)
     return replace(
         found,
         limits=tuple(limits_of(refused, fullness, counts)),
@@ -182,14 +185,16 @@ def _answer(model: Model, filling: Filling, stocks: Sequence[Stock]) -> Fit:
     )
 
 
-def _places(placed: Sequence[Reservation]) -> tuple[Place, ...]:
+def _places(placed: Sequence[Reservation]) -> tuple[NodeReplicas, ...]:
     by_node: dict[str, list[Placement]] = {}
     for each in placed:
         by_node.setdefault(each.node, []).append(placement_of(each))
-    return tuple(Place(node, len(found), tuple(found)) for node, found in sorted(by_node.items()))
+    return tuple(
+        NodeReplicas(node, len(found), tuple(found)) for node, found in sorted(by_node.items())
+    )
 
 
-def _supply(stock: Stock) -> Supply:
+def _supply(supply: DeviceSupply) -> Supply:
     return Supply(
-        stock.request, stock.wanted, stock.free_count, len(stock.matching), stock.is_countable
+        supply.request, supply.wanted, supply.free_count, len(supply.matching), supply.is_countable
     )

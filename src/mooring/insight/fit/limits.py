@@ -1,27 +1,49 @@
-"""Limits: why nodes take no more replicas, those that say the same together."""
+"""Limits: why nodes take no more replicas, and which devices stay free for that reason.
+
+    refused replica ─ fullness of each node ─┬─ limits: nodes that reject it alike, together
+                                             └─ leftovers: free devices, and what keeps them apart
+
+A node without enough devices names the request that runs out first, and the question of its funnel
+that leaves too few devices. Requests are examined one by one, before anything is picked. Where each
+by itself would find enough, they get in each other's way; then the first is named that does not
+fit beside those before it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from mooring.insight.fit.filling import Refused
-from mooring.insight.fit.shortages import Shortage, shortages_of
-from mooring.insight.fit.stocks import names_of, problem_on
-from mooring.insight.pending.noderefusals import facts_of
+from mooring.allocator.asks import Ask
+from mooring.allocator.bits import bits
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.constraints import Constraint, DistinctAttribute
+from mooring.allocator.trace import stuck_at
+from mooring.cel.device import DeviceCompiler
+from mooring.insight.explain.device_rejections import constraints_of, rejection_of, value_text
+from mooring.insight.explain.funnel import (
+    FITTING,
+    FREE,
+    SELECTED,
+    STAGES,
+    TOGETHER,
+    TOLERATED,
+    devices_left,
+)
+from mooring.insight.explain.nodes import NodeProbe
+from mooring.insight.explain.phrases import rejection_text
+from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of
+from mooring.insight.fit.replicas import UnplacedReplica
+from mooring.insight.messages import counted
 from mooring.scheduler.claimcheck import CANNOT_ALLOCATE
 from mooring.scheduler.cycle import Attempt
 from mooring.scheduler.refusals import Refusal
 
-
-class Full(NamedTuple):
-    """What one node says."""
-
-    texts: tuple[str, ...]  # Kubernetes' reasons
-    facts: tuple[str, ...] = ()  # what is behind them
-    shortages: tuple[Shortage, ...] = ()  # of devices, if that is the reason
+VALUES_SHOWN_MAX = 6
+MATCHING, DISTINCT = "one", "a distinct"  # what a constraint requires of the values
 
 
 class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -34,18 +56,26 @@ class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
     shortages: tuple[Shortage, ...] = ()
 
     def __str__(self) -> str:
-        """Return it in one line, without the nodes."""
+        """Return the limit in one line, without the nodes."""
         if self.shortages:
             return "; ".join(map(str, self.shortages))
         reasons = ", ".join(self.reasons)
         return f"{reasons} ({'; '.join(self.facts)})" if self.facts else reasons
 
 
-Fullness = Mapping[str, Full]  # by node
+class NodeFullness(NamedTuple):
+    """Why one node is full."""
+
+    texts: tuple[str, ...]  # Kubernetes' reasons
+    facts: tuple[str, ...] = ()  # behind the reasons
+    shortages: tuple[Shortage, ...] = ()  # of devices, if that is the reason
 
 
-def fullness_of(refused: Refused) -> Fullness:
-    """Return what each node says to the replica that was refused."""
+Fullness = Mapping[str, NodeFullness]  # by node
+
+
+def fullness_of(refused: UnplacedReplica) -> Fullness:
+    """Return why each node rejects the unplaced replica."""
     pending, ready = refused
     names = sorted(pending.survey.refusals)
     if ready is None or pending.survey.obstacle is not None:
@@ -54,15 +84,17 @@ def fullness_of(refused: Refused) -> Fullness:
     elsewhere = pending.survey.elsewhere
     if elsewhere is not None:
         unasked = sorted(set(ready.cluster.fleet.nodes) - found.keys())
-        found |= dict.fromkeys(unasked, Full(elsewhere.texts))
+        found |= dict.fromkeys(unasked, NodeFullness(elsewhere.texts))
     return found
 
 
-def limits_of(refused: Refused, fullness: Fullness, replicas: Mapping[str, int]) -> list[Limit]:
+def limits_of(
+    refused: UnplacedReplica, fullness: Fullness, replicas: Mapping[str, int]
+) -> list[Limit]:
     """Return why nodes are full, the limit behind the most replicas first."""
     if not fullness:
         return [Limit((), sum(replicas.values()), (refused.pending.reason,))]
-    groups: dict[Full, list[str]] = {}
+    groups: dict[NodeFullness, list[str]] = {}
     for node, full in fullness.items():
         groups.setdefault(full, []).append(node)
     found = [
@@ -72,12 +104,265 @@ def limits_of(refused: Refused, fullness: Fullness, replicas: Mapping[str, int])
     return sorted(found, key=lambda limit: (-limit.replicas, -len(limit.nodes), limit.nodes))
 
 
-def _full(ready: Attempt, node: str, refusal: Refusal) -> Full:
-    if refusal != CANNOT_ALLOCATE:
-        facts = facts_of(refusal, ready, ready.cluster.fleet.nodes[node])
-        return Full(refusal.texts, tuple(facts))
-    problem = problem_on(ready, node)
+def _full(ready: Attempt, node: str, rejection: Refusal) -> NodeFullness:
+    probe = NodeProbe(ready)
+    if rejection != CANNOT_ALLOCATE:
+        return NodeFullness(rejection.texts, tuple(probe.facts(node, rejection)))
+    problem = probe.problem(node)
     if problem is None or not problem.stages:
-        return Full(refusal.texts)
+        return NodeFullness(rejection.texts)
     compiler = ready.cluster.inventory.compiler
-    return Full(refusal.texts, (), shortages_of(problem, names_of(ready, node), compiler))
+    return NodeFullness(
+        rejection.texts, (), _shortages_of(problem, names_of(ready, node), compiler)
+    )
+
+
+# --- leftovers --------------------------------------------------------------------------
+
+
+class Apart(Struct, frozen=True):
+    """Free devices that no replica can use, and why."""
+
+    why: str
+    devices: int
+    nodes: tuple[str, ...]
+
+
+class Leftover(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What is left free for one request once no more replicas fit."""
+
+    request: str
+    wanted: int
+    free: int
+    matching: int
+    percent: float  # of the devices that match
+    apart: tuple[Apart, ...] = ()
+
+
+def leftovers_of(supplies: Sequence[DeviceSupply], fullness: Fullness) -> tuple[Leftover, ...]:
+    """Return the leftovers of each request that takes whole devices."""
+    return tuple(_leftover(supply, fullness) for supply in supplies if supply.is_countable)
+
+
+def _leftover(supply: DeviceSupply, fullness: Fullness) -> Leftover:
+    matching = len(supply.matching)
+    percent = round(100 * supply.free_count / matching, 1) if matching else 0.0
+    return Leftover(
+        supply.request,
+        supply.wanted,
+        supply.free_count,
+        matching,
+        percent,
+        tuple(sorted(_apart(supply, fullness), key=lambda each: (-each.devices, each.why))),
+    )
+
+
+def _apart(supply: DeviceSupply, fullness: Fullness) -> Iterator[Apart]:
+    by_reason: dict[str, dict[str, int]] = {}
+    for node, devices in supply.free.items():
+        why = _why(supply, fullness[node]) if node in fullness else "the node is not asked"
+        by_reason.setdefault(why, {})[node] = len(devices)
+    for why, nodes in by_reason.items():
+        yield Apart(why, sum(nodes.values()), tuple(nodes))
+
+
+def _why(supply: DeviceSupply, full: NodeFullness) -> str:
+    """Return what keeps the devices of a request from being used on a node."""
+    if not full.shortages:
+        return ", ".join(full.texts)
+    own = [short for short in full.shortages if short.request == supply.request]
+    if not own:
+        others = dict.fromkeys(short.request for short in full.shortages)
+        return f"nothing is left there for {', '.join(others)}"
+    if any(short.cause is ShortageCause.TOGETHER for short in own):
+        return "the requests are in each other's way"
+    if any(short.usable >= short.wanted for short in own):
+        attributes = dict.fromkeys(short.attribute for short in own)
+        return f"not {supply.wanted} with {own[0].detail} {', '.join(attributes)}"
+    return f"a node has fewer than the {counted(supply.wanted, 'device')} that are wanted"
+
+
+# --- shortages of devices ---------------------------------------------------------------
+
+
+class ShortageCause(Enum):
+    """The question that leaves too few devices."""
+
+    NONE_MATCH = "none-match"  # too few match, free or not
+    IN_USE = "in-use"
+    TAINTED = "tainted"
+    AMOUNTS = "amounts"  # counters, capacity, compatibility
+    CONSTRAINT = "constraint"
+    TOGETHER = "together"  # each request by itself would find enough
+
+
+_CAUSES = {
+    SELECTED: ShortageCause.NONE_MATCH,
+    FREE: ShortageCause.IN_USE,
+    TOLERATED: ShortageCause.TAINTED,
+    FITTING: ShortageCause.AMOUNTS,
+    TOGETHER: ShortageCause.CONSTRAINT,
+}
+
+
+class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A request that a node has too few devices for."""
+
+    request: str
+    cause: ShortageCause
+    wanted: int
+    matching: int
+    free: int  # of the matching
+    tainted: int  # of the free, with an untolerated taint
+    usable: int  # of the free, each by itself
+    detail: str = (
+        ""  # what speaks against the first that is not usable, or what is wanted of values
+    )
+    attribute: str = ""  # of the constraint
+    values: tuple[tuple[str, int], ...] = ()  # of the attribute, with usable devices of each
+    alternative: str = ""  # of the request, if it has several
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the request by itself finds too few devices."""
+        if self.cause is not ShortageCause.CONSTRAINT or self.detail == DISTINCT:
+            return self.cause is not ShortageCause.TOGETHER
+        return all(count < self.wanted for _, count in self.values)
+
+    def __str__(self) -> str:
+        which = f", alternative {self.alternative}" if self.alternative else ""
+        return f"request {self.request}{which}: {self._fact()}"
+
+    def _fact(self) -> str:
+        wanted = f"{self.wanted} wanted"
+        match self.cause:
+            case ShortageCause.NONE_MATCH if self.matching:
+                return f"only {self.matching} match, {wanted}"
+            case ShortageCause.NONE_MATCH:
+                return f"no device matches, {wanted}"
+            case ShortageCause.IN_USE:
+                return f"{self.free} free of {self.matching}, {wanted}"
+            case ShortageCause.TAINTED | ShortageCause.AMOUNTS:
+                there = f"{self.free} free of {self.matching}"
+                tainted = f", {self.tainted} tainted" if self.tainted else ""
+                return f"{there}{tainted}, {self.usable} usable, {wanted}; {self.detail}"
+            case ShortageCause.CONSTRAINT:
+                return f"{self.usable} free, {wanted} with {self._values()}"
+        return f"{self.usable} free, {wanted}, but not beside the other requests"
+
+    def _values(self) -> str:
+        shown = [f"{value or 'none'}: {count} free" for value, count in self.values]
+        more = len(shown) - VALUES_SHOWN_MAX
+        if more > 0:
+            shown = [*shown[:VALUES_SHOWN_MAX], f"{more} more values"]
+        return f"{self.detail} {self.attribute} ({', '.join(shown)})"
+
+
+def _shortages_of(
+    problem: Problem, names: RequestNames, compiler: DeviceCompiler
+) -> tuple[Shortage, ...]:
+    """Return the requests that run out, with all alternatives of each; at least one."""
+    left = devices_left(problem)
+    finder = _Finder(problem, names, left, compiler)
+    found: list[Shortage] = []
+    for stage in problem.stages:
+        short = [finder.shortage(slot) for slot in stage]
+        if all(short):
+            found += [each for each in short if each is not None]
+    # A request that is short only because it must match another is not worth reporting.
+    found = [each for each in found if each.is_own] or found
+    if not found:
+        found = list(map(finder.crowded, problem.stages[stuck_at(problem) or 0]))
+    return tuple(found)
+
+
+class _Finder:
+    def __init__(
+        self,
+        problem: Problem,
+        names: RequestNames,
+        left: Mapping[Ask, Sequence[int]],
+        compiler: DeviceCompiler,
+    ) -> None:
+        self._problem = problem
+        self._names = names
+        self._left = left
+        self._fitting = {ask: masks[FITTING] for ask, masks in left.items()}
+        self._compiler = compiler
+
+    def shortage(self, slot: Slot) -> Shortage | None:
+        """Return why a request finds too few devices; None if it finds enough."""
+        masks = self._left[slot.ask]
+        wanted = max(slot.count, 1)
+        for number, cause in _CAUSES.items():
+            if masks[number].bit_count() < wanted:
+                return self._shortage(slot, cause, number)
+        for rule in constraints_of(slot):
+            if isinstance(rule, DistinctAttribute) and len(self._by_value(slot, rule)) < wanted:
+                return self._constrained(slot, rule)
+        return None
+
+    def crowded(self, slot: Slot) -> Shortage:
+        """Return that a request would find enough devices by itself."""
+        return self._make(slot, ShortageCause.TOGETHER)
+
+    def _shortage(self, slot: Slot, cause: ShortageCause, number: int) -> Shortage:
+        if cause is ShortageCause.CONSTRAINT:
+            return self._constrained(slot, self._tightest(slot))
+        masks = self._left[slot.ask]
+        lost = masks[number - 1] & ~masks[number]
+        detail = ""
+        if cause in (ShortageCause.TAINTED, ShortageCause.AMOUNTS) and lost:
+            position = next(iter(bits(lost)))
+            refusal = rejection_of(
+                self._problem, slot, position, STAGES[number], self._fitting, self._compiler
+            )
+            name = self._problem.view.spots[position].device.name
+            detail = f"{name}: {rejection_text(refusal)}"
+        return self._make(slot, cause, detail)
+
+    def _tightest(self, slot: Slot) -> Constraint:
+        """Return the constraint that leaves the fewest devices with one value."""
+        rules = constraints_of(slot)
+        return min(rules, key=lambda rule: max(self._by_value(slot, rule).values(), default=0))
+
+    def _constrained(self, slot: Slot, rule: Constraint) -> Shortage:
+        values = tuple(self._by_value(slot, rule).items())
+        kind = DISTINCT if isinstance(rule, DistinctAttribute) else MATCHING
+        return self._make(slot, ShortageCause.CONSTRAINT, kind, rule.attribute, values)
+
+    def _by_value(self, slot: Slot, rule: Constraint) -> dict[str, int]:
+        """Return how many usable devices have each value."""
+        table = rule.tables[slot.ask]
+        found: dict[str, int] = {}
+        for position in bits(self._fitting[slot.ask]):
+            is_known = table.known >> position & 1
+            value = value_text(table.elements[position]) if is_known else ""
+            found[value] = found.get(value, 0) + 1
+        return dict(sorted(found.items()))
+
+    def _make(
+        self,
+        slot: Slot,
+        cause: ShortageCause,
+        detail: str = "",
+        attribute: str = "",
+        values: tuple[tuple[str, int], ...] = (),
+    ) -> Shortage:
+        masks = self._left[slot.ask]
+        counts = [mask.bit_count() for mask in masks]
+        name, _, alternative = slot.ask.full_name.partition("/")
+        request = self._names.of(slot.ask.claim, name)
+        return Shortage(
+            request=request,
+            cause=cause,
+            wanted=max(slot.count, 1),
+            matching=counts[SELECTED],
+            free=counts[FREE],
+            tainted=counts[FREE] - counts[TOLERATED],
+            usable=counts[FITTING],
+            detail=detail,
+            attribute=attribute,
+            values=values,
+            alternative=alternative,
+        )

@@ -1,7 +1,10 @@
-"""Replicas: pods alike, each with claims of its own.
+"""Replicas: pods alike, each with claims of its own, and a cluster filled with them.
 
-# model: what every replica is made from; a claim or template alone stands for a pod that does
-#   nothing but use it, and each replica then has a claim of its own like it
+The cluster is changed in place: because it remembers its nodes, one more replica costs only what
+the last one changed, whatever the number of nodes.
+
+    # model: what every replica is made from; a claim or template alone stands for a pod that only
+    #   uses it, and each replica then has a claim of its own like it
 """
 
 from __future__ import annotations
@@ -15,21 +18,19 @@ from msgspec.structs import replace
 from mooring.api.core import Pod
 from mooring.api.core.podstatus import PodStatus
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import (
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceClaimTemplateSpec,
-)
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate, ResourceClaimTemplateSpec
 from mooring.claims.features import Features
 from mooring.claims.owners import group_name
 from mooring.controllers.podstates import is_active
-from mooring.insight.clusters.completion import ClaimMaker
-from mooring.insight.clusters.identity import identified
-from mooring.insight.clusters.ownership import ExistingPods
-from mooring.insight.clusters.snapshot import Controller, Snapshot
-from mooring.insight.clusters.workloads import model_pod
-from mooring.insight.concerns import Concern, full_name, titled
-from mooring.insight.planning.standins import stand_in
+from mooring.insight.messages import Concern, full_name, titled
+from mooring.insight.plan.placements import stand_in
+from mooring.insight.plan.planner import Progress, new_names
+from mooring.insight.snapshot.completion import ClaimMaker
+from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
+from mooring.insight.snapshot.workloads import ExistingPods, model_pod
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Attempt, Pending, attempt
+from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
 from mooring.validation.context import Context
 
 Subject = Pod | Controller | ResourceClaim | ResourceClaimTemplate
@@ -41,7 +42,7 @@ class Model(Struct, frozen=True):
     title: str  # the subject: `Deployment default/train`
     base: str  # what the names of replicas begin with
     pod: Pod
-    templates: tuple[ResourceClaimTemplate, ...] = ()  # those that claims of replicas come from
+    templates: tuple[ResourceClaimTemplate, ...] = ()  # of the replicas' claims
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def model_of(subject: Subject, snapshot: Snapshot, context: Context) -> Model | 
 
 
 def waiting_of(subject: Subject, snapshot: Snapshot) -> frozenset[str]:
-    """Return the full names of pods that are replicas of the subject already, but have no node."""
+    """Return the full names of pods that are already replicas of the subject but have no node."""
     pods: Collection[Pod] = ()
     match subject:
         case Pod():
@@ -86,7 +87,7 @@ def waiting_of(subject: Subject, snapshot: Snapshot) -> frozenset[str]:
 
 
 def _fresh(pod: Pod) -> Pod:
-    """Return a pod as it was when it was made: without uid, node and status."""
+    """Return a pod as it was created: without uid, node and status."""
     old = pod.metadata
     metadata = ObjectMeta(
         name=old.name,
@@ -114,14 +115,14 @@ def _template_like(claim: ResourceClaim) -> ResourceClaimTemplate:
 
 
 class Replica(NamedTuple):
-    """A pod, and the claims that were made for it."""
+    """A pod, and the claims that were created for it."""
 
     pod: Pod
     claims: tuple[ResourceClaim, ...]
 
 
 class Replicas:
-    """Makes replicas of a model, one after the other, under names that nobody has."""
+    """Creates replicas of a model, one after the other, under unused names."""
 
     def __init__(self, model: Model, around: Snapshot, features: Features) -> None:
         self._model = model
@@ -131,15 +132,19 @@ class Replicas:
         self._claims = ClaimMaker(made_from, features)
 
     def next(self) -> Replica:
-        """Return one more."""
+        """Return one more replica."""
         pod = self._claims.complete_pod(self._pod())
         namespace = pod.metadata.namespace
         shared = self._model.group is not None
         statuses = pod.status.resource_claim_statuses or ()
         names = [status.resource_claim_name for status in statuses]
         made = [self._claims.claim(namespace, name) for name in names if name is not None]
-        if shared:  # What is the group's was there before.
-            made = [c for c in made if _is_owned(c, pod)]
+        if shared:  # The group's claims existed before.
+            made = [
+                c
+                for c in made
+                if any(owner.uid == pod.metadata.uid for owner in c.metadata.owner_references)
+            ]
         return Replica(pod, tuple(made))
 
     def _pod(self) -> Pod:
@@ -153,5 +158,61 @@ class Replicas:
         return named
 
 
-def _is_owned(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+class UnplacedReplica(NamedTuple):
+    """The first replica that fits nowhere."""
+
+    pending: Pending
+    ready: Attempt | None  # None if it was rejected before any node was asked
+
+
+class ReplicaFiller:
+    """Fills a cluster with replicas, and empties it again."""
+
+    def __init__(self, cluster: Cluster, replicas: Replicas) -> None:
+        self.cluster = cluster
+        self.placed: list[Reservation] = []
+        self.refused: UnplacedReplica | None = None
+        self._replicas = replicas
+        self._fresh = Fresh(new_names(cluster).share_id, self._free_name)
+        self._made: list[Replica] = []
+        self._next: Replica | None = None
+        self._namespace = ""
+
+    def ask(self) -> Attempt | Pending:
+        """Return an attempt to schedule the next replica, which stays the next until placed."""
+        if self._next is None:
+            self._next = self._replicas.next()
+            self._namespace = self._next.pod.metadata.namespace
+            self._made.append(self._next)
+            for claim in self._next.claims:
+                self.cluster.put_claim(claim)
+        return attempt(self.cluster, self._next.pod)
+
+    def run(self, replicas_max: int, progress: Progress) -> None:
+        """Place replicas until one is rejected or the maximum is reached."""
+        while len(self.placed) < replicas_max:
+            ready = self.ask()
+            # Preemption does not matter here.
+            outcome = ready if isinstance(ready, Pending) else ready.best(alone=False)
+            if isinstance(outcome, Pending):
+                self.refused = UnplacedReplica(
+                    outcome, None if isinstance(ready, Pending) else ready
+                )
+                return
+            self.placed.append(reserve(self.cluster, outcome, self._fresh))
+            self._next = None
+            progress(len(self.placed), replicas_max)
+
+    def empty(self) -> None:
+        """Take all replicas out of the cluster, with their claims."""
+        for reservation in reversed(self.placed):
+            release(self.cluster, reservation)
+        for replica in self._made:
+            for claim in replica.claims:
+                self.cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
+        self.placed, self._made, self._next = [], [], None
+
+    def _free_name(self, prefix: str) -> str:
+        claims = self.cluster.claims
+        names = (f"{prefix}{number}" for number in range(10**9))
+        return next(name for name in names if (self._namespace, name) not in claims)

@@ -1,7 +1,7 @@
-"""Rules of lint about attributes of devices: names, types, and what is standard.
+"""Rules about attributes of devices: names, types, and standard values.
 
 Constraints and expressions of one claim look at devices of several drivers. What these publish
-under one name must be of one type, and mean the same.
+under one name must have one type, and mean the same.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final
 from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, PREFIX
-from mooring.insight.lint.cases import SLICES, Case, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
-from mooring.insight.lint.pools import Home, devices_of
-from mooring.insight.lint.sightings import STANDARD, Sighting, type_of
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.lint.pools import STANDARD, DeviceHome, Sighting, devices_of, type_of
+from mooring.insight.lint.rule import SLICES, Case, N, Oddity, RuleTable, W
+from mooring.insight.messages import counted, nearest
+
+RULES = RuleTable(SLICES)
 
 _PATTERNS: Final = {
     PCI_BUS_ID: (re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"), "0000:3b:00.0"),
@@ -26,11 +26,9 @@ _PATTERNS: Final = {
 }
 
 
-# --- names --------------------------------------------------------------------------------
-
-
+@RULES.add(W)
 def both_names(case: Case) -> Iterator[Oddity]:
-    """Give what a device publishes under a short and a qualified name."""
+    """An attribute or capacity under both its short and its qualified name."""
     slice_ = slice_of(case)
     prefix = f"{slice_.spec.driver}/"
     for home, device in devices_of((slice_,)):
@@ -45,8 +43,9 @@ def both_names(case: Case) -> Iterator[Oddity]:
                     )
 
 
+@RULES.add(W)
 def unknown_standard_attribute(case: Case) -> Iterator[Oddity]:
-    """Give the attributes in Kubernetes' own domain that it does not have."""
+    """An attribute in the domain of Kubernetes that it does not have."""
     seen: set[str] = set()
     for home, device in devices_of((slice_of(case),)):
         for name in device.attributes:
@@ -61,11 +60,9 @@ def unknown_standard_attribute(case: Case) -> Iterator[Oddity]:
             )
 
 
-# --- types --------------------------------------------------------------------------------
-
-
+@RULES.add(W)
 def mixed_types(case: Case) -> Iterator[Oddity]:
-    """Give the attributes that are of another type on other devices."""
+    """An attribute that has different types on different devices."""
     for name, (type_, sighting, usual, most) in _clashes(case):
         if _scalar(type_) != _scalar(usual):
             yield Oddity(
@@ -76,8 +73,9 @@ def mixed_types(case: Case) -> Iterator[Oddity]:
             )
 
 
+@RULES.add(N)
 def mixed_lists(case: Case) -> Iterator[Oddity]:
-    """Give the attributes that are a list on some devices and a single value on others."""
+    """An attribute that is a list on some devices and a single value on others."""
     for name, (type_, sighting, usual, most) in _clashes(case):
         if type_ != usual and _scalar(type_) == _scalar(usual):
             yield Oddity(
@@ -90,9 +88,9 @@ def mixed_lists(case: Case) -> Iterator[Oddity]:
 
 
 def _clashes(case: Case) -> Iterator[tuple[str, tuple[str, Sighting, str, Sighting]]]:
-    """Give the rarer types that were seen first in this slice, of which each is told once."""
+    """Give the rarer types that were first seen in this slice, so that each is reported once."""
     slice_ = slice_of(case)
-    sightings = case.world.around.sightings
+    sightings = case.context.objects.sightings
     for name in sightings.mixed:
         for clash in sightings.clashes(name):
             type_, sighting, usual, _ = clash
@@ -119,18 +117,16 @@ def _place(sighting: Sighting) -> tuple[str | int | Key, ...]:
     return ("spec", "devices", sighting.first.position, "attributes", Key(sighting.name))
 
 
-def _device(home: Home) -> Device:
+def _device(home: DeviceHome) -> Device:
     return (home.slice.spec.devices or ())[home.position]
 
 
-# --- standard attributes ------------------------------------------------------------------
-
-
+@RULES.add(N)
 def missing_standard_attribute(case: Case) -> Iterator[Oddity]:
-    """Give the standard attributes that only some devices of a driver have."""
+    """numaNode, pciBusID or pcieRoot on some devices of a driver only."""
     slice_ = slice_of(case)
     driver = slice_.spec.driver
-    seen = case.world.around.sightings.drivers.get(driver)
+    seen = case.context.objects.sightings.drivers.get(driver)
     if seen is None:
         return
     for name in STANDARD:
@@ -146,8 +142,9 @@ def missing_standard_attribute(case: Case) -> Iterator[Oddity]:
             )
 
 
+@RULES.add(W)
 def odd_standard_value(case: Case) -> Iterator[Oddity]:
-    """Give the standard attributes whose values no other driver would publish."""
+    """A numaNode, pciBusID or pcieRoot in a form that other drivers do not have."""
     if pool_of(case) is None:
         return
     for home, device in devices_of((slice_of(case),)):
@@ -164,7 +161,7 @@ def odd_standard_value(case: Case) -> Iterator[Oddity]:
 
 
 def _wanted(name: str, attribute: DeviceAttribute) -> str | None:
-    """Return what a standard attribute should be like, None if it is, or has no value."""
+    """Return the expected form of a standard attribute, None if it has that or no value."""
     if not type_of(attribute):
         return None
     if name == NUMA_NODE:
@@ -177,10 +174,11 @@ def _wanted(name: str, attribute: DeviceAttribute) -> str | None:
     return None if is_good else f"a string such as {example}"
 
 
+@RULES.add(N)
 def same_hardware(case: Case) -> Iterator[Oddity]:
-    """Give the devices that another driver publishes for the same node, too."""
+    """A PCI device that two drivers publish for one node."""
     slice_ = slice_of(case)
-    for (other, driver), sighting in case.world.around.sightings.doubles.items():
+    for (other, driver), sighting in case.context.objects.sightings.doubles.items():
         if sighting.first.slice is slice_:
             devices = counted(sighting.count, "device")
             yield Oddity(
@@ -190,63 +188,3 @@ def same_hardware(case: Case) -> Iterator[Oddity]:
                 "both may be given away at once",
                 "let one driver publish a device, or taint those of the other",
             )
-
-
-RULES = (
-    Rule(
-        "both-names",
-        W,
-        Needs.NOTHING,
-        "an attribute or capacity under both its short and its qualified name",
-        both_names,
-        SLICES,
-    ),
-    Rule(
-        "unknown-standard-attribute",
-        W,
-        Needs.NOTHING,
-        "an attribute in the domain of Kubernetes that it does not have",
-        unknown_standard_attribute,
-        SLICES,
-    ),
-    Rule(
-        "mixed-types",
-        W,
-        Needs.NOTHING,
-        "an attribute that has different types on different devices",
-        mixed_types,
-        SLICES,
-    ),
-    Rule(
-        "mixed-lists",
-        N,
-        Needs.NOTHING,
-        "an attribute that is a list on some devices and a single value on others",
-        mixed_lists,
-        SLICES,
-    ),
-    Rule(
-        "missing-standard-attribute",
-        N,
-        Needs.NOTHING,
-        "numaNode, pciBusID or pcieRoot on some devices of a driver only",
-        missing_standard_attribute,
-        SLICES,
-    ),
-    Rule(
-        "odd-standard-value",
-        W,
-        Needs.NOTHING,
-        "a numaNode, pciBusID or pcieRoot in a form that other drivers do not have",
-        odd_standard_value,
-        SLICES,
-    ),
-    Rule(
-        "same-hardware",
-        N,
-        Needs.NOTHING,
-        "a PCI device that two drivers publish for one node",
-        same_hardware,
-        SLICES,
-    ),
-)

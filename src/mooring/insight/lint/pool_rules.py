@@ -1,6 +1,6 @@
-"""Rules of lint about the slices of a pool: whether they agree with each other.
+"""Rules about the slices of a pool: whether they agree with each other.
 
-While a pool is incomplete or contradicts itself the scheduler gives none of its devices away, and
+While a pool is incomplete or contradicts itself the scheduler allocates none of its devices, and
 requests for all devices fail on every node that sees it, whatever driver they are about.
 """
 
@@ -12,35 +12,34 @@ from typing import Final
 from mooring.api.codec import Place
 from mooring.api.fieldpath import Key
 from mooring.api.resource.v1 import Device, DeviceCounterConsumption, ResourceSlice
-from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
-from mooring.insight.lint.pools import Home, Pool, devices_of, pool_id_of
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.lint.pools import DeviceHome, LintPool, devices_of, pool_id_of
+from mooring.insight.lint.rule import SLICES, Case, E, N, Oddity, RuleTable, W
+from mooring.insight.messages import counted, nearest
+
+RULES = RuleTable(SLICES)
 
 POOL: Final = ("spec", "pool")
 UNUSABLE: Final = "the scheduler gives none of the pool's devices away"
 
 
 def slice_of(case: Case) -> ResourceSlice:
-    """Return the slice at hand as it is stored."""
+    """Return the slice at hand as an API server stores it."""
     slice_: ResourceSlice = case.subject.stored or case.subject.value
     return slice_
 
 
-def pool_of(case: Case) -> Pool | None:
-    """Return the pool that the slice at hand is part of, None for one that is outdated."""
-    slice_, around = slice_of(case), case.world.around
-    pool = around.pools.get(pool_id_of(slice_))
+def pool_of(case: Case) -> LintPool | None:
+    """Return the pool of the slice at hand, None if the slice is outdated."""
+    slice_, objects = slice_of(case), case.context.objects
+    pool = objects.pools.get(pool_id_of(slice_))
     if pool is None or slice_.spec.pool.generation != pool.generation:
         return None
-    return None if around.later(case.subject) is not None else pool
+    return None if objects.later(case.subject) is not None else pool
 
 
-# --- the slices as such -------------------------------------------------------------------
-
-
+@RULES.add(W)
 def incomplete_pool(case: Case) -> Iterator[Oddity]:
-    """Give the pool of which slices are missing, or of which there are too many."""
+    """A pool with fewer or more slices than it says."""
     pool = pool_of(case)
     if pool is None or pool.first is not slice_of(case) or pool.is_complete:
         return
@@ -57,8 +56,9 @@ def incomplete_pool(case: Case) -> Iterator[Oddity]:
     yield Oddity((*POOL, "resourceSliceCount"), message, remedy)
 
 
+@RULES.add(W)
 def slice_counts_disagree(case: Case) -> Iterator[Oddity]:
-    """Give the number of slices that differs from what the first slice of the pool says."""
+    """Slices of a pool that say different numbers of slices."""
     pool = pool_of(case)
     count = slice_of(case).spec.pool.resource_slice_count
     if pool is not None and count != pool.slices_wanted:
@@ -70,10 +70,11 @@ def slice_counts_disagree(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(W)
 def outdated_slice(case: Case) -> Iterator[Oddity]:
-    """Give the generation of a slice of which there is a newer one."""
+    """A slice of an older generation than others of its pool."""
     slice_ = slice_of(case)
-    pool = case.world.around.pools.get(pool_id_of(slice_))
+    pool = case.context.objects.pools.get(pool_id_of(slice_))
     if pool is not None and slice_.spec.pool.generation < pool.generation:
         yield Oddity(
             (*POOL, "generation"),
@@ -82,15 +83,13 @@ def outdated_slice(case: Case) -> Iterator[Oddity]:
         )
 
 
-# --- devices ------------------------------------------------------------------------------
-
-
+@RULES.add(E)
 def duplicate_device(case: Case) -> Iterator[Oddity]:
-    """Give the devices that another slice of the pool has, too, those of one slice together."""
+    """A device name that two slices of a pool have."""
     pool, slice_ = pool_of(case), slice_of(case)
     if pool is None:
         return
-    doubles: dict[str, list[Home]] = {}  # by the name of the other slice
+    doubles: dict[str, list[DeviceHome]] = {}  # by the name of the other slice
     for here, device in devices_of((slice_,)):
         home = pool.devices.get(device.name)
         if home is not None and home.slice is not slice_:
@@ -99,7 +98,7 @@ def duplicate_device(case: Case) -> Iterator[Oddity]:
         yield _duplicate(pool, homes, name)
 
 
-def _duplicate(pool: Pool, homes: list[Home], other_name: str) -> Oddity:
+def _duplicate(pool: LintPool, homes: list[DeviceHome], other_name: str) -> Oddity:
     first = homes[0]
     device = first.slice.spec.devices[first.position] if first.slice.spec.devices else Device()
     other = pool.devices[device.name].slice
@@ -119,11 +118,9 @@ def _duplicate(pool: Pool, homes: list[Home], other_name: str) -> Oddity:
     )
 
 
-# --- counters -----------------------------------------------------------------------------
-
-
+@RULES.add(E)
 def duplicate_counter_set(case: Case) -> Iterator[Oddity]:
-    """Give the counter sets that another slice of the pool has, too."""
+    """A counter set that two slices of a pool have."""
     pool, slice_ = pool_of(case), slice_of(case)
     if pool is None:
         return
@@ -138,11 +135,12 @@ def duplicate_counter_set(case: Case) -> Iterator[Oddity]:
             )
 
 
+@RULES.add(E)
 def unknown_counter(case: Case) -> Iterator[Oddity]:
-    """Give the counters that devices take of and that the pool does not have."""
+    """A device that takes of a counter which its pool does not have."""
     pool = pool_of(case)
     if pool is None or not pool.is_complete:
-        return  # They may be in a slice that is not given.
+        return  # A slice that was not given may have them.
     for place, _, consumption in _consumptions(case):
         known = pool.counter_set(consumption.counter_set)
         if known is None:
@@ -159,8 +157,9 @@ def unknown_counter(case: Case) -> Iterator[Oddity]:
                 yield Oddity((*place, "counters", Key(name)), message, remedy)
 
 
+@RULES.add(W)
 def exceeds_counter(case: Case) -> Iterator[Oddity]:
-    """Give the devices that take more of a counter than there is in all."""
+    """A device that takes more of a counter than there is in all."""
     pool = pool_of(case)
     if pool is None:
         return
@@ -178,8 +177,9 @@ def exceeds_counter(case: Case) -> Iterator[Oddity]:
                 )
 
 
-def unused_counter_set(case: Case) -> Iterator[Oddity]:
-    """Give the counters that no device of the pool takes of."""
+@RULES.add(N)
+def unused_counter(case: Case) -> Iterator[Oddity]:
+    """A counter that no device of its pool takes of."""
     pool = pool_of(case)
     if pool is None or not pool.is_complete:
         return
@@ -211,71 +211,3 @@ def _consumptions(case: Case) -> Iterator[tuple[Place, Device, DeviceCounterCons
 
 def _did_you_mean(near: str | None) -> str | None:
     return None if near is None else f"did you mean {near}?"
-
-
-RULES = (
-    Rule(
-        "incomplete-pool",
-        W,
-        Needs.NOTHING,
-        "a pool with fewer or more slices than it says",
-        incomplete_pool,
-        SLICES,
-    ),
-    Rule(
-        "slice-counts-disagree",
-        W,
-        Needs.NOTHING,
-        "slices of a pool that say different numbers of slices",
-        slice_counts_disagree,
-        SLICES,
-    ),
-    Rule(
-        "outdated-slice",
-        W,
-        Needs.NOTHING,
-        "a slice of an older generation than others of its pool",
-        outdated_slice,
-        SLICES,
-    ),
-    Rule(
-        "duplicate-device",
-        E,
-        Needs.NOTHING,
-        "a device name that two slices of a pool have",
-        duplicate_device,
-        SLICES,
-    ),
-    Rule(
-        "duplicate-counter-set",
-        E,
-        Needs.NOTHING,
-        "a counter set that two slices of a pool have",
-        duplicate_counter_set,
-        SLICES,
-    ),
-    Rule(
-        "unknown-counter",
-        E,
-        Needs.NOTHING,
-        "a device that takes of a counter which its pool does not have",
-        unknown_counter,
-        SLICES,
-    ),
-    Rule(
-        "exceeds-counter",
-        W,
-        Needs.NOTHING,
-        "a device that takes more of a counter than there is in all",
-        exceeds_counter,
-        SLICES,
-    ),
-    Rule(
-        "unused-counter",
-        N,
-        Needs.NOTHING,
-        "a counter that no device of its pool takes of",
-        unused_counter_set,
-        SLICES,
-    ),
-)

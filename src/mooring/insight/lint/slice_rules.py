@@ -1,4 +1,4 @@
-"""Rules of lint about single slices: what is refused, what never fits, and where it is."""
+"""Rules about single slices: what is refused, what never fits, and which nodes they are for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from mooring.api.gates import Gate
 from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import CapacityRequestPolicy, Device, DeviceCapacity
-from mooring.insight.lint.cases import SLICES, Case, E, N, Needs, Oddity, Rule, W
 from mooring.insight.lint.pool_rules import pool_of, slice_of
-from mooring.insight.lint.sightings import DriverSightings, Sighting
-from mooring.insight.nearness import nearest
-from mooring.insight.wording import counted
+from mooring.insight.lint.pools import DriverSightings, Sighting
+from mooring.insight.lint.rule import SLICES, Case, E, N, Needs, Oddity, RuleTable, W
+from mooring.insight.messages import counted, suggestion
 from mooring.validation.admission import strategy_of
+
+RULES = RuleTable(SLICES)
 
 SPEC: Final = ("spec",)
 NODE_ALLOCATABLE: Final = str(Gate.DRA_NODE_ALLOCATABLE_RESOURCES)
@@ -26,23 +27,24 @@ NODE_ALLOCATABLE: Final = str(Gate.DRA_NODE_ALLOCATABLE_RESOURCES)
 _ANY_NAME: Final = "capacity"  # what it is called does not matter to the policy
 
 
-# --- what an API server says --------------------------------------------------------------
-
-
+@RULES.add(E)
 def refused_slice(case: Case) -> Iterator[Oddity]:
-    """Give what an API server refuses: limits, names, values."""
-    errors = strategy_of(case.subject.kind).check_create(slice_of(case), case.world.around.context)
+    """A slice that an API server refuses: limits, names, values."""
+    errors = strategy_of(case.subject.kind).check_create(
+        slice_of(case), case.context.objects.context
+    )
     alike = Counter(error.body for error in errors)
     for error in errors:
         number = alike.pop(error.body, 0)
-        if number:  # The same in many devices is told once.
+        if number:  # The same error in many devices is reported once.
             more = f", here and in {counted(number - 1, 'other place')}" if number > 1 else ""
             message = f"an API server refuses it: {error.body}{more}"
             yield Oddity(error.path.segments, message, "correct it")
 
 
+@RULES.add(W)
 def odd_driver_name(case: Case) -> Iterator[Oddity]:
-    """Give drivers' names with capitals."""
+    """A driver's name with capitals."""
     driver = slice_of(case).spec.driver
     if driver != driver.lower():
         yield Oddity(
@@ -52,12 +54,13 @@ def odd_driver_name(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(E)
 def breaks_expressions(case: Case) -> Iterator[Oddity]:
-    """Give the devices on which every expression fails, whatever it asks."""
+    """A device on which every expression fails."""
     slice_ = slice_of(case)
-    if not case.world.unreadable or pool_of(case) is None or case.once(refused_slice):
+    if not case.context.unreadable or pool_of(case) is None or case.once(refused_slice):
         return  # What is refused comes before no expression.
-    broken = case.world.unreadable.get(slice_.metadata.name, ())
+    broken = case.context.unreadable.get(slice_.metadata.name, ())
     places = {device.name: i for i, device in enumerate(slice_.spec.devices or ())}
     for device in broken:
         if device.name in places:
@@ -69,12 +72,10 @@ def breaks_expressions(case: Case) -> Iterator[Oddity]:
             )
 
 
-# --- capacity -----------------------------------------------------------------------------
-
-
+@RULES.add(W)
 def capacity_never_fits(case: Case) -> Iterator[Oddity]:
-    """Give the capacities of which requests can never get what their policy makes of it."""
-    context = case.world.around.context
+    """A capacity that requests never get, because of its requestPolicy."""
+    context = case.context.objects.context
     if not context.enabled(Gate.DRA_CONSUMABLE_CAPACITY):
         return
     fractional = context.enabled(Gate.DRA_FRACTIONAL_CAPACITY_RANGE)
@@ -116,8 +117,9 @@ def _fits(amount: Quantity | None, capacity: DeviceCapacity, *, fractional: bool
     return consumed_capacity(requests, {_ANY_NAME: capacity}, fractional=fractional) is not None
 
 
+@RULES.add(N)
 def shared_without_limit(case: Case) -> Iterator[Oddity]:
-    """Give the shareable devices that have nothing to share; each driver is told once."""
+    """A shareable device without any capacity."""
     seen = _driver_seen(case)
     found = None if seen is None else seen.boundless
     if found is not None and found.first.slice is slice_of(case):
@@ -129,8 +131,9 @@ def shared_without_limit(case: Case) -> Iterator[Oddity]:
         )
 
 
+@RULES.add(N)
 def share_takes_all(case: Case) -> Iterator[Oddity]:
-    """Give the capacities of shareable devices of which a plain request takes everything."""
+    """A shareable device of which a plain request takes everything."""
     seen = _driver_seen(case)
     for name, found in seen.greedy.items() if seen is not None else ():
         if found.first.slice is slice_of(case):
@@ -143,7 +146,7 @@ def share_takes_all(case: Case) -> Iterator[Oddity]:
 
 
 def _driver_seen(case: Case) -> DriverSightings | None:
-    return case.world.around.sightings.drivers.get(slice_of(case).spec.driver)
+    return case.context.objects.sightings.drivers.get(slice_of(case).spec.driver)
 
 
 def _several(found: Sighting) -> str:
@@ -153,11 +156,9 @@ def _several(found: Sighting) -> str:
     return f"device {name}{more}"
 
 
-# --- nodes --------------------------------------------------------------------------------
-
-
+@RULES.add(W, Needs.NODES)
 def unknown_node(case: Case) -> Iterator[Oddity]:
-    """Give the nodes that are not there."""
+    """A slice or device for a node that is not among the nodes given."""
     spec = slice_of(case).spec
     yield from _node_oddities(SPEC, spec.node_name, spec.node_selector, "the slice", case)
     for place, device in _devices(case):
@@ -169,26 +170,23 @@ def unknown_node(case: Case) -> Iterator[Oddity]:
 def _node_oddities(
     place: Place, name: str | None, selector: NodeSelector | None, what: str, case: Case
 ) -> Iterator[Oddity]:
-    around = case.world.around
-    if name and name not in around.nodes:
-        near = nearest(name, around.nodes)
-        remedy = (
-            f'did you mean "{near}"?'
-            if near
-            else "delete the slice if the node is gone, or give the node, too"
-        )
+    objects = case.context.objects
+    if name and name not in objects.nodes:
+        otherwise = "delete the slice if the node is gone, or give the node, too"
+        remedy = suggestion(name, objects.nodes, otherwise)
         message = f'{what} is for node "{name}", which is not among those given'
         yield Oddity((*place, "nodeName"), message, remedy)
-    if selector is not None and not around.selects_some_node(selector):
-        nodes = counted(len(around.nodes), "node")
+    if selector is not None and not objects.selects_some_node(selector):
+        nodes = counted(len(objects.nodes), "node")
         message = f"{what} is for none of the {nodes} given: no labels match"
         yield Oddity((*place, "nodeSelector"), message, "correct the selector, or label nodes")
 
 
+@RULES.add(E, Needs.NODES)
 def undeclared_feature(case: Case) -> Iterator[Oddity]:
-    """Give node resources of devices on a node whose kubelet does not know of such things."""
+    """NodeAllocatableResources on a node that does not declare the feature."""
     spec = slice_of(case).spec
-    node = case.world.around.nodes.get(spec.node_name or "")
+    node = case.context.objects.nodes.get(spec.node_name or "")
     if node is None or NODE_ALLOCATABLE in node.status.declared_features:
         return
     for place, device in _devices(case):
@@ -202,16 +200,14 @@ def undeclared_feature(case: Case) -> Iterator[Oddity]:
             return
 
 
-# --- classes ------------------------------------------------------------------------------
-
-
+@RULES.add(N, Needs.CLASSES)
 def unselected_driver(case: Case) -> Iterator[Oddity]:
-    """Give the drivers of whose devices no class selects any."""
+    """A driver of whose devices no class selects any."""
     slice_ = slice_of(case)
     seen = _driver_seen(case)
     if seen is None or seen.first.slice is not slice_:
         return
-    drivers = case.world.selected_drivers if not case.world.unreadable else None
+    drivers = case.context.selected_drivers if not case.context.unreadable else None
     if drivers is not None and slice_.spec.driver not in drivers:
         yield Oddity(
             (*SPEC, "driver"),
@@ -224,79 +220,3 @@ def unselected_driver(case: Case) -> Iterator[Oddity]:
 def _devices(case: Case) -> Iterator[tuple[Place, Device]]:
     for i, device in enumerate(slice_of(case).spec.devices or ()):
         yield (*SPEC, "devices", i), device
-
-
-RULES = (
-    Rule(
-        "refused-slice",
-        E,
-        Needs.NOTHING,
-        "a slice that an API server refuses: limits, names, values",
-        refused_slice,
-        SLICES,
-    ),
-    Rule(
-        "odd-driver-name",
-        W,
-        Needs.NOTHING,
-        "a driver's name with capitals",
-        odd_driver_name,
-        SLICES,
-    ),
-    Rule(
-        "breaks-expressions",
-        E,
-        Needs.NOTHING,
-        "a device on which every expression fails",
-        breaks_expressions,
-        SLICES,
-    ),
-    Rule(
-        "capacity-never-fits",
-        W,
-        Needs.NOTHING,
-        "a capacity that requests never get, because of its requestPolicy",
-        capacity_never_fits,
-        SLICES,
-    ),
-    Rule(
-        "shared-without-limit",
-        N,
-        Needs.NOTHING,
-        "a shareable device without any capacity",
-        shared_without_limit,
-        SLICES,
-    ),
-    Rule(
-        "share-takes-all",
-        N,
-        Needs.NOTHING,
-        "a shareable device of which a plain request takes everything",
-        share_takes_all,
-        SLICES,
-    ),
-    Rule(
-        "unknown-node",
-        W,
-        Needs.NODES,
-        "a slice or device for a node that is not among the nodes given",
-        unknown_node,
-        SLICES,
-    ),
-    Rule(
-        "undeclared-feature",
-        E,
-        Needs.NODES,
-        "nodeAllocatableResources on a node that does not declare the feature",
-        undeclared_feature,
-        SLICES,
-    ),
-    Rule(
-        "unselected-driver",
-        N,
-        Needs.CLASSES,
-        "a driver of whose devices no class selects any",
-        unselected_driver,
-        SLICES,
-    ),
-)

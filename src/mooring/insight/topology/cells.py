@@ -1,4 +1,4 @@
-"""A device as it is drawn: filled with the colour of its owner, with its name and marks.
+"""Devices as they are drawn, and the legend that explains colours and marks.
 
 whole        the colour of the owner
 shared       a bar with a part for each owner
@@ -7,25 +7,39 @@ shared       a bar with a part for each owner
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mooring.insight.holdings import State
-from mooring.insight.topology.census import Census
-from mooring.insight.topology.ink import filled, name, rectangle, tooltip, words
-from mooring.insight.topology.layout import Placed
-from mooring.insight.topology.model import Item, Use, part_of
-from mooring.insight.topology.owners import Hold, Owner
-from mooring.insight.topology.text import clean, counted, listed
+from mooring.insight.devices import DeviceState
+from mooring.insight.messages import counted
+from mooring.insight.topology.elements import (
+    TopologyIndex,
+    clean,
+    filled,
+    listed,
+    name,
+    rectangle,
+    tooltip,
+    words,
+)
+from mooring.insight.topology.layout import PlacedShape
+from mooring.insight.topology.model import Hold, Item, Owner, Use, part_of
 
 OWNERS_SHOWN = 8  # in a tooltip
 PARTS_MAX = 24  # of a bar: there is no room for more
 RADIUS = 5
 SMALL_RADIUS = 3
 MARK = 13
+OWNERS_MAX = 60
+ENTRY_WIDTH = 276
+ENTRY_HEIGHT = 36
+KEY_HEIGHT = 22
+KEY_GAP = 6
+HEADING = 28
+USERS_SHOWN = 1
 
 
-class Mark(NamedTuple):
+class CellMark(NamedTuple):
     """A letter on a device, and what it means."""
 
     letter: str
@@ -33,16 +47,15 @@ class Mark(NamedTuple):
     look: str = "mark"
 
 
-UNUSABLE = Mark("×", "unusable: the tooltip says why", "alarm")
-TAINTED = Mark("T", "tainted", "alarm")
-CONFLICT = Mark("!", "more of it is held than there is", "alarm")
-ADMIN = Mark("A", "looked at with admin access")
-SEVERAL_NODES = Mark("N", "near several NUMA nodes; stands at its own")
+UNUSABLE = CellMark("×", "unusable: the tooltip says why", "alarm")
+TAINTED = CellMark("T", "tainted", "alarm")
+CONFLICT = CellMark("!", "more of it is held than there is", "alarm")
+ADMIN = CellMark("A", "looked at with admin access")
+SEVERAL_NODES = CellMark("N", "near several NUMA nodes; stands at its own")
 MARKS = (UNUSABLE, CONFLICT, TAINTED, ADMIN, SEVERAL_NODES)
 
 
-def marks_of(item: Item) -> list[Mark]:
-    """Return the marks of a device."""
+def _marks_of(item: Item) -> list[CellMark]:
     has = {
         UNUSABLE: bool(item.problem),
         CONFLICT: bool(item.conflict),
@@ -53,26 +66,26 @@ def marks_of(item: Item) -> list[Mark]:
     return [mark for mark in MARKS if has[mark]]
 
 
-def cell(shape: Placed, item: Item, census: Census) -> Iterator[str]:
+def cell(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
     """Give the elements of a device."""
-    owners = " ".join(str(census.owners[owner]) for owner in item.owners)
+    owners = " ".join(str(index.owners[owner]) for owner in item.owners)
     look = "d f" if item.is_free else "d"
-    yield f'<g class="{look}" data-driver="{census.drivers[item.driver]}" data-owner="{owners}">'
-    yield tooltip(*lines_of(item))
+    yield f'<g class="{look}" data-driver="{index.drivers[item.driver]}" data-owner="{owners}">'
+    yield tooltip(*_lines_of(item))
     if shape.is_small:
-        yield from _small(shape, item, census)
+        yield from _small(shape, item, index)
     else:
-        yield from _large(shape, item, census)
+        yield from _large(shape, item, index)
     yield "</g>"
 
 
-# --- sizes ----------------------------------------------------------------------------------
+# --- sizes ------------------------------------------------------------------------------
 
 
-def _large(shape: Placed, item: Item, census: Census) -> Iterator[str]:
-    yield _background(shape, item, census, RADIUS)
+def _large(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
+    yield _background(shape, item, index, RADIUS)
     is_filled = _whole_owner(item) is not None
-    marks = marks_of(item)
+    marks = _marks_of(item)
     left, room = shape.x + 8, shape.width - 14
     look = "on bold" if is_filled else "muted bold" if item.problem else "strong bold"
     yield name(left, shape.y + 15, shape.label, look, width=room, font_size=11)
@@ -82,16 +95,16 @@ def _large(shape: Placed, item: Item, census: Census) -> Iterator[str]:
     look = "on" if is_filled else "text"
     yield name(left, shape.y + 37, _last_line(item), look, width=room, font_size=9)
     if not is_filled and (item.holds or item.is_shareable):
-        yield from _bar(shape, item, census)
-    for index, mark in enumerate(marks):
-        yield _mark(shape.x + shape.width - 6 - MARK * (index + 1) + 2, shape.y + 17, mark)
+        yield from _bar(shape, item, index)
+    for number, mark in enumerate(marks):
+        yield _mark(shape.x + shape.width - 6 - MARK * (number + 1) + 2, shape.y + 17, mark)
 
 
-def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
-    yield _background(shape, item, census, SMALL_RADIUS)
+def _small(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
+    yield _background(shape, item, index, SMALL_RADIUS)
     if _whole_owner(item) is None and item.holds:
         inside = shape._replace(x=shape.x + 1, width=shape.width - 2)
-        yield from _parts(inside, shape.y + 1, shape.height - 2, item, census)
+        yield from _parts(inside, shape.y + 1, shape.height - 2, item, index)
     x, y = shape.x, shape.y
     if item.problem:
         yield f'<path class="cross" d="M{x + 3} {y + 3}l8 8m0 -8l-8 8"/>'
@@ -99,66 +112,68 @@ def _small(shape: Placed, item: Item, census: Census) -> Iterator[str]:
         yield f'<path class="alarm" d="M{x + 7} {y}h7v7z"/>'
 
 
-def _background(shape: Placed, item: Item, census: Census, radius: int) -> str:
+def _background(shape: PlacedShape, item: Item, index: TopologyIndex, radius: int) -> str:
     box = shape.x, shape.y, shape.width, shape.height
     owner = _whole_owner(item)
     if owner is not None:
         look = "gone" if item.problem else "rim"
-        return filled(*box, census.styles[owner], radius) + rectangle(*box, look, radius)
-    look = "gone" if item.problem else "blocked" if item.state is State.BLOCKED else "free"
+        return filled(*box, index.styles[owner], radius) + rectangle(*box, look, radius)
+    look = "gone" if item.problem else "blocked" if item.state is DeviceState.BLOCKED else "free"
     return rectangle(*box, look, radius)
 
 
-def _mark(x: int, y: int, mark: Mark) -> str:
+def _mark(x: int, y: int, mark: CellMark) -> str:
     pill = rectangle(x, y, MARK - 2, MARK - 2, mark.look, SMALL_RADIUS)
     return pill + words(x + 5, y + 9, mark.letter, "own letter bold s9 middle")
 
 
 def _whole_owner(item: Item) -> Owner | None:
-    """Return the only owner of a device, if it has all of it."""
+    """Return the owner of a whole device, if there is one."""
     if len(item.holds) != 1 or item.holds[0].is_share:
         return None
     return item.holds[0].owner
 
 
-# --- shares ---------------------------------------------------------------------------------
+# --- shares -----------------------------------------------------------------------------
 
 
-def _bar(shape: Placed, item: Item, census: Census) -> Iterator[str]:
+def _bar(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
     inside = shape._replace(x=shape.x + 8, width=shape.width - 16)
     y = shape.y + shape.height - 8
     yield rectangle(inside.x, y, inside.width, 4, "track")
-    yield from _parts(inside, y, 4, item, census)
+    yield from _parts(inside, y, 4, item, index)
 
 
-def _parts(shape: Placed, y: int, height: int, item: Item, census: Census) -> Iterator[str]:
+def _parts(
+    shape: PlacedShape, y: int, height: int, item: Item, index: TopologyIndex
+) -> Iterator[str]:
     """Give a part of a bar for each owner, as wide as its share."""
     x, end = shape.x, shape.x + shape.width
     for owner, part in _fractions(item)[:PARTS_MAX]:
         width = min(max(round(part * shape.width), 2), end - x)
         if width > 0:
-            yield filled(x, y, width, height, census.styles[owner])
+            yield filled(x, y, width, height, index.styles[owner])
         x += width
 
 
 def _fractions(item: Item) -> list[tuple[Owner, float]]:
-    """Return the part of a device that each owner has; equal ones if nothing says how much."""
-    use = main_use(item)
+    """Return each owner's part of a device; equal parts if no capacity is consumed."""
+    use = _main_use(item)
     if use is None or not use.by_owner:
         return [(owner, 1 / len(item.holds)) for owner in item.owners]
     return [(owner, part_of(amount, use.total)) for owner, amount in use.by_owner]
 
 
-def main_use(item: Item) -> Use | None:
-    """Return the capacity of which the largest part is taken: it decides what still fits."""
+def _main_use(item: Item) -> Use | None:
+    """Return the most used capacity, which decides what still fits."""
     return max(item.uses, key=lambda use: use.fraction, default=None)
 
 
-# --- words ----------------------------------------------------------------------------------
+# --- tooltips ---------------------------------------------------------------------------
 
 
 def _last_line(item: Item) -> str:
-    if item.is_shareable and (use := main_use(item)) is not None:
+    if item.is_shareable and (use := _main_use(item)) is not None:
         unit = use.name.rpartition("/")[2]
         return f"{use.taken}/{use.total} {unit}"
     match item.owners:
@@ -169,8 +184,7 @@ def _last_line(item: Item) -> str:
     return "" if item.is_free else item.state.value
 
 
-def lines_of(item: Item) -> Iterator[str]:
-    """Give all that is known of a device, for its tooltip."""
+def _lines_of(item: Item) -> Iterator[str]:
     yield clean(item.name)
     yield f"{clean(item.driver)}, pool {clean(item.pool)}"
     yield from _place_lines(item)
@@ -210,3 +224,101 @@ def _hold_line(hold: Hold) -> str:
     shown = f", {listed(users, OWNERS_SHOWN)}" if users else ""
     share = "shared by" if hold.is_share else "held by"
     return f"{share} {clean(str(hold.owner))}{shown}"
+
+
+# --- legend -----------------------------------------------------------------------------
+
+
+class LegendKey(NamedTuple):
+    """A look of a device, and what it means."""
+
+    look: str
+    meaning: str
+
+
+FREE = LegendKey("free", "free")
+SHARED = LegendKey("free", "shareable: the bar shows what is taken")
+CROSSED = LegendKey("gone", "crossed out: unusable")
+CORNER = LegendKey("alarm", "red corner: tainted, or contradictory")
+BLOCKED = LegendKey("blocked", "blocked: others have what it needs")
+
+
+class Legend(NamedTuple):
+    """The elements of the legend, and where it ends."""
+
+    elements: str
+    bottom: int
+
+
+def legend(
+    items: Iterable[Item], index: TopologyIndex, x: int, y: int, width: int, *, is_compact: bool
+) -> Legend:
+    """Return the legend, with its height."""
+    elements: list[str] = []
+    owners = list(index.owners)
+    columns = max(width // ENTRY_WIDTH, 1)
+    if owners:
+        elements.append(words(x, y + 14, "Claims", "own strong bold s14"))
+        y += HEADING
+        for number, owner in enumerate(owners[:OWNERS_MAX]):
+            row, column = divmod(number, columns)
+            place = x + column * ENTRY_WIDTH, y + row * ENTRY_HEIGHT
+            elements += _owner_entry(owner, index, *place)
+        y += -(-min(len(owners), OWNERS_MAX) // columns) * ENTRY_HEIGHT
+    if len(owners) > OWNERS_MAX:
+        left = f"and {counted(len(owners) - OWNERS_MAX, 'claim')} more, not listed here"
+        elements.append(words(x, y + 12, left, "own muted s12"))
+        y += KEY_HEIGHT
+    keys = list(_compact_keys(items) if is_compact else _keys(items))
+    y += KEY_GAP
+    for number, key in enumerate(keys):
+        row, column = divmod(number, columns)
+        elements.append(_key_entry(key, x + column * ENTRY_WIDTH, y + row * KEY_HEIGHT))
+    return Legend("".join(elements), y + -(-len(keys) // columns) * KEY_HEIGHT)
+
+
+def _owner_entry(owner: Owner, index: TopologyIndex, x: int, y: int) -> Iterator[str]:
+    room = ENTRY_WIDTH - 40
+    yield filled(x, y, 22, 22, index.styles[owner], 4) + rectangle(x, y, 22, 22, "rim", 4)
+    yield name(x + 30, y + 9, str(owner), "strong bold", width=room, font_size=11)
+    users = [clean(user) for user in owner.users]
+    shown = f" · {listed(users, USERS_SHOWN)}" if users else " · nobody uses it"
+    text = f"{counted(len(index.held[owner]), 'device')}{shown}"
+    yield name(x + 30, y + 22, text, "muted", width=room, font_size=10)
+
+
+def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
+    """Give the keys of what occurs in the picture."""
+    listed_items = list(items)
+    marks = {mark for item in listed_items for mark in _marks_of(item)}
+    if any(item.is_free for item in listed_items):
+        yield FREE
+    if any(item.is_shareable for item in listed_items):
+        yield SHARED
+    if any(item.state is DeviceState.BLOCKED for item in listed_items):
+        yield BLOCKED
+    yield from (mark for mark in MARKS if mark in marks)
+
+
+def _compact_keys(items: Iterable[Item]) -> Iterator[LegendKey]:
+    """Give the keys for small devices, which have no letters."""
+    listed_items = list(items)
+    if any(item.is_free for item in listed_items):
+        yield FREE
+    if any(item.state is DeviceState.BLOCKED for item in listed_items):
+        yield BLOCKED
+    if any(item.problem for item in listed_items):
+        yield CROSSED
+    if any(item.taints or item.conflict for item in listed_items):
+        yield CORNER
+
+
+def _key_entry(key: LegendKey | CellMark, x: int, y: int) -> str:
+    if isinstance(key, CellMark):
+        sign = rectangle(x + 5, y + 1, MARK, MARK, key.look, 3)
+        sign += words(x + 11, y + 11, key.letter, "own letter bold s9 middle")
+    else:
+        sign = rectangle(x, y + 1, 22, 13, key.look, 3)
+        if key is SHARED:
+            sign += rectangle(x + 3, y + 8, 16, 3, "track") + rectangle(x + 3, y + 8, 9, 3, "mark")
+    return sign + words(x + 30, y + 12, key.meaning, "own text s12")

@@ -1,12 +1,12 @@
-"""The picture as SVG: one text that needs nothing from outside and runs nothing.
+"""The picture as SVG: one self-contained text without scripts.
 
     title and totals
-    machines, in a grid
+    nodes, in a grid
     devices of no single node
     legend
 
-With many devices they become small squares without names; beyond a bound the nodes that come last
-are left out, and the picture says so.
+Many devices become small squares without names; beyond a bound the last nodes are left out, and the
+picture says so.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.insight.topology.cells import cell
-from mooring.insight.topology.census import Census, free_by_driver
-from mooring.insight.topology.ink import (
+from mooring.insight.messages import counted
+from mooring.insight.topology.cells import cell, legend
+from mooring.insight.topology.elements import (
+    TopologyIndex,
+    clean,
+    escaped,
+    free_by_driver,
+    joined,
     name,
     patterns,
     rectangle,
@@ -30,25 +35,28 @@ from mooring.insight.topology.ink import (
 from mooring.insight.topology.layout import (
     GAP,
     PADDING,
-    Frame,
-    Placed,
+    LayoutFrame,
+    PlacedShape,
     machine_frame,
     placed,
     reach_frame,
 )
-from mooring.insight.topology.legend import legend
-from mooring.insight.topology.model import Box, Item, Kind, Machine, Partitions, Topology
-from mooring.insight.topology.text import clean, counted, escaped, joined
+from mooring.insight.topology.model import Box, BoxKind, Item, NodeBox, Partitions, Topology
 
 DETAILED_MAX = 1_000  # devices that are drawn with their names
-DEVICES_MAX = 10_000  # devices that are drawn at all
+DEVICES_MAX = 10_000  # devices that are drawn
 MARGIN = 24
 GUTTER = 16
 WIDTH_MIN = 640
 HEADER = 70
 REACH_HEADING = 34
 ASPECT = 2.2  # of the grid; wide, as screens are
-_LOOKS = {Kind.SOCKET: "socket", Kind.NUMA_NODE: "numa", Kind.ROOT: "root", Kind.REACH: "socket"}
+_LOOKS = {
+    BoxKind.SOCKET: "socket",
+    BoxKind.NUMA_NODE: "numa",
+    BoxKind.ROOT: "root",
+    BoxKind.REACH: "socket",
+}
 
 
 class LeftOut(NamedTuple):
@@ -64,9 +72,9 @@ def svg(topology: Topology, *, title: str) -> str:
 
 
 def shown(topology: Topology) -> tuple[Topology, LeftOut]:
-    """Return the part of a topology that is drawn, and what that leaves out."""
+    """Return the part of a topology that is drawn, and the size of the rest."""
     room = DEVICES_MAX
-    machines: list[Machine] = []
+    machines: list[NodeBox] = []
     for machine in topology.machines:
         room -= sum(1 for _ in machine.items())
         if room < 0:
@@ -89,7 +97,7 @@ class _Picture:
         self._all = topology
         self._title = clean(title)
         self._drawn, self._left_out = shown(topology)
-        self._census = Census(topology)
+        self._index = TopologyIndex(topology)
         self._items = list(self._drawn.items())
         self._is_compact = len(self._items) > DETAILED_MAX
 
@@ -109,7 +117,7 @@ class _Picture:
             body += self._elsewhere(reaches, bottom, inner)
             bottom += _elsewhere_height(reaches) + GUTTER
         place = (MARGIN, bottom + 8, inner)
-        key = legend(self._items, self._census, *place, is_compact=self._is_compact)
+        key = legend(self._items, self._index, *place, is_compact=self._is_compact)
         return "".join(
             [
                 *self._opening(inner + 2 * MARGIN, key.bottom + MARGIN),
@@ -119,8 +127,6 @@ class _Picture:
                 "</svg>\n",
             ]
         )
-
-    # --- the whole ------------------------------------------------------------------------------
 
     def _opening(self, width: int, height: int) -> Iterator[str]:
         yield (
@@ -140,11 +146,11 @@ class _Picture:
         )
 
     def _totals(self) -> str:
-        census = self._census
+        index = self._index
         parts = [
             counted(len(self._all.machines), "node"),
-            f"{counted(census.devices, 'device')}, {census.free:,} free",
-            f"{counted(len(census.owners), 'claim')} with devices",
+            f"{counted(index.devices, 'device')}, {index.free:,} free",
+            f"{counted(len(index.owners), 'claim')} with devices",
         ]
         if self._all.nodes_without_devices:
             parts.insert(1, f"{self._all.nodes_without_devices:,} more without devices")
@@ -161,9 +167,7 @@ class _Picture:
             )
             yield words(MARGIN, MARGIN + 60, text, "own alarm bold s14")
 
-    # --- machines -------------------------------------------------------------------------------
-
-    def _machines(self, frames: Sequence[Frame], columns: int, width: int) -> Iterator[str]:
+    def _machines(self, frames: Sequence[LayoutFrame], columns: int, width: int) -> Iterator[str]:
         y = HEADER + MARGIN
         for start in range(0, len(frames), columns):
             row = frames[start : start + columns]
@@ -176,7 +180,7 @@ class _Picture:
                 yield "</g>"
             y += height + GUTTER
 
-    def _elsewhere(self, frames: Sequence[Frame], y: int, width: int) -> Iterator[str]:
+    def _elsewhere(self, frames: Sequence[LayoutFrame], y: int, width: int) -> Iterator[str]:
         height = _elsewhere_height(frames)
         yield '<g class="m" data-node="-1">'
         yield rectangle(MARGIN, y, width, height, "machine", 10)
@@ -189,12 +193,12 @@ class _Picture:
             top += frame.height + GAP
         yield "</g>"
 
-    def _shapes(self, shapes: Iterator[Placed]) -> Iterator[str]:
+    def _shapes(self, shapes: Iterator[PlacedShape]) -> Iterator[str]:
         for shape in shapes:
             match shape.what:
                 case Item():
-                    yield from cell(shape, shape.what, self._census)
-                case Machine():
+                    yield from cell(shape, shape.what, self._index)
+                case NodeBox():
                     yield from self._machine(shape, shape.what)
                 case Box():
                     yield from _box(shape, shape.what)
@@ -208,7 +212,7 @@ class _Picture:
                         font_size=9,
                     )
 
-    def _machine(self, shape: Placed, machine: Machine) -> Iterator[str]:
+    def _machine(self, shape: PlacedShape, machine: NodeBox) -> Iterator[str]:
         yield rectangle(shape.x, shape.y, shape.width, shape.height, "machine", 10)
         items = list(machine.items())
         free = sum(item.is_free for item in items)
@@ -230,16 +234,16 @@ class _Picture:
         yield words(left, shape.y + 39, joined(drivers, shape.width - 24, 10), "muted s10")
 
 
-def _box(shape: Placed, box: Box) -> Iterator[str]:
-    radius = 8 if box.kind is Kind.SOCKET else 6
+def _box(shape: PlacedShape, box: Box) -> Iterator[str]:
+    radius = 8 if box.kind is BoxKind.SOCKET else 6
     yield rectangle(shape.x, shape.y, shape.width, shape.height, _LOOKS[box.kind], radius)
-    look = "text" if box.kind in (Kind.SOCKET, Kind.REACH) else "muted"
+    look = "text" if box.kind in (BoxKind.SOCKET, BoxKind.REACH) else "muted"
     room = shape.width - 20
     yield name(shape.x + 10, shape.y + 15, box.label, look, width=room, font_size=10)
 
 
-def _grid(frames: Sequence[Frame]) -> tuple[int, int]:
-    """Return how many columns the grid of machines has, and how wide they are."""
+def _grid(frames: Sequence[LayoutFrame]) -> tuple[int, int]:
+    """Return the number and width of the columns of nodes."""
     if not frames:
         return 1, WIDTH_MIN
     width = max(frame.width for frame in frames)
@@ -248,10 +252,10 @@ def _grid(frames: Sequence[Frame]) -> tuple[int, int]:
     return min(max(columns, 1), len(frames)), width
 
 
-def _grid_height(frames: Sequence[Frame], columns: int) -> int:
+def _grid_height(frames: Sequence[LayoutFrame], columns: int) -> int:
     rows = [frames[start : start + columns] for start in range(0, len(frames), columns)]
     return sum(max(frame.height for frame in row) + GUTTER for row in rows)
 
 
-def _elsewhere_height(frames: Sequence[Frame]) -> int:
+def _elsewhere_height(frames: Sequence[LayoutFrame]) -> int:
     return REACH_HEADING + sum(frame.height + GAP for frame in frames) - GAP + PADDING

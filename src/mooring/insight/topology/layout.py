@@ -1,11 +1,11 @@
-"""Where everything stands: boxes in rows, rows in boxes, all in whole pixels.
+"""The positions of everything: boxes in rows, rows in boxes, all in whole pixels.
 
     # leaf: a device; small ones have no text
     # frame: a box with a heading, and rows of leaves and frames in it
 
-1. From inside out a frame puts what is in it into rows as wide as they may be, and gets its size.
-2. From outside in everything gets its place. Frames of one row are made equally high, and sockets,
-   NUMA nodes and reaches take the room that is left in their row.
+1. From inside out a frame puts its content into rows as wide as allowed, and gets its size.
+2. From outside in everything gets its position. Frames of one row are made equally high, and
+   sockets, NUMA nodes and reaches use the space that is left in their row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from mooring.insight.topology.model import Box, Item, Kind, Machine, Partitions, Unit, items_of
+from mooring.insight.topology.model import Box, BoxKind, Item, NodeBox, Partitions, Unit, items_of
 
 GAP = 8
 PADDING = 10
@@ -28,10 +28,10 @@ COMPACT_WIDTH = 172
 COLUMN_LENGTH = 2  # units in one column of a PCIe root, before there is another
 COLUMNS_MAX = 5
 
-What = Item | Box | Partitions | Machine
+What = Item | Box | Partitions | NodeBox
 
 
-class Placed(NamedTuple):
+class PlacedShape(NamedTuple):
     """Something to draw, and where."""
 
     x: int
@@ -44,7 +44,7 @@ class Placed(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A device before it has its place."""
+    """A device before it has a position."""
 
     item: Item
     width: int
@@ -53,10 +53,10 @@ class Leaf(NamedTuple):
     label: str = ""
 
 
-class Frame(NamedTuple):
-    """A box before it has its place."""
+class LayoutFrame(NamedTuple):
+    """A box before it has a position."""
 
-    what: Box | Partitions | Machine
+    what: Box | Partitions | NodeBox
     rows: tuple[tuple[Block, ...], ...]
     heading: int
     padding: int
@@ -65,11 +65,11 @@ class Frame(NamedTuple):
     height: int
 
 
-Block = Leaf | Frame
+Block = Leaf | LayoutFrame
 
 
-def machine_frame(machine: Machine, *, is_compact: bool) -> Frame:
-    """Return a machine with everything in it."""
+def machine_frame(machine: NodeBox, *, is_compact: bool) -> LayoutFrame:
+    """Return the frame of a node with everything in it."""
     if is_compact:
         return _compact(machine)
     inner = MACHINE_WIDTH - 2 * PADDING
@@ -79,8 +79,8 @@ def machine_frame(machine: Machine, *, is_compact: bool) -> Frame:
     return _frame(machine, rows, MACHINE_HEADING)
 
 
-def reach_frame(box: Box, width: int, *, is_compact: bool) -> Frame:
-    """Return the box of devices of no single node."""
+def reach_frame(box: Box, width: int, *, is_compact: bool) -> LayoutFrame:
+    """Return the frame of devices of no single node."""
     inner = width - 2 * PADDING
     if is_compact:
         return _frame(box, _small_rows(box.items(), inner), HEADING, gap=SMALL_GAP)
@@ -88,13 +88,13 @@ def reach_frame(box: Box, width: int, *, is_compact: bool) -> Frame:
     return _frame(box, _flow(units, inner, GAP), HEADING)
 
 
-def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[Placed]:
-    """Give a block and all that is in it, outer things first."""
+def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[PlacedShape]:
+    """Give a block and everything in it, outer shapes first."""
     if isinstance(block, Leaf):
         label = block.label or block.item.name
-        yield Placed(x, y, block.width, block.height, block.item, block.is_small, label)
+        yield PlacedShape(x, y, block.width, block.height, block.item, block.is_small, label)
         return
-    yield Placed(x, y, width, height, block.what)
+    yield PlacedShape(x, y, width, height, block.what)
     top = y + block.heading
     inner = width - 2 * block.padding
     for row in block.rows:
@@ -105,7 +105,7 @@ def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[Pl
 
 def _placed_row(
     row: Sequence[Block], left: int, top: int, width: int, height: int, gap: int
-) -> Iterator[Placed]:
+) -> Iterator[PlacedShape]:
     growing = sum(map(_grows, row))
     spare = width - _row_width(row, gap)
     for each in row:
@@ -113,7 +113,7 @@ def _placed_row(
         if _grows(each):
             more = spare // growing
             spare, growing = spare - more, growing - 1
-        own_height = height if isinstance(each, Frame) else each.height
+        own_height = height if isinstance(each, LayoutFrame) else each.height
         yield from placed(each, left, top, each.width + more, own_height)
         left += each.width + more + gap
 
@@ -121,15 +121,12 @@ def _placed_row(
 def _grows(block: Block) -> bool:
     if isinstance(block, Leaf) or not isinstance(block.what, Box):
         return False
-    return block.what.kind is not Kind.ROOT
+    return block.what.kind is not BoxKind.ROOT
 
 
-# --- frames ---------------------------------------------------------------------------------
-
-
-def _box(box: Box, width: int) -> Frame:
+def _box(box: Box, width: int) -> LayoutFrame:
     inner = width - 2 * PADDING
-    if box.kind is Kind.ROOT:
+    if box.kind is BoxKind.ROOT:
         columns = min(COLUMNS_MAX, -(-len(box.units) // COLUMN_LENGTH))
         inner = min(inner, columns * CELL[0] + (columns - 1) * GAP)
     units = _flow([_unit(unit, inner) for unit in box.units], inner, GAP)
@@ -145,25 +142,25 @@ def _unit(unit: Unit, width: int) -> Block:
     large = [
         Leaf(each, *CELL, is_small=False, label=_after(prefix, each.name))
         for each in unit.items
-        if is_large(each)
+        if _is_large(each)
     ]
-    small = [each for each in unit.items if not is_large(each)]
+    small = [each for each in unit.items if not _is_large(each)]
     rows = (*_flow(large, inner, SMALL_GAP), *_small_rows(small, inner))
     return _frame(unit, rows, HEADING - 6, padding=0, gap=SMALL_GAP)
 
 
 def _after(prefix: str, name: str) -> str:
-    """Return what tells a partition from what it is made of: its name without that of the whole."""
+    """Return the name of a partition without that of the whole device."""
     return f"…{name.removeprefix(prefix)}" if name.startswith(prefix) else name
 
 
-def is_large(partition: Item) -> bool:
-    """Return whether a partition is drawn with its name: most are only possible ones."""
+def _is_large(partition: Item) -> bool:
+    """Return whether a partition is drawn with its name: most are not allocated."""
     return bool(partition.holds or partition.admins)
 
 
-def _compact(machine: Machine) -> Frame:
-    """Return a machine with small devices, in rows by NUMA node."""
+def _compact(machine: NodeBox) -> LayoutFrame:
+    """Return the frame of a node with small devices, in rows by NUMA node."""
     inner = COMPACT_WIDTH - 2 * PADDING
     parts = [*_numa_parts(machine.boxes), list(items_of(machine.units))]
     rows = [row for part in parts for row in _small_rows(part, inner)]
@@ -172,7 +169,7 @@ def _compact(machine: Machine) -> Frame:
 
 def _numa_parts(boxes: Iterable[Box]) -> Iterator[list[Item]]:
     for box in boxes:
-        if box.kind is Kind.SOCKET:
+        if box.kind is BoxKind.SOCKET:
             yield from _numa_parts(box.boxes)
             yield list(items_of(box.units))
         else:
@@ -180,21 +177,18 @@ def _numa_parts(boxes: Iterable[Box]) -> Iterator[list[Item]]:
 
 
 def _frame(
-    what: Box | Partitions | Machine,
+    what: Box | Partitions | NodeBox,
     rows: tuple[tuple[Block, ...], ...],
     heading: int,
     *,
     padding: int = PADDING,
     gap: int = GAP,
     width: int = 0,
-) -> Frame:
+) -> LayoutFrame:
     inner = max((_row_width(row, gap) for row in rows), default=CELL[0])
     heights = [max(each.height for each in row) for row in rows]
     height = heading + sum(heights) + gap * max(len(rows) - 1, 0) + padding
-    return Frame(what, rows, heading, padding, gap, max(width, inner + 2 * padding), height)
-
-
-# --- rows -----------------------------------------------------------------------------------
+    return LayoutFrame(what, rows, heading, padding, gap, max(width, inner + 2 * padding), height)
 
 
 def _small_rows(items: Iterable[Item], width: int) -> tuple[tuple[Block, ...], ...]:
@@ -202,7 +196,7 @@ def _small_rows(items: Iterable[Item], width: int) -> tuple[tuple[Block, ...], .
 
 
 def _flow(blocks: Sequence[Block], width: int, gap: int) -> tuple[tuple[Block, ...], ...]:
-    """Return the blocks in rows that are no wider than the room, if they can be."""
+    """Return the blocks in rows that are no wider than `width`, where possible."""
     rows: list[list[Block]] = []
     used = 0
     for block in blocks:

@@ -1,7 +1,7 @@
 """The picture as a page: the SVG, a table of claims and their devices, and a filter.
 
-The page needs nothing from outside, and its policy forbids to fetch anything: only the styles and
-the script that are written here may be used. Without scripts there is no filter; all else is there.
+The page needs nothing from outside, and its content security policy forbids fetching anything: only
+its own styles and script may be used. Without scripts there is no filter; everything else works.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import groupby
 
-from mooring.insight.topology.census import Census, Held
 from mooring.insight.topology.drawing import svg
-from mooring.insight.topology.ink import filled, stylesheet
-from mooring.insight.topology.model import Topology
-from mooring.insight.topology.owners import Owner
-from mooring.insight.topology.text import clean, escaped
+from mooring.insight.topology.elements import (
+    OwnedDevice,
+    TopologyIndex,
+    clean,
+    escaped,
+    filled,
+    stylesheet,
+)
+from mooring.insight.topology.model import Owner, Topology
 
 ROWS_MAX = 5_000  # claims in the table
 DEVICES_MAX = 200  # devices of one claim in the table
@@ -78,23 +82,23 @@ filter();
 
 def html(topology: Topology, *, title: str) -> str:
     """Return the page of a topology."""
-    census = Census(topology)
+    index = TopologyIndex(topology)
     shown = escaped(clean(title))
     parts = [
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy()}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<title>{shown}</title><style>{STYLE}</style></head><body>\n",
-        *_form(topology, census),
+        *_form(topology, index),
         f'<main><div class="scroll">\n{svg(topology, title=title)}</div>\n',
-        *_table(topology, census),
+        *_table(topology, index),
         f"</main><script>{SCRIPT}</script></body></html>\n",
     ]
     return "".join(parts)
 
 
 def policy() -> str:
-    """Return the content security policy: our own styles and script, nothing else."""
+    """Return the content security policy: the page's own styles and script, nothing else."""
     styles = f"{_digest(STYLE)} {_digest(stylesheet())}"
     return (
         f"default-src 'none'; style-src {styles}; script-src {_digest(SCRIPT)}; "
@@ -106,17 +110,14 @@ def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-# --- the filter -----------------------------------------------------------------------------
-
-
-def _form(topology: Topology, census: Census) -> Iterator[str]:
-    owners = [("free", "– free –"), *((str(n), str(owner)) for owner, n in census.owners.items())]
+def _form(topology: Topology, index: TopologyIndex) -> Iterator[str]:
+    owners = [("free", "– free –"), *((str(n), str(owner)) for owner, n in index.owners.items())]
     nodes = [(str(number), each.name) for number, each in enumerate(topology.machines)]
     if topology.elsewhere:
         nodes.append(("-1", "– no single node –"))
     yield "<form hidden>"
     yield _select("Claim", "owner", owners)
-    yield _select("Driver", "driver", ((str(n), name) for name, n in census.drivers.items()))
+    yield _select("Driver", "driver", ((str(n), name) for name, n in index.drivers.items()))
     yield _select("Node", "node", nodes)
     yield '<button type="reset">Show all</button></form>\n'
 
@@ -129,37 +130,34 @@ def _select(label: str, name: str, options: Iterable[tuple[str, str]]) -> str:
     return f'<label>{label} <select name="{name}">{inside}</select></label>'
 
 
-# --- the table ------------------------------------------------------------------------------
-
-
-def _table(topology: Topology, census: Census) -> Iterator[str]:
+def _table(topology: Topology, index: TopologyIndex) -> Iterator[str]:
     yield "<h2>Claims and their devices</h2>\n"
-    if not census.owners:
+    if not index.owners:
         yield "<p>No claim has devices.</p>\n"
         return
     numbers = {machine.name: number for number, machine in enumerate(topology.machines)}
     yield "<table><thead><tr><th>Claim</th><th>Used by</th><th>Devices</th></tr></thead><tbody>\n"
-    for owner in list(census.owners)[:ROWS_MAX]:
-        yield _row(owner, census, numbers)
+    for owner in list(index.owners)[:ROWS_MAX]:
+        yield _row(owner, index, numbers)
     yield "</tbody></table>\n"
-    if len(census.owners) > ROWS_MAX:
-        yield f"<p>{len(census.owners) - ROWS_MAX:,} more claims are not listed.</p>\n"
+    if len(index.owners) > ROWS_MAX:
+        yield f"<p>{len(index.owners) - ROWS_MAX:,} more claims are not listed.</p>\n"
 
 
-def _row(owner: Owner, census: Census, numbers: dict[str, int]) -> str:
-    held = census.held[owner]
+def _row(owner: Owner, index: TopologyIndex, numbers: dict[str, int]) -> str:
+    held = index.held[owner]
     nodes = sorted({numbers.get(each.node, -1) for each in held})
-    drivers = sorted({census.drivers[each.item.driver] for each in held})
+    drivers = sorted({index.drivers[each.item.driver] for each in held})
     users = "".join(f"<p>{escaped(clean(user))}</p>" for user in owner.users)
     return (
-        f'<tr data-owner="{census.owners[owner]}" data-driver="{_joined(drivers)}" '
+        f'<tr data-owner="{index.owners[owner]}" data-driver="{_joined(drivers)}" '
         f'data-node="{_joined(nodes)}"><td><svg width="16" height="16" aria-hidden="true">'
-        f"{filled(0, 0, 16, 16, census.styles[owner], 3)}</svg>{escaped(clean(str(owner)))}</td>"
+        f"{filled(0, 0, 16, 16, index.styles[owner], 3)}</svg>{escaped(clean(str(owner)))}</td>"
         f"<td>{users}</td><td>{''.join(_device_lines(held))}</td></tr>\n"
     )
 
 
-def _device_lines(held: list[Held]) -> Iterator[str]:
+def _device_lines(held: list[OwnedDevice]) -> Iterator[str]:
     """Give a line for each node, with the devices there."""
     for node, there in groupby(held[:DEVICES_MAX], key=lambda each: each.node):
         names = ", ".join(clean(each.item.name) for each in there)

@@ -1,23 +1,22 @@
-"""What if: two worlds, one with changes and one without, and the difference.
+"""What if: two clusters, one with changes and one without, and the difference.
 
-    snapshot ─┬─ settle ──────────────► World ─ plan ─┐
-              └─ changes, then settle ─► World ─ plan ─┴─► Difference
+    snapshot ─┬─ apply no changes ─► ChangedCluster ─ plan ─┐
+              └─ apply changes ────► ChangedCluster ─ plan ─┴─► Difference
 
-changes     what may be changed
-editing     changes, written into a snapshot
-departures  pods that leave, and what becomes of them and of their claims
-nodetaints  pods that leave because their node is tainted
-worlds      a snapshot after changes, once every pod that has to leave has left
-standings   where pods are, and with which devices
-difference  two worlds, planned and compared
+changed_cluster  the changes, and a snapshot once every pod that has to leave has left
+evicted_pods     pods that leave, which come back, and what happens to their claims
+taint_evictions  pods that taints of nodes and devices evict
+difference       two clusters, planned and compared
 """
 
 from __future__ import annotations
 
-from mooring.insight.whatif.changes import (
+from mooring.insight.errors import UnknownNameError
+from mooring.insight.whatif.changed_cluster import (
     AddObjects,
     AddTaintRule,
-    Change,
+    ChangedCluster,
+    ClusterChange,
     CordonNode,
     DeleteClaims,
     DeletePods,
@@ -26,34 +25,33 @@ from mooring.insight.whatif.changes import (
     RemoveTaintRule,
     ReplaceSlices,
     TaintNode,
-    UnknownNameError,
+    apply,
 )
-from mooring.insight.whatif.departures import Departure, Fate
-from mooring.insight.whatif.difference import (
-    Difference,
-    compare,
-    difference,
-)
-from mooring.insight.whatif.worlds import World, apply
+from mooring.insight.whatif.difference import Difference, compare, difference
+from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
 
 __all__ = [
     "AddObjects",
     "AddTaintRule",
-    "Change",
+    "ChangedCluster",
+    "ClusterChange",
     "CordonNode",
     "DeleteClaims",
     "DeletePods",
-    "Departure",
     "Difference",
     "DrainNode",
-    "Fate",
+    "EvictedPod",
+    "PodFate",
     "RemoveNodes",
     "RemoveTaintRule",
     "ReplaceSlices",
     "TaintNode",
     "UnknownNameError",
-    "World",
     "apply",
     "compare",
     "difference",
 ]
+
+
+# MOVED
+Change = ClusterChange  # MOVED

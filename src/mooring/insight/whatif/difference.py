@@ -1,80 +1,108 @@
-"""Two worlds, planned and compared: what becomes of every pod, and which devices are free."""
+"""Two clusters, planned and compared: what happens to every pod, and which devices are free."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.concerns import Concern, full_name
-from mooring.insight.holdings import holdings_in
-from mooring.insight.planning.plan import Plan
-from mooring.insight.whatif.changes import Change
-from mooring.insight.whatif.departures import Departure, Fate
-from mooring.insight.whatif.freedoms import Freedom, freedoms, missing_in
-from mooring.insight.whatif.leavings import (
-    Leaving,
-    Preview,
-    leaving_again,
-    leavings_of,
+from mooring.api.core import Pod
+from mooring.claims import claims_to_release
+from mooring.controllers.podstates import is_active
+from mooring.insight.devices import ClusterUsage, DeviceState, usage_in
+from mooring.insight.devices.model import StateCounts, by_node, count_states
+from mooring.insight.messages import Concern, full_name
+from mooring.insight.plan.planner import Plan
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.whatif.changed_cluster import ChangedCluster, ClusterChange, apply
+from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
+from mooring.insight.whatif.taint_evictions import (
+    RulePreview,
+    TaintEviction,
+    evicted_again,
     preview_of,
+    taint_evictions_of,
 )
-from mooring.insight.whatif.standings import Standing, standings_of
-from mooring.insight.whatif.worlds import World, apply
 from mooring.validation.context import Context
 
 MakePlan = Callable[[Snapshot], Plan]
+_NONE = StateCounts(Counter())
 
 
 class Turn(StrEnum):
-    """How a pod fares with the changes, compared to without."""
+    """How the changes affect a pod."""
 
     GAINS = "gains"  # gets a node
     LOSES = "loses"  # has no node any more
     MOVES = "moves"  # to another node or other devices
     RESTARTS = "restarts"  # leaves, and comes back to where it was
     WAITS = "waits"  # has no node, for another reason
-    LOST = "lost"  # is not made anew
+    LOST = "lost"  # has no controller
     GONE = "gone"  # goes with its node
-    DELETED = "deleted"  # as was asked for
-    NEW = "new"  # is there only with the changes
+    DELETED = "deleted"  # on request
+    NEW = "new"  # exists only with the changes
 
 
 WORSE = frozenset({Turn.LOSES, Turn.LOST})
-_TURNS = {Fate.LOST: Turn.LOST, Fate.DELETED: Turn.DELETED}
+_TURNS = {PodFate.LOST: Turn.LOST, PodFate.DELETED: Turn.DELETED}
+
+
+class PodPlacement(Struct, frozen=True, omit_defaults=True):
+    """The node and devices of a pod, or why it has none."""
+
+    node: str | None = None
+    devices: tuple[str, ...] = ()  # driver/pool/device
+    message: str = ""
 
 
 class PodTurn(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A pod that fares otherwise."""
+    """A pod that the changes affect."""
 
     pod: str
     turn: Turn
     is_worse: bool
-    before: Standing | None = None
-    after: Standing | None = None
+    before: PodPlacement | None = None
+    after: PodPlacement | None = None
     why: str = ""  # it leaves
     again: str = ""  # why it would have to leave again
 
 
 class Missing(Struct, frozen=True):
-    """A device that claims keep and that no slice has any more."""
+    """A device that claims still have but no slice publishes any more."""
 
     device: str
     claims: tuple[str, ...]
 
 
+class FreeDevices(Struct, frozen=True, rename="camel"):
+    """How many devices of a driver a node has, and how many are free."""
+
+    node: str
+    driver: str
+    total_before: int
+    total_after: int
+    free_before: int
+    free_after: int
+    is_cordoned: bool = False  # with the changes: new pods cannot use what is free there
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the changes make a difference."""
+        return (self.total_before, self.free_before) != (self.total_after, self.free_after)
+
+
 class Difference(Struct, frozen=True, rename="camel"):
-    """What changes come to."""
+    """The effect of changes on pods and devices."""
 
     pods: tuple[PodTurn, ...]
-    evictions: tuple[Leaving, ...]
-    rules: tuple[Preview, ...]  # that are new
-    devices: tuple[Freedom, ...]
+    evictions: tuple[TaintEviction, ...]
+    rules: tuple[RulePreview, ...]  # that are new
+    devices: tuple[FreeDevices, ...]
     missing: tuple[Missing, ...]
-    same: int  # pods that fare no different
-    leaving_anyway: tuple[str, ...]  # pods that leave also without the changes
+    same: int  # unaffected pods
+    leaving_anyway: tuple[str, ...]  # pods that leave without the changes as well
     concerns: tuple[Concern, ...]
 
     @property
@@ -84,65 +112,69 @@ class Difference(Struct, frozen=True, rename="camel"):
 
 
 def difference(
-    snapshot: Snapshot, changes: Iterable[Change], context: Context, make_plan: MakePlan
+    snapshot: Snapshot, changes: Iterable[ClusterChange], context: Context, make_plan: MakePlan
 ) -> Difference:
-    """Return what changes come to, or raise UnknownNameError or TooManyPodsError."""
+    """Return the effect of changes, or raise UnknownNameError or TooManyPodsError."""
     after = apply(snapshot, changes, context)
     return compare(apply(snapshot, (), context), after, context, make_plan)
 
 
-def compare(before: World, after: World, context: Context, make_plan: MakePlan) -> Difference:
-    """Return how two worlds differ once both are planned."""
+def compare(
+    before: ChangedCluster, after: ChangedCluster, context: Context, make_plan: MakePlan
+) -> Difference:
+    """Return how two clusters differ once both are planned."""
     old, new = make_plan(before.snapshot), make_plan(after.snapshot)
-    again = leaving_again(new, context)
-    for name in leaving_again(old, context):
+    again = evicted_again(new, context)
+    for name in evicted_again(old, context):
         again.pop(name, None)
-    standings = standings_of(old)
-    anyway = _departed(before)
-    # Who leaves in both worlds fares the same, unless it is told to be deleted.
+    standings = _placements_of(old)
+    anyway = _evicted(before)
+    # A pod that leaves in both clusters is not affected, unless it is to be deleted.
     departed = {
         name: each
-        for name, each in _departed(after).items()
-        if name not in anyway or each.fate is Fate.DELETED
+        for name, each in _evicted(after).items()
+        if name not in anyway or each.fate is PodFate.DELETED
     }
-    turns = tuple(_turns(standings, standings_of(new), departed, again))
-    had, has = holdings_in(old.after, context), holdings_in(new.after, context)
-    missed = missing_in(had)
+    turns = tuple(_turns(standings, _placements_of(new), departed, again))
+    had, has = usage_in(old.after, context), usage_in(new.after, context)
+    missed = _missing_in(had)
     return Difference(
         pods=turns,
-        evictions=tuple(each for d in departed.values() for each in leavings_of(d, context.now)),
+        evictions=tuple(
+            each
+            for d in departed.values()
+            for each in taint_evictions_of(d.order.eviction, context.now)
+        ),
         rules=tuple(preview_of(each, context.now) for each in after.rules),
-        devices=tuple(freedoms(had, has, _cordoned(after.snapshot))),
+        devices=tuple(
+            _free_devices(
+                had,
+                has,
+                {node.metadata.name for node in after.snapshot.nodes if node.spec.unschedulable},
+            )
+        ),
         missing=tuple(
             Missing(device, claims)
-            for device, claims in missing_in(has).items()
+            for device, claims in _missing_in(has).items()
             if device not in missed
         ),
         same=len(standings) - sum(each.before is not None for each in turns),
         leaving_anyway=tuple(anyway),
-        concerns=_unique((*old.concerns, *new.concerns, *after.concerns)),
+        concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns))),
     )
 
 
-def _departed(world: World) -> dict[str, Departure]:
-    return {full_name(each.pod): each for each in world.departures}
+def _evicted(cluster: ChangedCluster) -> dict[str, EvictedPod]:
+    return {full_name(each.pod): each for each in cluster.departures}
 
 
-def _cordoned(snapshot: Snapshot) -> set[str]:
-    return {node.metadata.name for node in snapshot.nodes if node.spec.unschedulable}
-
-
-def _unique(concerns: Iterable[Concern]) -> tuple[Concern, ...]:
-    return tuple(dict.fromkeys(concerns))
-
-
-# --- pods -------------------------------------------------------------------------------------
+# --- pods -------------------------------------------------------------------------------
 
 
 def _turns(
-    before: Mapping[str, Standing],
-    after: Mapping[str, Standing],
-    departures: Mapping[str, Departure],
+    before: Mapping[str, PodPlacement],
+    after: Mapping[str, PodPlacement],
+    departures: Mapping[str, EvictedPod],
     again: Mapping[str, str],
 ) -> Iterator[PodTurn]:
     for name in dict.fromkeys((*before, *after)):
@@ -156,8 +188,10 @@ def _turns(
             yield PodTurn(name, turn, is_worse, was, is_, why, again.get(name, ""))
 
 
-def _turn(was: Standing | None, is_: Standing | None, left: Departure | None) -> Turn | None:
-    """Return how a pod fares; None if no different."""
+def _turn(
+    was: PodPlacement | None, is_: PodPlacement | None, left: EvictedPod | None
+) -> Turn | None:
+    """Return how the changes affect a pod; None if they do not."""
     if was is None:
         return Turn.NEW
     if is_ is None:
@@ -172,3 +206,65 @@ def _turn(was: Standing | None, is_: Standing | None, left: Departure | None) ->
     if (was.node, was.devices) != (is_.node, is_.devices):
         return Turn.MOVES
     return None if left is None else Turn.RESTARTS
+
+
+def _placements_of(plan: Plan) -> dict[str, PodPlacement]:
+    after = plan.after
+    devices = _Devices(after)
+    messages = {full_name(each.pod): each.message or each.reason for each in plan.pending}
+    return {
+        name: PodPlacement(
+            pod.spec.node_name or None,
+            devices.of(pod) if pod.spec.node_name else (),
+            messages.get(name, ""),
+        )
+        for pod in after.pods
+        if is_active(pod) and (name := full_name(pod))
+    }
+
+
+class _Devices:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._by_claim: dict[tuple[str, str], list[str]] = {}
+        for claim in snapshot.claims:
+            allocation = claim.status.allocation
+            if allocation is not None:
+                self._by_claim[claim.metadata.namespace, claim.metadata.name] = [
+                    f"{each.driver}/{each.pool}/{each.device}"
+                    for each in allocation.devices.results
+                ]
+
+    def of(self, pod: Pod) -> tuple[str, ...]:
+        """Return the devices of a pod, each once."""
+        keys = ((pod.metadata.namespace, name) for name in claims_to_release(pod))
+        return tuple(sorted({d for key in keys for d in self._by_claim.get(key, ())}))
+
+
+# --- devices ----------------------------------------------------------------------------
+
+
+def _free_devices(
+    before: ClusterUsage, after: ClusterUsage, cordoned: Collection[str]
+) -> Iterator[FreeDevices]:
+    old, new = count_states(before.devices, by_node), count_states(after.devices, by_node)
+    for key in sorted({*old, *new}):
+        was, is_ = old.get(key, _NONE), new.get(key, _NONE)
+        node, driver = key
+        yield FreeDevices(
+            node=node,
+            driver=driver,
+            total_before=was.total,
+            total_after=is_.total,
+            free_before=was.of(DeviceState.FREE),
+            free_after=is_.of(DeviceState.FREE),
+            is_cordoned=node in cordoned,
+        )
+
+
+def _missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
+    """Return the devices that claims have but no slice publishes, with these claims."""
+    return {
+        str(each.id): tuple(str(holder.claim) for holder in (*each.holders, *each.admins))
+        for each in holdings.devices
+        if each.state is DeviceState.MISSING
+    }

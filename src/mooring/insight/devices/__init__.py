@@ -1,0 +1,31 @@
+"""Who uses what: the devices of a cluster with their states, and its claims.
+
+snapshot ─► usage_of ─► ClusterUsage: devices, claims
+
+model           what is known of a device and of a claim; counts by state
+usage           the entry points; every claim with its devices
+device_usage    every device with its state and its holders
+availability    what the allocator says about each device
+node_selection  the nodes that can use a device
+"""
+
+from __future__ import annotations
+
+from mooring.insight.devices.model import (
+    ClaimState,
+    ClaimUsage,
+    ClusterUsage,
+    DeviceState,
+    DeviceUsage,
+)
+from mooring.insight.devices.usage import usage_in, usage_of
+
+__all__ = [
+    "ClaimState",
+    "ClaimUsage",
+    "ClusterUsage",
+    "DeviceState",
+    "DeviceUsage",
+    "usage_in",
+    "usage_of",
+]

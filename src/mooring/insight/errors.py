@@ -1,0 +1,36 @@
+"""Errors of this package; every message states the fact, and a remedy where there is one.
+
+InsightError (a ValueError)
+├── ArchiveError        a file is not a snapshot or bundle that can be read
+├── TooManyPodsError    controllers want more pods than Mooring creates
+└── UnknownNameError    a change names an object that the cluster does not have
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mooring.insight.messages import nearest
+
+
+class InsightError(ValueError):
+    """Input that cannot be used."""
+
+
+class ArchiveError(InsightError):
+    """An archive that cannot be used."""
+
+
+class TooManyPodsError(InsightError):
+    """Controllers want more pods than Mooring creates; the message names the first to exceed it."""
+
+
+class UnknownNameError(InsightError):
+    """A change names an object that is not there; the message suggests a similar name."""
+
+    def __init__(self, change: Any, noun: str, name: str, known: Iterable[str]) -> None:
+        near = nearest(name, known)
+        remedy = f"; did you mean {near}?" if near is not None else ""
+        super().__init__(f"there is no {noun} {name}{remedy}")
+        self.change = change

@@ -1,0 +1,17 @@
+"""Why a pod gets no node, why claims get no devices on a node, and what would help.
+
+pods               explains a pending pod: the flow is drawn there
+nodes              asks nodes about a pod; tries changes to the pod
+report             explanations and diagnoses as lines, as a tree, as one line
+phrases            the words for changes, members of conflicts and rejections
+summary            one line for the scheduler's event, in bounded time
+
+diagnosis          why claims cannot be allocated on one node
+situation          everything that decides about that, and what could change
+trials             what the allocator says then, remembered and bounded
+funnel             how many devices are left for a request after each question
+device_rejections  what rejects a device, with the values that decided
+conflict           what together is impossible, every part of it needed
+candidates         single changes that might help
+fixes              the nearest changes that help, each tried
+"""

@@ -1,0 +1,260 @@
+"""Funnels: how many of all devices are left for a request after each question.
+
+    in fleet ─► on the node ─► of the class ─► selected ─► free ─► tolerated ─► fitting ─► together
+
+Every question is put to the devices that passed those before it, before anything is picked. The
+last counts what the constraints allow: a device passes if with one of its values the requests that
+must match it could have as many devices as they want. When enough devices pass and there is still
+no solution, the conflict explains why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from mooring.allocator.asks import Ask
+from mooring.allocator.bits import bits
+from mooring.allocator.facts import Facts
+from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.rules.attributes import Element
+from mooring.allocator.rules.constraints import Constraint, MatchAttribute
+from mooring.allocator.view import View
+from mooring.cel.device import DeviceCompiler
+from mooring.insight.explain.device_rejections import (
+    DeviceRejection,
+    amounts_rules,
+    constraints_of,
+    refuses,
+    rejection_of,
+    value_text,
+)
+from mooring.insight.explain.situation import DropConstraint, SituationChange
+
+CLASS = "of the class"
+STAGES = (
+    "on the node",
+    CLASS,
+    "selected",
+    "free",
+    "tolerated",
+    "fitting",
+    "together",
+)
+SELECTED, FREE, TOLERATED, FITTING, TOGETHER = range(2, len(STAGES))
+VALUES_SHOWN_MAX = 4
+DEVICES_SHOWN_MAX = 3
+
+
+class Nearest(Struct, frozen=True):
+    """The device that passed the most questions, and what rejected it."""
+
+    device: str
+    stage: str  # the question that it did not pass
+    refusal: DeviceRejection
+
+
+class Funnel(Struct, frozen=True):
+    """How many devices are left for a request, or an alternative of one, after each question."""
+
+    claim: str
+    request: str
+    wanted: int | None  # None: all that are selected
+    nearest: Nearest | None  # None if enough devices pass
+    in_fleet: int
+    on_node: int
+    of_class: int
+    selected: int
+    free: int
+    tolerated: int
+    fitting: int
+    together: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts after each question."""
+        return (
+            self.on_node,
+            self.of_class,
+            self.selected,
+            self.free,
+            self.tolerated,
+            self.fitting,
+            self.together,
+        )
+
+
+class Funnels(Struct, frozen=True):
+    """The funnels of all requests, and the values that constraints compare."""
+
+    funnels: tuple[Funnel, ...] = ()
+    values: tuple[ConstraintValues, ...] = ()
+
+
+def funnels(
+    problem: Problem, names: Sequence[str], *, in_fleet: int, compiler: DeviceCompiler
+) -> Funnels:
+    """Return a funnel for each request and alternative."""
+    slots = [slot for stage in problem.stages for slot in stage]
+    left = devices_left(problem)
+    fitting = {ask: masks[FITTING] for ask, masks in left.items()}
+    found = []
+    for slot in slots:
+        masks = left[slot.ask]
+        wanted = None if slot.ask.wants_all else slot.count
+        nearest = _nearest(problem, slot, masks, fitting, compiler)
+        counts = [mask.bit_count() for mask in masks]
+        found.append(
+            Funnel(names[slot.ask.claim], slot.ask.full_name, wanted, nearest, in_fleet, *counts)
+        )
+    return Funnels(tuple(found), _values_of(problem, fitting))
+
+
+def devices_left(problem: Problem) -> dict[Ask, tuple[int, ...]]:
+    """Return the devices that are left for each request after each question, as bit masks."""
+    slots = [slot for stage in problem.stages for slot in stage]
+    before = {slot.ask: _masks(problem, slot) for slot in slots}
+    fitting = {ask: masks[-1] for ask, masks in before.items()}
+    return {slot.ask: (*before[slot.ask], _together(problem, slot, fitting)) for slot in slots}
+
+
+def _masks(problem: Problem, slot: Slot) -> list[int]:
+    view, ask = problem.view, slot.ask
+    here = view.all
+    for position, spot in enumerate(view.spots):
+        if spot.slice.spec.per_device_node_selection and not view.is_for_node(position):
+            here &= ~(1 << position)
+    of_class = here & _joined(view, lambda facts: facts.selected(ask.wish.class_selectors).yes)
+    selected = of_class & _joined(view, lambda facts: facts.selected(ask.wish.selectors).yes)
+    free = selected if ask.is_admin else selected & ~problem.taken.whole
+    tolerated = free
+    if view.features.device_taints:
+        tolerated &= _joined(view, lambda facts: facts.tolerated(ask.wish.tolerations))
+    fitting = tolerated & slot.candidates
+    for position in bits(fitting):
+        if any(refuses(rule, problem, slot, position) for rule in amounts_rules(problem)):
+            fitting &= ~(1 << position)
+    return [here, of_class, selected, free, tolerated, fitting]
+
+
+def _joined(view: View, mask: Callable[[Facts], int]) -> int:
+    joined = 0
+    for facts, offset in zip(view.pools, view.offsets, strict=True):
+        joined |= mask(facts) << offset
+    return joined
+
+
+def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
+    """Return the devices that the constraints allow, by counting."""
+    left = fitting[slot.ask]
+    for rule in constraints_of(slot):
+        table = rule.tables[slot.ask]
+        allowed = left & table.known
+        if isinstance(rule, MatchAttribute):
+            allowed &= table.only_first
+            for element, holders in table.holders.items():
+                if left & holders and _is_enough(problem, rule, element, fitting):
+                    allowed |= left & holders
+        left = allowed
+    return left
+
+
+def _is_enough(
+    problem: Problem, rule: Constraint, element: Element, fitting: Mapping[Ask, int]
+) -> bool:
+    """Return whether one value could satisfy all requests of a constraint."""
+    for stage in problem.stages:
+        counts = [
+            slot.count
+            <= (
+                (fitting[slot.ask] & rule.tables[slot.ask].holders.get(element, 0)).bit_count()
+                if slot.ask in rule.tables
+                else slot.count
+            )
+            for slot in stage
+        ]
+        if not any(counts):
+            return False
+    return True
+
+
+def _nearest(
+    problem: Problem,
+    slot: Slot,
+    masks: Sequence[int],
+    fitting: Mapping[Ask, int],
+    compiler: DeviceCompiler,
+) -> Nearest | None:
+    """Return the first of the devices that passed the most questions, unless enough pass all.
+
+    Where all devices of the class pass and are too few, a device of another class is not near.
+    """
+    goal = masks[STAGES.index("selected")].bit_count() if slot.ask.wants_all else slot.count
+    if masks[-1].bit_count() >= max(goal, 1):
+        return None
+    before = (problem.view.all, *masks)
+    for number in range(len(masks) - 1, -1, -1):
+        lost = before[number] & ~masks[number]
+        stage = STAGES[number]
+        if lost and stage == CLASS and masks[number]:
+            return None
+        if lost:
+            position = next(iter(bits(lost)))
+            refusal = rejection_of(problem, slot, position, stage, fitting, compiler)
+            return Nearest(problem.view.device_id(position), stage, refusal)
+    return None
+
+
+class ConstraintValues(Struct, frozen=True):
+    """The values of a constraint's attribute on the devices that fit a request."""
+
+    claim: int
+    constraint: int
+    request: str
+    devices: Mapping[str, tuple[str, ...]]  # by value; "" for those that have none
+
+
+def _values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[ConstraintValues, ...]:
+    """Return the values that each constraint finds for each of its requests."""
+    found = []
+    for stage in problem.stages:
+        for slot in stage:
+            rules = constraints_of(slot)
+            for number, rule in zip(slot.ask.constraints, rules, strict=True):
+                table = rule.tables[slot.ask]
+                devices: dict[str, list[str]] = {}
+                for position in bits(fitting[slot.ask]):
+                    known = table.known >> position & 1
+                    value = value_text(table.elements[position]) if known else ""
+                    name = problem.view.spots[position].device.name
+                    devices.setdefault(value, []).append(name)
+                grouped = {value: tuple(names) for value, names in devices.items()}
+                found.append(ConstraintValues(slot.ask.claim, number, slot.ask.full_name, grouped))
+    return tuple(found)
+
+
+def values_text(values: Sequence[ConstraintValues], member: SituationChange) -> str:
+    """Return the values of a constraint on one line: `gpus: 0 on gpu-0, 1 on gpu-1; nics: …`."""
+    assert isinstance(member, DropConstraint)
+    requests: dict[str, list[str]] = {}  # by the values that their devices have
+    for each in values:
+        if (each.claim, each.constraint) == (member.claim, member.constraint):
+            requests.setdefault(_listed(each.devices), []).append(each.request)
+    if not requests:
+        return "about no request"
+    return "; ".join(f"{', '.join(names)}: {listed}" for listed, names in requests.items())
+
+
+def _listed(devices: Mapping[str, tuple[str, ...]]) -> str:
+    texts = [f"{value or 'none'} on {_names(names)}" for value, names in devices.items()]
+    more = len(texts) - VALUES_SHOWN_MAX
+    if more > 0:
+        texts = [*texts[:VALUES_SHOWN_MAX], f"{more} more values"]
+    return ", ".join(texts) or "no device fits"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - DEVICES_SHOWN_MAX
+    shown = [*names[:DEVICES_SHOWN_MAX], *([f"{more} more"] if more > 0 else [])]
+    return " ".join(shown)

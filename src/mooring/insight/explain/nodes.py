@@ -1,0 +1,355 @@
+"""Why nodes reject a pod: `NodeProbe`, the one entry point for asking a node.
+
+    NodeProbe ─┬─ probe(node)          the claims filter, as the scheduler's survey calls it
+               ├─ facts(name, …)       amounts, labels, taints and claims behind a rejection
+               ├─ problem(name)        what the claims ask of it, as the allocator sees that
+               ├─ device_counts(name)  how many devices each request finds
+               └─ diagnose(name, …)    why the claims cannot be allocated there
+
+`pod_fixes` tries changes to the pod itself; changes to claims belong to their diagnosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.allocator import Failed, Unsatisfied, allocate
+from mooring.allocator.allocation import Budget
+from mooring.allocator.errors import AllocationError
+from mooring.allocator.problem import Problem
+from mooring.api.core.placement import Toleration
+from mooring.api.core.pod import Pod
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims import ClassIndex, pod_requests
+from mooring.claims.classindex import is_device_resource
+from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
+from mooring.insight.explain.trials import Effort
+from mooring.insight.messages import full_name, listed, nearest, taint_text
+from mooring.scheduler import claimneeds
+from mooring.scheduler.amounts import Amounts
+from mooring.scheduler.claimcheck import NOT_AVAILABLE, Grant
+from mooring.scheduler.claimneeds import Held
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Attempt, Placed, schedule
+from mooring.scheduler.filtering import Survey
+from mooring.scheduler.filters import (
+    nodeaffinity,
+    noderesources,
+    nodeunschedulable,
+    tainttoleration,
+)
+from mooring.scheduler.nodestate import NodeState
+from mooring.scheduler.refusals import Refusal
+
+MILLI = "cpu"
+INSUFFICIENT = "Insufficient "
+IN_BYTES = ("memory", "ephemeral-storage")
+FIXES_MAX = 6
+TAINTS_MAX = 8  # that are tried
+
+DeviceCounts = tuple[int, ...]  # devices that each request finds; () if the claims fit
+
+
+class NodeProbe:
+    """Asks nodes about one pod, and remembers the node that it asked last."""
+
+    def __init__(self, ready: Attempt) -> None:
+        self.last = ""
+        self._ready = ready
+        self._cluster = ready.cluster
+
+    def __call__(self, state: NodeState) -> Grant | Refusal:
+        """Ask a node for devices, as the scheduler's survey does."""
+        self.last = state.facts.name
+        return self._ready.ask(state)
+
+    def claims(self, name: str) -> Sequence[ResourceClaim]:
+        """Return the claims that still need devices if the pod goes to a node."""
+        check = self._ready.check
+        return check.wanted_on(self._cluster.node(name)) if check is not None else ()
+
+    def facts(self, name: str, rejection: Refusal) -> Iterator[str]:
+        """Give the facts behind a rejection by a node."""
+        ready, state = self._ready, self._cluster.fleet.nodes[name]
+        match rejection.plugin:
+            case noderesources.PLUGIN:
+                yield from _amounts(rejection, ready, state)
+            case nodeaffinity.PLUGIN:
+                yield from _labels(ready.pod, state)
+            case nodeunschedulable.PLUGIN:
+                yield "the node is cordoned: spec.unschedulable is true"
+            case tainttoleration.PLUGIN:
+                yield from _taints(ready, state)
+            case claimneeds.PLUGIN if ready.check is not None:
+                yield from _amounts_with_devices(rejection, ready, state)
+                if rejection == NOT_AVAILABLE:
+                    yield from _held(ready.check.needs.held, ready.cluster)
+                yield from self._extended_resources(name)
+
+    def _extended_resources(self, name: str) -> Iterator[str]:
+        """Give the extended resources behind requests that Kubernetes generates."""
+        check = self._ready.check
+        found = check.extended_on(self._cluster.node(name)) if check is not None else None
+        for mapping in found.mappings if found is not None else ():
+            yield (
+                f"request {mapping.request_name} is what container {mapping.container_name} asks "
+                f"for of {mapping.resource_name}"
+            )
+
+    def problem(self, name: str) -> Problem | None:
+        """Return what the pod's claims ask of a node; None if nothing, or if it cannot be read."""
+        claims, inventory = self.claims(name), self._cluster.inventory
+        if not claims:
+            return None
+        try:
+            return inventory.problem(self._cluster.node(name), inventory.plan(claims))
+        except AllocationError:
+            return None
+
+    def device_counts(self, name: str, budget: Budget) -> DeviceCounts:
+        """Return how many devices each request finds on a node that cannot serve them all."""
+        claims = self.claims(name)
+        if not claims:
+            return ()
+        node = self._cluster.node(name)
+        match allocate(self._cluster.inventory, node, claims, budget=budget):
+            case Unsatisfied(problem=problem):
+                free = ~problem.taken.whole
+                counts = [
+                    (slot.candidates.bit_count(), (slot.candidates & free).bit_count())
+                    for slot in problem.slots.values()
+                ]
+                return (0, *(count for pair in counts for count in pair))
+            case Failed():
+                return (1,)
+        return ()
+
+    def diagnose(self, name: str, effort: Effort) -> Diagnosis | None:
+        """Return why the pod's claims cannot be allocated on a node; None if they can."""
+        claims = self.claims(name)
+        if not claims:
+            return None
+        return diagnose_claims(
+            self._cluster.inventory,
+            self._cluster.node(name),
+            claims,
+            fleet_devices=self._devices_count,
+            effort=effort,
+        )
+
+    @cached_property
+    def _devices_count(self) -> int:
+        return self._cluster.inventory.devices_count  # the same for every node
+
+
+# --- facts behind rejections --------------------------------------------------------------
+
+
+def _taints(ready: Attempt, state: NodeState) -> Iterator[str]:
+    for taint in state.facts.hard_taints:
+        if not ready.shape.tolerations.tolerate_all((taint,)):
+            yield f"taint {taint_text(taint.key, taint.value, taint.effect)} is not tolerated"
+
+
+def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
+    """Give the nodes on which the devices of allocated claims can be used."""
+    for held in claims:
+        name = full_name(held.claim)
+        if held.is_lost:
+            yield f"claim {name} has devices that failed, and must be allocated anew"
+            continue
+        nodes = [node for node in cluster.fleet.nodes if held.is_within_reach(cluster.node(node))]
+        where = f"only on {listed(nodes)}" if nodes else "on no node that is here"
+        yield f"claim {name} has devices already, which can be used {where}"
+
+
+def _amounts(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    for text in rejection.texts:
+        if text == noderesources.TOO_MANY_PODS:
+            yield f"{len(state.pods)} pods are there, {state.facts.pods_max} may be"
+            continue
+        name = text.removeprefix(INSUFFICIENT)
+        requested = shown(amount(ready.shape.asked, name), name)
+        yield f"{name}: {requested} asked for, {_free(state, name)} free"
+        if not amount(state.facts.allocatable, name) and is_device_resource(name):
+            yield from _unbacked(name, ready.cluster.index, state)
+
+
+def _free(state: NodeState, name: str) -> str:
+    total = amount(state.facts.allocatable, name)
+    return f"{shown(total - amount(state.held, name), name)} of {shown(total, name)}"
+
+
+def _unbacked(name: str, index: ClassIndex, state: NodeState) -> Iterator[str]:
+    """Give the extended resources that neither a class nor a device plugin provides."""
+    if index.class_for(name) is not None:
+        return
+    near = nearest(name, (*index.resources(), *state.facts.allocatable.others))
+    hint = f"; did you mean {near}?" if near else ""
+    yield f"no device class and no device plugin of the node has {name}{hint}"
+
+
+def _amounts_with_devices(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+    """Give what the pod requests itself, and what its devices take of the node."""
+    short = [text for text in rejection.texts if text.startswith(INSUFFICIENT)]
+    if not short or ready.check is None:
+        return
+    comes = ready.check.coming_with(ready.cluster.node(state.facts.name))
+    alone, together = pod_requests(ready.pod), pod_requests(ready.pod, comes)
+    for text in short:
+        name = text.removeprefix(INSUFFICIENT)
+        own, with_devices = (_base(requests.get(name), name) for requests in (alone, together))
+        yield (
+            f"{name}: {shown(own, name)} asked for and {shown(with_devices - own, name)} for the "
+            f"pod's devices, {_free(state, name)} free"
+        )
+
+
+def _base(requested: Quantity | None, name: str) -> int:
+    """Return an amount in base units."""
+    if requested is None:
+        return 0
+    return requested.milli_value if name == MILLI else requested.value
+
+
+def _labels(pod: Pod, state: NodeState) -> Iterator[str]:
+    labels = state.facts.labels
+    for key, value in sorted(pod.spec.node_selector.items()):
+        if labels.get(key) != value:
+            yield f"the node selector wants {key}={value}, the node has {_label(labels.get(key))}"
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    for term in required.node_selector_terms or () if required else ():
+        for each in term.match_expressions:
+            rule = " ".join((each.key, each.operator, ", ".join(each.values))).strip()
+            yield f"the node affinity wants {rule}, the node has {_label(labels.get(each.key))}"
+
+
+def _label(value: str | None) -> str:
+    return "no such label" if value is None else f'"{value}"'
+
+
+# --- amounts ------------------------------------------------------------------------------
+
+
+def amount(amounts: Amounts, name: str) -> int:
+    """Return how much there is of a resource, in base units."""
+    match name:
+        case "cpu":
+            return amounts.milli_cpu
+        case "memory":
+            return amounts.memory
+        case "ephemeral-storage":
+            return amounts.ephemeral_storage
+        case _:
+            return amounts.others.get(name, 0)
+
+
+def quantity(value: int, name: str) -> Quantity:
+    """Return an amount in base units as a quantity."""
+    return Quantity.from_milli(value) if name == MILLI else Quantity.from_int(value)
+
+
+def shown(value: int, name: str) -> str:
+    """Return an amount in few characters: 15500m, 64Gi."""
+    if name in IN_BYTES or name.startswith("hugepages-"):
+        for unit, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+            if abs(value) >= size:
+                return f"{value / size:.4g}{unit}"
+    return str(quantity(value, name))
+
+
+# --- changes to the pod -------------------------------------------------------------------
+
+
+class PodFix(Struct, frozen=True):
+    """A change that was tried, in words, and the node that the pod would get."""
+
+    text: str
+    node: str
+
+
+def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
+    """Give single changes to the pod that would give it a node, the least invasive first."""
+    found = 0
+    for text, changed in pod_changes(cluster, pod, survey):
+        outcome = schedule(cluster, changed)
+        if isinstance(outcome, Placed):
+            yield PodFix(text, outcome.node)
+            found += 1
+            if found == FIXES_MAX:
+                return
+
+
+def pod_changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+    """Give single changes to the pod that may help, in words and as the changed pod."""
+    yield from _tolerating(cluster, pod, survey)
+    yield from _requesting_less(cluster, pod, survey)
+    spec = pod.spec
+    for index, constraint in enumerate(spec.topology_spread_constraints):
+        rest = _without(spec.topology_spread_constraints, index)
+        text = f"remove the spread constraint over {constraint.topology_key}"
+        yield text, _with(pod, topology_spread_constraints=rest)
+    if spec.node_selector:
+        yield "remove the node selector", _with(pod, node_selector={})
+    if spec.affinity is not None:
+        yield "remove the affinity", _with(pod, affinity=None)
+
+
+def _tolerating(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+    taints: dict[tuple[str, str, str], None] = {}
+    for name, rejection in survey.refusals.items():
+        if rejection.plugin == tainttoleration.PLUGIN:
+            for taint in cluster.fleet.nodes[name].facts.hard_taints:
+                taints[taint.key, taint.value, taint.effect] = None
+    for key, value, effect in list(taints)[:TAINTS_MAX]:
+        toleration = Toleration(key=key, operator="Equal", value=value, effect=effect)
+        text = f"tolerate the node taint {taint_text(key, value, effect)}"
+        yield text, _with(pod, tolerations=(*pod.spec.tolerations, toleration))
+
+
+def _requesting_less(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+    """Give the pod with a request lowered to the most that any node has left, one by one."""
+    requested = cluster.shape(pod).asked
+    most_free: dict[str, int] = {}
+    for node, rejection in survey.refusals.items():
+        if rejection.plugin != noderesources.PLUGIN:
+            continue
+        state = cluster.fleet.nodes[node]
+        for text in rejection.texts:
+            name = text.removeprefix(INSUFFICIENT)
+            free = amount(state.facts.allocatable, name) - amount(state.held, name)
+            most_free[name] = max(most_free.get(name, 0), free)
+    for name, free in most_free.items():
+        changed = _lowered(pod, name, amount(requested, name) - free)
+        if free > 0 and changed is not None:
+            yield f"ask for {shown(free, name)} of {name} at most", changed
+
+
+def _lowered(pod: Pod, name: str, by: int) -> Pod | None:
+    """Return the pod with one container requesting less; None if none requests that much."""
+    for index, container in enumerate(pod.spec.containers):
+        requested = container.resources.requests.get(name)
+        if requested is None:
+            continue
+        value = _base(requested, name) - by
+        if value > 0:
+            requests = {**container.resources.requests, name: quantity(value, name)}
+            lowered = replace(container, resources=replace(container.resources, requests=requests))
+            containers = (*pod.spec.containers[:index], lowered, *pod.spec.containers[index + 1 :])
+            return _with(pod, containers=containers)
+    return None
+
+
+def _with(pod: Pod, **changes: Any) -> Pod:
+    return replace(pod, spec=replace(pod.spec, **changes))
+
+
+def _without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
+    return (*items[:index], *items[index + 1 :])

@@ -1,0 +1,331 @@
+"""Why a pod gets no node: node by node, down to the device.
+
+    scheduler's rejections        why                       words          fixes
+
+    pending pod ─┬─ no node asked ─► preconditions ──┐
+                 │                                   ├────► report ◄────── pod_fixes, each tried
+                 └─ nodes ─► NodeProbe ─► verdicts ──┘        ▲
+                                  └──► diagnosis of claims ─► phrases ◄─── fixes, each tried
+
+Nodes that reject a pod for the same reason, and whose devices leave requests equally short, share
+one verdict. A node that rejects for another reason than claims is asked for its devices as well:
+one shortage must not hide the other.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from mooring.allocator.allocation import Budget
+from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
+from mooring.claims.features import Features
+from mooring.claims.owners import Owner, group_name
+from mooring.claims.references import Entry, Named, NotNeeded, reference_of
+from mooring.client.objects import Objects
+from mooring.controllers.resourceclaims.entries import Need, Problem, group_need, pod_need
+from mooring.controllers.resourceclaims.indexes import prepare
+from mooring.controllers.resourceclaims.making import complaint
+from mooring.hardware.nodes import EXAMPLE_PROFILES
+from mooring.insight.explain.diagnosis import Diagnosis
+from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
+from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.messages import counted, listed
+from mooring.insight.plan.planner import Plan, Progress, new_names
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.cycle import Pending, attempt, schedule
+from mooring.scheduler.errors import CycleFault
+from mooring.scheduler.filtering import Survey
+from mooring.scheduler.reserving import Reservation, release, reserve
+from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
+from mooring.validation.pod.features import GATED_MESSAGE, GATED_REASON
+
+ENDS = "the attempt ends here, whatever other nodes have"
+DIAGNOSES_MAX = 12  # kinds of nodes whose devices are diagnosed
+DIAGNOSIS_S = 5.0
+ALL_DIAGNOSES_S = 60.0
+VerdictKey = tuple[tuple[str, ...], DeviceCounts]
+_MISSING_CLASS = re.compile(r"device class (\S+) does not exist")
+_MISSING_CLAIM = re.compile(r'could not find ResourceClaim "([^/"]+)/([^"]+)"')
+_NOT_CREATED = "ResourceClaim not created yet"
+_NOTHING_WRITTEN = "no event and no condition for this"
+_UNKNOWN = "nothing that Mooring could know of: it does not model this, so a node may be found"
+
+
+class NodeVerdict(Struct, frozen=True):
+    """What several nodes say alike."""
+
+    nodes: tuple[str, ...]
+    texts: tuple[str, ...]  # Kubernetes' reasons; none if the nodes fit
+    facts: tuple[str, ...] = ()  # behind these reasons, on the first of the nodes
+    diagnosis: Diagnosis | None = None  # of the claims, there
+    is_behind: bool = False  # the diagnosis is not why the nodes reject the pod, but comes next
+
+
+class Explanation(Struct, frozen=True):
+    """Everything there is to say about one pod without a node."""
+
+    pending: Pending
+    stopped_by: str = ""  # what stops it on every node
+    written: tuple[str, ...] = ()  # what Kubernetes writes besides its scheduler's message
+    facts: tuple[str, ...] = ()
+    verdicts: tuple[NodeVerdict, ...] = ()
+    fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
+    undiagnosed: int = 0  # kinds of nodes that were not diagnosed
+    companion: Explanation | None = None  # a pod of the group that gets none beside the others
+
+
+def explain(
+    plan: Plan,
+    pending: Pending,
+    *,
+    effort: Callable[[], Effort] = lambda: EFFORT,
+    progress: Progress = lambda _, __: None,
+) -> Explanation:
+    """Return why a pod gets no node on the cluster as the plan leaves it.
+
+    `effort` is called before each diagnosis, and once before nodes are told apart.
+    """
+    cluster, pod = plan.cluster, pending.pod
+    ready = attempt(cluster, pod)
+    if isinstance(ready, Pending):
+        facts = tuple(_precondition_facts(plan.before, ready))
+        return Explanation(pending, ready.reason, _written(plan, pending), facts)
+    probe = NodeProbe(ready)
+    try:
+        survey = ready.ranking.survey(probe)
+    except CycleFault as fault:  # It ends the attempt on whatever node it happens.
+        diagnosis = probe.diagnose(probe.last, effort())
+        verdict = NodeVerdict((probe.last,), (ENDS,), diagnosis=diagnosis)
+        return Explanation(pending, str(fault), verdicts=(verdict,))
+    verdicts, undiagnosed = _verdicts(probe, survey, cluster.fleet.nodes, effort, progress)
+    return Explanation(
+        pending,
+        written=_written(plan, pending),
+        facts=tuple(_group_facts(plan.before, cluster, pod, survey)),
+        verdicts=verdicts,
+        fixes=tuple(pod_fixes(cluster, pod, survey)),
+        undiagnosed=undiagnosed,
+        companion=_companion(plan, pod, effort) if survey.fitting else None,
+    )
+
+
+def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
+    if pending.message:
+        return ()
+    return kubernetes_writes(plan.before, plan.cluster.features.claims, pending)
+
+
+def _verdicts(
+    probe: NodeProbe,
+    survey: Survey,
+    all_nodes: Iterable[str],
+    effort: Callable[[], Effort],
+    progress: Progress,
+) -> tuple[tuple[NodeVerdict, ...], int]:
+    """Return what nodes say, alike ones together, and how many kinds were not diagnosed."""
+    alike: dict[VerdictKey, list[str]] = {}
+    budget = Budget(interrupt=effort().interrupt)
+    for number, (name, rejection) in enumerate(sorted(survey.refusals.items())):
+        progress(number, len(survey.refusals))
+        key = rejection.texts, probe.device_counts(name, budget)
+        alike.setdefault(key, []).append(name)
+    found: list[NodeVerdict] = []
+    left, undiagnosed = DIAGNOSES_MAX, 0
+    for (texts, counts), nodes in alike.items():
+        is_diagnosed = bool(counts) and left > 0
+        left -= is_diagnosed
+        undiagnosed += bool(counts) and not is_diagnosed
+        first, rejection = nodes[0], survey.refusals[nodes[0]]
+        facts = tuple(probe.facts(first, rejection))
+        diagnosis = probe.diagnose(first, effort()) if is_diagnosed else None
+        is_behind = rejection.plugin != CLAIMS
+        found.append(NodeVerdict(tuple(nodes), texts, facts, diagnosis, is_behind))
+    if survey.fitting:
+        found.append(NodeVerdict(tuple(state.facts.name for state in survey.fitting), ()))
+    unasked = sorted(set(all_nodes) - survey.refusals.keys())
+    if survey.elsewhere is not None and unasked:
+        found.append(NodeVerdict(tuple(unasked), survey.elsewhere.texts))
+    return tuple(found), undiagnosed
+
+
+def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:
+    """Return why the next pod of a group gets no node, once those before it have theirs."""
+    name = group_name(pod)
+    if name is None:
+        return None
+    cluster, fresh = plan.cluster, new_names(plan.cluster)
+    members = [
+        each.pod
+        for each in plan.pending
+        if each.pod.metadata.namespace == pod.metadata.namespace and group_name(each.pod) == name
+    ]
+    reservations: list[Reservation] = []
+    try:
+        for member in members:
+            outcome = schedule(cluster, member, alone=False)
+            if isinstance(outcome, Pending):
+                return explain(plan, outcome, effort=effort)
+            reservations.append(reserve(cluster, outcome, fresh))
+    finally:
+        for reservation in reversed(reservations):
+            release(cluster, reservation)
+    return None
+
+
+class DiagnosisTimeLimit:
+    """Limits the time of each diagnosis and of all together."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        each_s: float = DIAGNOSIS_S,
+        all_s: float = ALL_DIAGNOSES_S,
+    ) -> None:
+        self._clock = clock
+        self._each_s = each_s
+        self._end_s = clock() + all_s
+
+    def effort(self) -> Effort:
+        """Return the effort that a diagnosis may take if it begins now."""
+        begin_s = self._clock()
+        end_s = min(begin_s + self._each_s, self._end_s)
+
+        def interrupt() -> str | None:
+            if self._clock() < end_s:
+                return None
+            return f"no answer after {end_s - begin_s:.0f} s" if begin_s < end_s else "no time left"
+
+        return EFFORT._replace(interrupt=interrupt)
+
+
+# --- pods that are stopped before any node is asked -------------------------------------
+
+
+def _precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
+    """Give what may have been meant by a missing class, claim or template."""
+    pod, reason = pending.pod, pending.reason
+    if found := _MISSING_CLASS.search(reason):
+        yield from _other_class(snapshot, found[1])
+    elif found := _MISSING_CLAIM.search(reason):
+        yield from _other_claim(snapshot, found[1], found[2])
+    elif reason.endswith(_NOT_CREATED):
+        yield from _missing_templates(snapshot, pod)
+
+
+def _other_class(snapshot: Snapshot, name: str) -> Iterator[str]:
+    if profile := EXAMPLE_PROFILES.get(name):
+        yield f"--profile {profile} adds machines with devices of the class {name}"
+    else:
+        yield from _instead("class", name, (each.metadata.name for each in snapshot.classes))
+
+
+def _other_claim(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
+    elsewhere = sorted(
+        claim.metadata.namespace for claim in snapshot.claims if claim.metadata.name == name
+    )
+    if elsewhere:
+        yield f"a claim {name} is in namespace {listed(elsewhere)}; pods use those of their own"
+        return
+    names = (c.metadata.name for c in snapshot.claims if c.metadata.namespace == namespace)
+    yield from _instead("claim", name, names)
+
+
+def _missing_templates(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
+    namespace = pod.metadata.namespace
+    here = [t.metadata.name for t in snapshot.templates if t.metadata.namespace == namespace]
+    for entry in pod.spec.resource_claims:
+        template = entry.resource_claim_template_name
+        if template is not None and template not in here:
+            yield f"there is no ResourceClaimTemplate {namespace}/{template}"
+            yield from _instead("template", template, here)
+
+
+def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if near:
+        yield f"did you mean the {kind} {near[0]}?"
+    elif names:
+        yield f"the {kind} there is: {listed(names)}"
+    else:
+        yield f"there is no {kind} at all"
+
+
+def _group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
+    """Give what the group of a pod lacks, if the pod would fit by itself."""
+    name = group_name(pod)
+    group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
+    if group is None or not survey.fitting:
+        return
+    gang = group.spec.scheduling_policy.gang
+    members = [
+        each
+        for each in snapshot.pods
+        if each.metadata.namespace == pod.metadata.namespace and group_name(each) == name
+    ]
+    minimum = gang.min_count if gang is not None else 1
+    alone = f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}"
+    if len(members) < minimum:
+        yield f"{alone}, but its group {name} waits for {minimum} pods and has {len(members)}"
+        return
+    yield (
+        f"{alone}, but its group {name} needs {minimum} of its {counted(len(members), 'pod')} "
+        "placed together"
+    )
+
+
+# --- what Kubernetes writes about a pod that its scheduler does not try -----------------
+
+
+def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) -> tuple[str, ...]:
+    """Return what Kubernetes writes about a pod for which its scheduler has no message.
+
+    1. The API server sets the condition of a pod with scheduling gates.
+    2. The claim controller writes events for entries whose claims it cannot create.
+    """
+    obstacle, pod = pending.survey.obstacle, pending.pod
+    found: list[str] = []
+    if pod.spec.scheduling_gates:
+        found.append(f"the condition PodScheduled False, {GATED_REASON}: {GATED_MESSAGE}")
+    found += _claim_events(snapshot, features, pod)
+    if not found and obstacle is not None and obstacle.plugin == UNMODELLED:
+        return (_UNKNOWN,)
+    return tuple(found) or (_NOTHING_WRITTEN,)
+
+
+def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[str]:
+    """Give the events about claims of the pod that cannot be created."""
+    if all(isinstance(reference_of(pod, e), Named | NotNeeded) for e in pod.spec.resource_claims):
+        return
+    objects = Objects()
+    prepare(objects)
+    kept: tuple[Any, ...] = (*snapshot.templates, *snapshot.groups)
+    for each in kept:
+        if each.metadata.namespace == pod.metadata.namespace:
+            objects.put(each)
+    name = group_name(pod)
+    group = objects.find(PodGroup, pod.metadata.namespace, name) if name is not None else None
+    for entry in pod.spec.resource_claims:
+        need = pod_need(objects, pod, group, entry, answers={}, features=features)
+        yield from _event(pod, entry, need)
+    if group is None or not features.group_claims:
+        return
+    for shared in group.spec.resource_claims:
+        need = group_need(objects, group, shared, answers={}, features=features)
+        yield from _event(group, shared, need)
+
+
+def _event(owner: Owner, entry: Entry, need: Need) -> Iterator[str]:
+    if isinstance(need, Problem):
+        event = complaint(owner, entry.name, need.reason)
+        whose = "" if isinstance(owner, Pod) else f" of PodGroup {owner.metadata.name}"
+        yield f"the event {event.reason}{whose}: {event.message}"

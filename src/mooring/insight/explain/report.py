@@ -1,0 +1,308 @@
+"""Explanations and diagnoses in words: as lines of text, as a tree for JSON, as one line.
+
+`phrases` has the words for a single change, member of a conflict, or rejection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.quantity import Quantity
+from mooring.insight.explain.diagnosis import Diagnosis
+from mooring.insight.explain.fixes import Fix, asks_for_nothing
+from mooring.insight.explain.funnel import STAGES, Funnel, values_text
+from mooring.insight.explain.phrases import change_text, member_text, member_texts, rejection_text
+from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
+from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.plan.placements import placement_of, stands_for
+from mooring.insight.plan.planner import Result
+from mooring.scheduler.reserving import Reservation
+
+CLAIMS_SHOWN_MAX = 8
+SUMMARY_LENGTH_MAX = 400
+NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
+
+
+def name_of(result: Result) -> str:
+    """Return the name of a pod, or of the claim or template that it stands for."""
+    return stands_for(result.pod) or f"pod {full_name(result.pod)}"
+
+
+def placed_line(result: Reservation) -> str:
+    """Return one line about a pod that gets a node."""
+    placement = placement_of(result)
+    devices = sum(len(granted.devices) for granted in placement.requests)
+    with_devices = f" with {counted(devices, 'device')}" if devices else ""
+    return f"{name_of(result)} gets node {result.node}{with_devices}"
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """Give the lines that explain why a pod gets no node."""
+    pending = explanation.pending
+    yield from _told(explanation)
+    if pending.preemption is not None:
+        victims = listed([victim.full_name for victim in pending.preemption.victims])
+        yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
+    if pending.message:
+        yield f"  Kubernetes: {pending.message}"
+    yield from (f"  Kubernetes writes {each}" for each in explanation.written)
+
+
+def _told(explanation: Explanation) -> Iterator[str]:
+    """Give the lines besides Kubernetes' message."""
+    pending = explanation.pending
+    yield f"{name_of(pending)} gets no node"
+    if explanation.stopped_by and explanation.stopped_by != pending.message:
+        yield f"  {explanation.stopped_by}"
+    yield from (f"  {fact}" for fact in explanation.facts)
+    for verdict in explanation.verdicts:
+        yield from (f"  {line}".rstrip() for line in _verdict(verdict))
+    if explanation.undiagnosed:
+        kinds = counted(explanation.undiagnosed, "more kind")
+        yield f"  {kinds} of nodes, whose devices were not looked into"
+    if explanation.companion is not None:
+        yield ""
+        yield "  once the pods of its group before it have nodes:"
+        yield from (f"    {line}".rstrip() for line in _told(explanation.companion))
+    if explanation.fixes:
+        yield "  any of these changes to the pod would give it a node, each was tried:"
+        for fix in explanation.fixes:
+            yield f"    {fix.text} → {fix.node}"
+
+
+def _verdict(verdict: NodeVerdict) -> Iterator[str]:
+    yield ""
+    nodes = listed(verdict.nodes)
+    title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
+    yield f"{title}: {', '.join(verdict.texts) or 'would do'}"
+    yield from (f"  {fact}" for fact in verdict.facts)
+    if verdict.diagnosis is not None:
+        if verdict.is_behind:
+            yield "  and behind that its claims cannot be allocated there either:"
+        indent = "    " if verdict.is_behind else "  "
+        if len(verdict.nodes) > 1:
+            # Devices and holders may differ from node to node.
+            yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
+        yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
+
+
+def explanation_tree(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as a tree for JSON."""
+    pending = explanation.pending
+    return {
+        "pod": full_name(pending.pod),
+        "standsFor": stands_for(pending.pod),
+        "stoppedBy": explanation.stopped_by,
+        "facts": list(explanation.facts),
+        "verdicts": [
+            {
+                "nodes": list(verdict.nodes),
+                "reasons": list(verdict.texts),
+                "facts": list(verdict.facts),
+                "diagnosis": verdict.diagnosis and diagnosis_tree(verdict.diagnosis),
+                "isBehind": verdict.is_behind,
+            }
+            for verdict in explanation.verdicts
+        ],
+        "companion": explanation.companion and explanation_tree(explanation.companion),
+        "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
+        "message": pending.message,
+        "written": list(explanation.written),
+    }
+
+
+# --- diagnoses --------------------------------------------------------------------------
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """Give the lines of a diagnosis, without the node's name."""
+    if diagnosis.message:
+        yield diagnosis.message
+    for pool in diagnosis.pools:
+        reason = f": {pool.reason}" if pool.reason else ""
+        yield f"pool {pool.pool} is {pool.state}{reason}; none of its devices is given away"
+    for alike in _alike(diagnosis.funnels):
+        yield from _funnel(alike, diagnosis)
+    yield from _conflict(diagnosis)
+    yield from _fixes(diagnosis)
+
+
+def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
+    """Group funnels that differ only in the name of the request."""
+    found: dict[Funnel, list[Funnel]] = {}
+    for funnel in funnels:
+        found.setdefault(replace(funnel, request=""), []).append(funnel)
+    return found.values()
+
+
+def _funnel(alike: list[Funnel], diagnosis: Diagnosis) -> Iterator[str]:
+    funnel, *others = alike
+    of = f" of claim {funnel.claim}" if len(diagnosis.situation.claims) > 1 else ""
+    names = ", ".join(each.request for each in alike)
+    noun, each = ("requests", " each") if others else ("request", "")
+    yield f"{noun} {names}{of}: {_wanted(funnel)} wanted{each}"
+    steps = [f"{funnel.in_fleet:,} in the fleet"]
+    before = funnel.in_fleet
+    for stage, count in zip(STAGES, funnel.counts, strict=True):
+        # A question that excludes no device is not worth showing, except the first.
+        if count != before or stage == STAGES[0]:
+            steps.append(f"{count:,} {stage}")
+        before = count
+    yield f"  devices: {' → '.join(steps)}"
+    if funnel.nearest is not None:
+        refusal = rejection_text(funnel.nearest.refusal)
+        yield f"  nearest: {funnel.nearest.device} {refusal}"
+
+
+def _wanted(funnel: Funnel) -> str:
+    return "all" if funnel.wanted is None else f"{funnel.wanted:,}"
+
+
+def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
+    members = diagnosis.conflict.members
+    if not members:
+        return
+    if len(members) == 1:
+        yield "impossible by itself:"
+    else:
+        known = "" if diagnosis.conflict.is_minimal else " (not all may be needed)"
+        yield f"impossible together{known}:"
+    for text in _member_lines(diagnosis):
+        yield f"  {text}"
+    if diagnosis.around.holders_left_out:
+        more = counted(diagnosis.around.holders_left_out, "more claim")
+        yield f"  {more} with devices of these pools, which were not looked at one by one"
+
+
+def _member_lines(diagnosis: Diagnosis) -> list[str]:
+    situation, obstacles = diagnosis.situation, diagnosis.around
+    found: list[str] = []
+    for kind, members in groupby(diagnosis.conflict.members, type):
+        texts = member_texts(alike := list(members), situation, obstacles)
+        if kind is DropConstraint:
+            shown = [values_text(diagnosis.values, constraint) for constraint in alike]
+            texts = [f"{text} ({values})" for text, values in zip(texts, shown, strict=True)]
+        elif kind is FreeClaim and len(texts) > CLAIMS_SHOWN_MAX:
+            more = len(texts) - CLAIMS_SHOWN_MAX
+            texts = [*texts[:CLAIMS_SHOWN_MAX], f"{counted(more, 'more claim')} with such devices"]
+        found += texts
+    return found
+
+
+def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
+    tried = counted(diagnosis.trials, "trial")
+    fixes = _useful_fixes(diagnosis)
+    if fixes:
+        yield "any of these would make it fit, each was tried:"
+        for fix in fixes:
+            yield f"  {_fix_text(fix, diagnosis)}"
+    elif diagnosis.trials:
+        yield f"no fix of one or two changes was found in {tried}"
+    if diagnosis.ended_by:
+        yield f"the diagnosis was ended: {diagnosis.ended_by}; there may be more fixes"
+    elif diagnosis.trials_given_up:
+        given_up = counted(diagnosis.trials_given_up, "trial")
+        yield f"{given_up} took too long; there may be more fixes"
+
+
+def _useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
+    """Return the fixes worth showing, the nearest first."""
+    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
+    # A class serves other claims too, so it is changed only if nothing else helps.
+    return [
+        fix
+        for fix in fixes
+        if not any(isinstance(change, DropClassSelector) for change in fix.changes)
+    ] or fixes
+
+
+def _fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
+    return ", and ".join(change_text(change, diagnosis.situation) for change in fix.changes)
+
+
+def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return a diagnosis as a tree for JSON, with the texts of its members and fixes."""
+    return {
+        "node": diagnosis.situation.node.metadata.name,
+        "message": diagnosis.message,
+        "nodeOnly": diagnosis.node_only,
+        "pools": _plain(diagnosis.pools),
+        "requests": _plain(diagnosis.funnels),
+        "conflict": {
+            "isMinimal": diagnosis.conflict.is_minimal,
+            "members": [
+                {
+                    "text": member_text(member, diagnosis.situation, diagnosis.around),
+                    "withoutIt": _plain(member),
+                }
+                for member in diagnosis.conflict.members
+            ],
+        },
+        "fixes": [
+            {"text": _fix_text(fix, diagnosis), "changes": _plain(fix.changes)}
+            for fix in diagnosis.fixes
+        ],
+        "trials": diagnosis.trials,
+        "trialsGivenUp": diagnosis.trials_given_up,
+        "endedBy": diagnosis.ended_by,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=_text)
+
+
+def _text(value: object) -> str:
+    assert isinstance(value, Quantity)
+    return str(value)
+
+
+# --- one line ---------------------------------------------------------------------------
+
+
+def claims_summary(diagnosis: Diagnosis) -> str:
+    """Return the request that is shortest of devices, the constraints in conflict, and a fix."""
+    worst = min(diagnosis.funnels, key=_surplus, default=None)
+    reasons = [] if worst is None else [_shortage(worst)]
+    reasons += (
+        member_text(member, diagnosis.situation, diagnosis.around)
+        for member in diagnosis.conflict.members
+        if isinstance(member, DropConstraint)
+    )
+    reason = "; ".join(reasons)
+    if worst is not None and not worst.of_class:
+        # A change to the class would give away other devices than its author meant.
+        return f"{reason}; {NOBODY_PUBLISHES}"
+    fix = next((_fix_text(each, diagnosis) for each in _useful_fixes(diagnosis)), "")
+    return with_fix(reason, fix)
+
+
+def _surplus(funnel: Funnel) -> int:
+    return funnel.counts[-1] - (funnel.wanted or 1)
+
+
+def _shortage(funnel: Funnel) -> str:
+    steps, before = list[str](), -1
+    for stage, count in zip(STAGES, funnel.counts, strict=True):
+        if count != before:
+            steps.append(f"{count:,} {stage}")
+        before = count
+    return f"request {funnel.request} wants {_wanted(funnel)}: {' → '.join(steps)}"
+
+
+def with_fix(reason: str, fix: str) -> str:
+    """Return a reason and the nearest fix, each if there is one."""
+    return "; ".join(part for part in (reason, f"nearest fix: {fix}" if fix else "") if part)
+
+
+def summary_line(text: str, node: str, nodes_count: int) -> str:
+    """Return the line that follows Kubernetes' message."""
+    more = f" (of {nodes_count} nodes)" if nodes_count > 1 else ""
+    line = f"Mooring: on {node}{more}: {text}."
+    return line if len(line) <= SUMMARY_LENGTH_MAX else f"{line[: SUMMARY_LENGTH_MAX - 1]}…"

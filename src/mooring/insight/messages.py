@@ -1,0 +1,90 @@
+"""Messages to people: concerns about a snapshot, and names and numbers as people read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from msgspec import Struct
+
+NAMES_SHOWN_MAX: Final = 3
+LIKENESS_MIN: Final = 0.6
+NAMES_TRIED_MAX: Final = 2000
+_DIGITS = re.compile(r"([0-9]+)")
+NamePart = str | tuple[int, str]
+
+
+class Concern(Struct, frozen=True):
+    """A fact about the objects to know before believing an answer, and what follows from it."""
+
+    rule: str
+    fact: str
+    meaning: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.fact}: {self.meaning}" if self.meaning else self.fact
+
+
+def full_name(value: Any) -> str:
+    """Return the name of an object, with its namespace if it has one."""
+    metadata = value.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else str(metadata.name)
+
+
+def titled(value: Any) -> str:
+    """Return kind and name of an object: `Pod default/web`."""
+    return f"{value.kind} {full_name(value)}"
+
+
+def listed(names: Sequence[str], *, shown_max: int = NAMES_SHOWN_MAX) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(names[:shown_max])
+    more = len(names) - shown_max
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def taint_text(key: str, value: str, effect: str) -> str:
+    """Return a taint as kubectl writes it: `key=value:NoSchedule`."""
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def natural_order(text: str) -> tuple[list[NamePart], str]:
+    """Return a sort key that puts gpu-9 before gpu-10; the name itself tells 1 from 01."""
+    parts: list[NamePart] = []
+    for index, part in enumerate(_DIGITS.split(text)):
+        digits = part.lstrip("0")
+        # By length first, then by digits: a number may be too long to parse.
+        parts.append((len(digits), digits) if index % 2 else part)
+    return parts, text
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name most similar to the given one, if any is; case does not count."""
+    best, best_likeness = None, LIKENESS_MIN
+    for candidate in sorted(set(known))[:NAMES_TRIED_MAX]:
+        likeness = _likeness(name.lower(), candidate.lower())
+        if candidate != name and likeness > best_likeness:
+            best, best_likeness = candidate, likeness
+    return best
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the question whether a known name was meant, or something else to do."""
+    near = nearest(name, known)
+    return otherwise if near is None else f'did you mean "{near}"?'
+
+
+def _likeness(a: str, b: str) -> float:
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    # The quick estimates are upper bounds that rule out most names.
+    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) <= LIKENESS_MIN:
+        return 0.0
+    return matcher.ratio()

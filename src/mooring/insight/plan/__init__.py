@@ -1,0 +1,5 @@
+"""Where pods would go.
+
+planner       a snapshot, scheduled pod by pod; and other orders that would place more
+placements    the outcome in plain terms; stand-in pods for claims that no pod uses
+"""

@@ -1,0 +1,13 @@
+"""A cluster at one moment, as every question gets it, and as a file.
+
+snapshot      the objects of a cluster; manifests over a cluster; uids that are always the same
+builder       documents as objects of a snapshot
+consistency   what is missing or contradictory among the objects
+workloads     the pods that controllers would create
+completion    what a cluster would add: those pods, priorities, claims
+
+archive       a snapshot in one file, checked when it is read
+bundle        files of any tar or zip
+redaction     a snapshot without what decides nothing
+pseudonyms    a snapshot with other names, the same everywhere
+"""

@@ -1,0 +1,298 @@
+"""Documents in, objects of a cluster out, as an API server would store them.
+
+    document ─┬─ with a uid or revision: stored ─ default ─ hub version ─ drop disabled ─┬─ object
+              └─ with neither: new ─ admit as on create, then its status ────────────────┘
+
+Stored objects are accepted as they are, with their status, whether or not they would be admitted
+today. New ones are admitted or refused, with the position of every error.
+
+Dumps of a cluster are often scrubbed of uids. An object that only lacks uids in its references
+counts as stored; the references are resolved by kind and name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.catalogue import CATALOGUE, FOREIGN
+from mooring.api.codec import decode_tree
+from mooring.api.core import Namespace, ReplicationController
+from mooring.api.documents import Document
+from mooring.api.errors import DecodeError
+from mooring.api.gates import Gate, Gates
+from mooring.api.kinds import Kind
+from mooring.api.reading import kind_of, read_document
+from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
+from mooring.insight.messages import Concern, counted, titled
+from mooring.insight.snapshot.snapshot import FIELDS, Snapshot, identified, key_of, with_references
+from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
+from mooring.validation.context import Context
+from mooring.validation.errors import ErrorType
+from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
+
+_TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
+# Kinds that decide nothing here and are ignored. All others are reported.
+_UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
+_FOREIGN_UNTOLD_KINDS = {
+    *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim"),
+    *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
+    *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
+    *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
+    *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
+}
+# Kinds that are read without validation, for what they decide about pods.
+_FOREIGN_KINDS = {f"{kind.api_version}/{kind.name}": kind for kind in FOREIGN}
+_FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
+
+_REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
+_NO_VALUE = DeviceAttribute()
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class SnapshotBuilder:
+    """Collects documents and objects, and concerns about them."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        namespace: str = "default",
+        known: Iterable[Namespace] = (),
+        is_cluster: bool = False,
+    ) -> None:
+        """Expect objects of a cluster, or else objects to create."""
+        self._context = context
+        self._namespace = namespace
+        self._is_cluster = is_cluster
+        self._judge = Judge(context, namespace=namespace)
+        for each in known:  # existing namespaces decide about admin access
+            self._judge.notice(each)
+        self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
+        self._generated: Counter[str] = Counter()
+        self._warnings: list[Concern] = []
+        self._unknown: Counter[str] = Counter()
+        self._remarks: Counter[tuple[str, str]] = Counter()
+        self._dropped: Counter[tuple[str, Gate]] = Counter()
+        self._scrubbed: Counter[str] = Counter()  # by kind
+        self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
+        self.refused: list[str] = []
+        self.unreadable: list[str] = []
+        self.unread: set[str] = set()  # kinds whose objects could not all be read
+
+    @property
+    def gates(self) -> Gates:
+        """The feature gates that decide which fields there are."""
+        return self._context.gates
+
+    def add_concerns(self, concerns: Iterable[Concern]) -> None:
+        """Add concerns of a source about its objects."""
+        self._warnings += concerns
+
+    def finish(self) -> None:
+        """Add the objects that waited for their namespace."""
+        for document, verdict in self._judge.rest():
+            self._add_judged(document, verdict)
+
+    def node_names(self) -> Iterable[str]:
+        """Return the names of the nodes added so far."""
+        return [name for kind, _, name in self._objects if kind == "Node"]
+
+    def snapshot(self) -> Snapshot:
+        """Return all objects added."""
+        self.finish()
+        uids = {key: value.metadata.uid for key, (value, _) in self._objects.items()}
+        return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
+
+    def concerns(self) -> Iterator[Concern]:
+        """Give the concerns about the objects added."""
+        yield from self._warnings
+        for (kind, message), count in self._remarks.items():
+            yield Concern("remark", f"{message} in {counted(count, 'object')} of kind {kind}")
+        for (kind, gate), count in self._dropped.items():
+            objects = f"{counted(count, 'object')} of kind {kind}"
+            fact = f"fields of {gate} are dropped in {objects}"
+            yield Concern("dropped-fields", fact, "its feature gate is off")
+        for kind, count in self._scrubbed.items():
+            fact = f"uids of references are missing in {counted(count, 'object')} of kind {kind}"
+            yield Concern("scrubbed", fact, "what they refer to is found by kind and name")
+        for message, count in self._unknown.items():
+            yield Concern(
+                "unknown-kind",
+                f"{message} ({counted(count, 'object')})",
+                "left out; pods or devices that come from it are missing from the answer",
+            )
+
+    def add_document(self, document: Document) -> None:
+        """Add the object of a document, if its kind matters."""
+        self.on_object(document.source)
+        try:
+            kind = kind_of(document.tree, extensions=self._context.extensions)
+        except DecodeError as error:
+            self._without_kind(document, error)
+            return
+        if kind.name in _UNTOLD_KINDS:
+            return
+        if kind.name not in _TAKEN_KINDS:
+            self._unknown[f"{kind.name} ({kind.api_version}) is not looked at"] += 1
+        elif _was_stored(document):
+            self._add_stored(document)
+        else:
+            self._add_new(document)
+
+    def _without_kind(self, document: Document, error: DecodeError) -> None:
+        match document.tree:
+            case {"apiVersion": str(version), "kind": str(name)} if version and name:
+                if f"{version}/{name}" in _FOREIGN_UNTOLD_KINDS:
+                    return
+                if (foreign := _FOREIGN_KINDS.get(f"{version}/{name}")) is not None:
+                    self._add_foreign(document, foreign)
+                    return
+                # For kinds that no server has, the error suggests the right kind or version.
+                is_foreign = CATALOGUE.is_foreign(version, name)
+                self._unknown[f"{name} ({version}) is not known" if is_foreign else str(error)] += 1
+            case _:
+                self._complain(document, error)
+
+    def _add_stored(self, document: Document) -> None:
+        context = self._context
+        try:
+            reading = read_document(document, gates=context.gates, extensions=context.extensions)
+        except DecodeError as error:
+            self._complain(document, error)
+            return
+        for remark in (*reading.remarks, *reading.problems):
+            self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
+        self._judge.notice(reading.value)
+        value = read_hub(reading.value, reading.kind, context)
+        self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
+
+    def _add_foreign(self, document: Document, kind: Kind) -> None:
+        try:
+            value = decode_tree(document.tree, kind.struct).value
+        except DecodeError as error:
+            self._complain(document, error)
+            return
+        if kind.struct is ReplicationController:
+            self._unknown[f"{kind.name} ({kind.api_version}) makes no pods here"] += 1
+        self._put(identified(_in_namespace(value, kind, self._namespace)), _place(document))
+
+    def _add_new(self, document: Document) -> None:
+        verdict = self._judge.judge(document)
+        if verdict is not None:  # None: it waits for its namespace
+            self._add_judged(document, verdict)
+
+    def _add_judged(self, document: Document, verdict: Verdict) -> None:
+        if self._is_cluster and _lacks_uids_only(verdict):
+            self._scrubbed[verdict.kind] += 1
+            self._add_stored(document)
+            return
+        for finding in verdict.findings:
+            if finding.severity is Severity.WARNING:
+                self._warnings.append(Concern("remark", _told(verdict, finding)))
+            else:
+                self.refused.append(_told(verdict, finding))
+        if not verdict.is_accepted:
+            return
+        if verdict.stored is None:  # accepted: the namespace's label is unknown
+            self._add_stored(document)
+            return
+        self._put(identified(self._named(verdict.stored)), _place(document))
+
+    def _named(self, value: Any) -> Any:
+        """Return the object with a number in its name where a server would generate a suffix."""
+        metadata = value.metadata
+        if metadata.name != f"{metadata.generate_name}{GENERATED_SUFFIX}":
+            return value
+        base = f"{value.kind}/{metadata.namespace}/{metadata.generate_name}"
+        number = self._generated[base]
+        self._generated[base] += 1
+        return replace(value, metadata=replace(metadata, name=f"{metadata.generate_name}{number}"))
+
+    def add_object(self, value: Any, place: str) -> None:
+        """Add an object in its hub version, without disabled fields."""
+        self.on_object(place)
+        self._add_hub(value, place)
+
+    def _add_hub(self, value: Any, place: str) -> None:
+        if type(value) in _FOREIGN_STRUCTS:
+            self._put(identified(value), place)
+            return
+        kind = CATALOGUE.find(value.api_version, value.kind)
+        strategy = strategy_of(kind)
+        for gate in strategy.disabled(value, None, self._context):
+            self._dropped[kind.name, gate] += 1
+        prepared = strategy.prepare_create(value, self._context)
+        lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
+        if isinstance(prepared, ResourceSlice) and not lists_on:
+            prepared = _without_empty_attributes(prepared)
+        kept = {"metadata": value.metadata}
+        if hasattr(value, "status"):
+            kept["status"] = value.status
+        self._put(identified(replace(prepared, **kept)), place)
+
+    def _put(self, value: Any, place: str) -> None:
+        key = key_of(value)
+        before = self._objects.get(key)
+        if before is not None and before[0] != value:
+            fact = f"{titled(value)} is there twice, at {before[1]} and at {place}, and differs"
+            self._warnings.append(Concern("contradiction", fact, "the latter counts"))
+        self._objects[key] = (value, place)
+
+    def _complain(self, document: Document, error: DecodeError) -> None:
+        line, column = document.locate(error.place)
+        self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
+
+
+def _without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
+    """Return a slice without attributes whose only value had a disabled type."""
+    spec = published.spec
+    if not any(_NO_VALUE in device.attributes.values() for device in spec.devices or ()):
+        return published
+    devices = tuple(
+        replace(device, attributes={k: v for k, v in device.attributes.items() if v != _NO_VALUE})
+        for device in spec.devices or ()
+    )
+    return replace(published, spec=replace(spec, devices=devices))
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+def _was_stored(document: Document) -> bool:
+    match document.tree:
+        case {"metadata": dict(metadata)}:
+            return bool(metadata.get("uid") or metadata.get("resourceVersion"))
+    return False
+
+
+def _lacks_uids_only(verdict: Verdict) -> bool:
+    """Return whether the only errors of an object are missing uids in its references."""
+    errors = [each for each in verdict.findings if each.severity is Severity.ERROR]
+    return bool(errors) and all(
+        _REFERENCE_UID.fullmatch(error.field) and error.type == ErrorType.REQUIRED
+        for error in errors
+    )
+
+
+def _in_namespace(value: Any, kind: Kind, namespace: str) -> Any:
+    if not kind.namespaced or value.metadata.namespace:
+        return value
+    return replace(value, metadata=replace(value.metadata, namespace=namespace))
+
+
+def _place(document: Document) -> str:
+    return f"{document.source}:{document.line}"
+
+
+def _told(verdict: Verdict, finding: Finding) -> str:
+    """Return a finding with its position and object, as `moor validate` prints it."""
+    names = (verdict.namespace, verdict.name) if verdict.name else ()
+    subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()
+    about = f"{subject}: " if subject else ""
+    return f"{verdict.source}:{finding.line}:{finding.column}: {about}{finding.message}"

@@ -1,0 +1,239 @@
+"""A snapshot as its cluster would complete it before anything is scheduled.
+
+1. Controllers create the pods that they miss.
+2. Admission sets the priorities of pods and pod groups.
+3. The claim controller creates claims from templates, for pod groups and then for pods.
+
+What cannot be created is left out: the scheduler then reports what it waits for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.core import Pod
+from mooring.api.core.pod import PodResourceClaim
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
+from mooring.api.scheduling import PodGroup, PriorityClass
+from mooring.api.scheduling.v1 import SYSTEM_CRITICAL_PRIORITY
+from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY
+from mooring.claims.consumers import consumer_of, is_group_consumer
+from mooring.claims.features import Features
+from mooring.claims.generated import (
+    claim_from_template,
+    find_generated,
+    group_claim_statuses,
+    pod_claim_statuses,
+)
+from mooring.claims.owners import Owner, controller_of, group_name
+from mooring.claims.references import Entry, NotCreated, reference_of, statuses_of
+from mooring.claims.refusals import Refused
+from mooring.controllers.podstates import is_active
+from mooring.insight.messages import Concern, full_name, listed, titled
+from mooring.insight.snapshot.snapshot import Snapshot, identified
+from mooring.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
+from mooring.validation.context import Context
+
+BUILT_IN: Final = {
+    "system-cluster-critical": SYSTEM_CRITICAL_PRIORITY,
+    "system-node-critical": SYSTEM_CRITICAL_PRIORITY + 1000,
+}
+
+
+class Completed(NamedTuple):
+    """A snapshot ready to be scheduled, and what could not be completed."""
+
+    snapshot: Snapshot
+    made_pods: tuple[Pod, ...]
+    concerns: tuple[Concern, ...]
+
+
+def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
+    """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
+    expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
+    prioritised, of_priorities = _with_priorities(expanded.snapshot)
+    claimed, of_claims = with_claims(prioritised, Features.of(context.gates))
+    made = {full_name(pod) for pod in expanded.made}
+    pods = tuple(pod for pod in claimed.pods if full_name(pod) in made)
+    return Completed(claimed, pods, (*expanded.concerns, *of_priorities, *of_claims))
+
+
+def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
+    """Return the snapshot with the priority of every pod and group that has none yet."""
+    priorities = Priorities(snapshot.priorities)
+    missing: dict[str, list[str]] = {}
+    shared: dict[int, tuple[Any, Any]] = {}  # by id of the old spec, which is kept alive
+
+    def prioritised(value: Any) -> Any:
+        spec = value.spec
+        if spec.priority is not None:
+            return value
+        if (priority := priorities.find(spec.priority_class_name)) is None:
+            missing.setdefault(spec.priority_class_name, []).append(titled(value))
+            return value
+        # Pods of one template share their spec, and keep sharing it.
+        if id(spec) not in shared:
+            shared[id(spec)] = (spec, _with(spec, priority, is_pod=value.kind == "Pod"))
+        return replace(value, spec=shared[id(spec)][1])
+
+    changed = replace(
+        snapshot,
+        pods=tuple(map(prioritised, snapshot.pods)),
+        groups=tuple(map(prioritised, snapshot.groups)),
+    )
+    return changed, [
+        Concern(
+            "missing-priority-class",
+            f"there is no PriorityClass {name}, but {listed(users)} asks for it",
+            "a cluster would not take such a pod; here it goes with priority 0",
+        )
+        for name, users in sorted(missing.items())
+    ]
+
+
+def _with(spec: Any, priority: Priority, *, is_pod: bool) -> Any:
+    spec = replace(spec, priority=priority.value, priority_class_name=priority.class_name)
+    if is_pod and spec.preemption_policy is None:
+        spec = replace(spec, preemption_policy=priority.preemption_policy)
+    return spec
+
+
+class Priority(NamedTuple):
+    """What a priority class stands for."""
+
+    class_name: str
+    value: int
+    preemption_policy: str
+
+
+class Priorities:
+    """The priority classes of a cluster."""
+
+    def __init__(self, classes: Iterable[PriorityClass]) -> None:
+        self._by_name = {
+            name: Priority(name, value, PREEMPT_LOWER_PRIORITY) for name, value in BUILT_IN.items()
+        }
+        chosen: list[Priority] = []
+        for each in classes:
+            policy = each.preemption_policy or PREEMPT_LOWER_PRIORITY
+            found = Priority(each.metadata.name, each.value, policy)
+            self._by_name[found.class_name] = found
+            if each.global_default:
+                chosen.append(found)
+        # Of several defaults the lowest counts, so no pod gets too much.
+        lowest = min(chosen, key=lambda found: found.value, default=None)
+        self._default = lowest or Priority("", 0, PREEMPT_LOWER_PRIORITY)
+
+    def find(self, class_name: str) -> Priority | None:
+        """Return the priority of a class, or the default if none is named."""
+        return self._by_name.get(class_name) if class_name else self._default
+
+
+def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[Concern]]:
+    """Return the snapshot with the claims that pods and pod groups still miss."""
+    maker = ClaimMaker(snapshot, features)
+    groups = snapshot.groups
+    if features.group_claims:
+        groups = tuple(map(maker.complete_group, groups))
+    pods = tuple(map(maker.complete_pod, snapshot.pods))
+    changed = replace(snapshot, groups=groups, pods=pods, claims=maker.claims)
+    return changed, maker.concerns
+
+
+class ClaimMaker:
+    """Creates claims from templates, under unused names."""
+
+    def __init__(self, snapshot: Snapshot, features: Features) -> None:
+        self._features = features
+        self._templates = {full_name(each): each for each in snapshot.templates}
+        self._groups = {full_name(each): each for each in snapshot.groups}
+        self._claims = {full_name(each): each for each in snapshot.claims}
+        self._of_owner: dict[str, list[ResourceClaim]] = {}
+        for claim in snapshot.claims:
+            if (owner := controller_of(claim.metadata)) is not None:
+                self._of_owner.setdefault(owner.uid, []).append(claim)
+        self._numbers: Counter[str] = Counter()
+        self.concerns: list[Concern] = []
+
+    @property
+    def claims(self) -> tuple[ResourceClaim, ...]:
+        """All claims: existing ones, then new ones."""
+        return tuple(self._claims.values())
+
+    def claim(self, namespace: str, name: str) -> ResourceClaim:
+        """Return an existing or new claim."""
+        return self._claims[f"{namespace}/{name}"]
+
+    def complete_group(self, group: PodGroup) -> PodGroup:
+        """Return the pod group with its claims, for its pods to find."""
+        made = {e.name: n for e in group.spec.resource_claims if (n := self._made(group, e))}
+        if not made:
+            return group
+        statuses = group_claim_statuses(group, made)
+        group = replace(group, status=replace(group.status, resource_claim_statuses=statuses))
+        self._groups[full_name(group)] = group
+        return group
+
+    def complete_pod(self, pod: Pod) -> Pod:
+        """Return the pod with its claims, if it may still need any."""
+        if not pod.spec.resource_claims or not is_active(pod):
+            return pod
+        made: dict[str, str] = {}
+        for entry in pod.spec.resource_claims:
+            group = self._sharing_group(pod, entry)
+            name = self._made(pod, entry) if group is None else self._shared(pod, entry, group)
+            if name is not None:
+                made[entry.name] = name
+        if not made:
+            return pod
+        statuses = pod_claim_statuses(pod, made)
+        return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
+
+    def _sharing_group(self, pod: Pod, entry: PodResourceClaim) -> PodGroup | None:
+        """Return the pod's group, if the entry's claim belongs to the group."""
+        name = group_name(pod) if self._features.group_claims else None
+        group = self._groups.get(f"{pod.metadata.namespace}/{name}") if name else None
+        if group is None:
+            return None
+        consumer = consumer_of(pod, entry, group)
+        is_shared = not isinstance(consumer, Refused) and is_group_consumer(consumer)
+        return group if is_shared else None
+
+    def _shared(self, pod: Pod, entry: Entry, group: PodGroup) -> str | None:
+        if not isinstance(reference_of(pod, entry), NotCreated):
+            return None
+        names = {status.name: status.resource_claim_name for status in statuses_of(group)}
+        return names.get(entry.name)
+
+    def _made(self, owner: Owner, entry: Entry) -> str | None:
+        """Return the name of the claim that an entry waits for, creating it if necessary."""
+        if not isinstance(reference_of(owner, entry), NotCreated):
+            return None
+        found = find_generated(owner, entry.name, self._of_owner.get(owner.metadata.uid, ()))
+        if found is not None:
+            return found.metadata.name
+        name = f"{owner.metadata.namespace}/{entry.resource_claim_template_name}"
+        template = self._templates.get(name)
+        return None if template is None else self._make(owner, entry, template)
+
+    def _make(self, owner: Owner, entry: Entry, template: ResourceClaimTemplate) -> str | None:
+        wanted = claim_from_template(owner, entry.name, template, self._features)
+        if isinstance(wanted, Refused):
+            fact = f"no claim is made for {entry.name} of {titled(owner)}: {wanted.reason}"
+            self.concerns.append(Concern("refused-claim", fact))
+            return None
+        claim: ResourceClaim = identified(self._named(wanted))
+        self._claims[full_name(claim)] = claim
+        return claim.metadata.name
+
+    def _named(self, claim: ResourceClaim) -> ResourceClaim:
+        metadata = claim.metadata
+        prefix = f"{metadata.namespace}/{metadata.generate_name}"
+        while (name := f"{prefix}{self._numbers[prefix]}") in self._claims:
+            self._numbers[prefix] += 1
+        self._numbers[prefix] += 1
+        return replace(claim, metadata=replace(metadata, name=name.partition("/")[2]))

@@ -1,0 +1,196 @@
+"""Pods that leave: which come back, and what happens to the claims that they used.
+
+A pod with a controller is created again and looks for a node. It would get a new name; here it
+keeps the old one, so that one sees which pod it is. A pod without a controller is lost. Daemons
+come back only if their node still accepts them; static pods go with their node, never before.
+
+Claims created for a pod go with it. Others lose its reservation, and their devices with the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mooring.api.core import Node, Pod
+from mooring.api.core.podstatus import PodStatus
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from mooring.api.timestamp import Timestamp
+from mooring.api.tolerations import HARD_EFFECTS, Tolerations
+from mooring.claims import (
+    Absent,
+    Eviction,
+    Features,
+    Present,
+    RemoveFinalizer,
+    Reservations,
+    WriteStatus,
+    owning_pod,
+    protected,
+    release_steps,
+    review,
+    unprotected,
+)
+from mooring.claims.owners import controller_of
+from mooring.claims.references import statuses_of
+from mooring.controllers.podstates import is_active
+from mooring.insight.messages import full_name
+from mooring.insight.snapshot.snapshot import stand_in_uid
+from mooring.insight.whatif.taint_evictions import NodeEviction
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+class EvictionOrder(NamedTuple):
+    """Why a pod has to leave."""
+
+    why: str
+    is_asked_for: bool = False  # by its name
+    eviction: Eviction | NodeEviction | None = None
+
+
+class PodFate(StrEnum):
+    """What happens to an evicted pod."""
+
+    BACK = "back"  # created again, and looks for a node
+    LOST = "lost"  # has no controller
+    GONE = "gone"  # belongs to a node that does not accept it any more
+    DELETED = "deleted"  # on request
+
+
+class EvictedPod(Struct, frozen=True):
+    """An evicted pod as it was, and what happens to it."""
+
+    pod: Pod
+    fate: PodFate
+    order: EvictionOrder
+
+
+def is_tied_to_node(pod: Pod) -> bool:
+    """Return whether draining leaves a pod alone: a daemon or a static pod."""
+    return _is_daemon(pod) or is_static(pod)
+
+
+def is_static(pod: Pod) -> bool:
+    """Return whether a pod is the mirror of a static pod."""
+    return MIRROR in pod.metadata.annotations
+
+
+def _is_daemon(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def evict(pod: Pod, order: EvictionOrder, nodes: Mapping[str, Node]) -> EvictedPod:
+    """Return what happens to a pod that has to leave."""
+    return EvictedPod(pod, _fate(pod, order, nodes.get(pod.spec.node_name)), order)
+
+
+def _fate(pod: Pod, order: EvictionOrder, node: Node | None) -> PodFate:
+    if not is_active(pod):
+        return PodFate.DELETED if order.is_asked_for else PodFate.GONE
+    if is_static(pod):
+        return PodFate.GONE
+    if _is_daemon(pod):
+        return PodFate.BACK if node is not None and _may_run(pod, node) else PodFate.GONE
+    if controller_of(pod.metadata) is not None:
+        return PodFate.BACK
+    return PodFate.DELETED if order.is_asked_for else PodFate.LOST
+
+
+def _may_run(pod: Pod, node: Node) -> bool:
+    hard = (taint for taint in node.spec.taints if taint.effect in HARD_EFFECTS)
+    return Tolerations(pod.spec.tolerations).tolerate_all(hard)
+
+
+def made_anew(pod: Pod) -> Pod:
+    """Return the pod that its controller creates instead: the same, with nothing allocated."""
+    old = pod.metadata
+    # A new uid: reservations of the old pod do not count for this one.
+    uid = stand_in_uid(pod.kind, old.namespace, f"{old.name}/{old.uid}")
+    metadata = replace(
+        old, uid=uid, resource_version="", creation_timestamp=None, managed_fields=()
+    )
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
+
+
+class Released(NamedTuple):
+    """The remaining claims, the deleted ones, and those that are deleted once unused."""
+
+    kept: tuple[ResourceClaim, ...]
+    gone: frozenset[tuple[str, str]]  # namespace and name
+    held_back: tuple[str, ...]
+
+
+def released(
+    claims: Iterable[ResourceClaim],
+    *,
+    gone_uids: Collection[str],
+    deleted: Collection[str],
+    now: Timestamp,
+    features: Features,
+) -> Released:
+    """Return the claims once pods are gone and some claims are deleted."""
+    kept: list[ResourceClaim] = []
+    gone: set[tuple[str, str]] = set()
+    held_back: list[str] = []
+    for claim in claims:
+        is_deleted = full_name(claim) in deleted
+        owner = owning_pod(claim)
+        is_to_go = is_deleted or (owner is not None and owner.uid in gone_uids)
+        users = {consumer.uid for consumer in claim.status.reserved_for}
+        after: ResourceClaim | None = claim
+        if is_to_go or not users.isdisjoint(gone_uids):
+            marked = _marked(claim, now) if is_to_go else claim
+            after = _without_users(marked, gone_uids, features)
+        if after is None:
+            gone.add((claim.metadata.namespace, claim.metadata.name))
+        else:
+            kept.append(after)
+            held_back += [full_name(claim)] if is_deleted else []
+    return Released(tuple(kept), frozenset(gone), tuple(held_back))
+
+
+def _marked(claim: ResourceClaim, now: Timestamp) -> ResourceClaim:
+    then = claim.metadata.deletion_timestamp or now
+    return replace(claim, metadata=replace(claim.metadata, deletion_timestamp=then))
+
+
+def _without_users(
+    claim: ResourceClaim, gone_uids: Collection[str], features: Features
+) -> ResourceClaim | None:
+    """Return a claim without the evicted pods; None if nothing keeps it."""
+    if claim.status.allocation is not None:
+        claim = protected(claim)  # A file may lack the finalizer that every cluster writes.
+
+    def know(consumer: ResourceClaimConsumerReference) -> Present | Absent:
+        return Absent() if consumer.uid in gone_uids else Present(consumer.uid)
+
+    reservations = review(claim, know, features)
+    assert isinstance(reservations, Reservations)
+    for step in release_steps(claim, reservations, Absent()):
+        match step:
+            case WriteStatus(status):
+                claim = replace(claim, status=status)
+            case RemoveFinalizer():
+                claim = unprotected(claim)
+    is_gone = claim.metadata.deletion_timestamp is not None and not claim.metadata.finalizers
+    return None if is_gone else claim
+
+
+def without_claims(pods: Iterable[Pod], gone: Collection[tuple[str, str]]) -> Iterator[Pod]:
+    """Give the pods; waiting ones forget generated claims that were deleted."""
+    for pod in pods:
+        namespace = pod.metadata.namespace
+        statuses = tuple(
+            each for each in statuses_of(pod) if (namespace, each.resource_claim_name) not in gone
+        )
+        if pod.spec.node_name or len(statuses) == len(statuses_of(pod)):
+            yield pod
+        else:
+            status = replace(pod.status, resource_claim_statuses=statuses)
+            yield replace(pod, status=status)
