@@ -21,8 +21,8 @@ from mooring.node.runtime.contract import (
     LogRange,
     Phase,
 )
-from mooring.node.runtime.keeper import processes
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim import processes
 
 STORY_S_MAX = 60.0
 EXIT_MS_MAX = 10_000

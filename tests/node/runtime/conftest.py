@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.node.runtime.keeper import processes
+from mooring.node.runtime.shim import processes
 from tests.node.runtime.bench import Bench
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mooring.node.runtime.contract import Limits
-from mooring.node.runtime.keeper.cgroups import probe
-from mooring.node.runtime.keeper.launches import Key, Launch
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim.cgroups import probe
+from mooring.node.runtime.shim.launches import Key, Launch
 from tests.node.runtime.bench import Bench, finished, shell
 
 KEY = Key("pod", "a", 0)

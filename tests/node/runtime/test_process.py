@@ -16,8 +16,8 @@ from mooring.node.runtime.contract import (
     Runtime,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.keeper import processes
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim import processes
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,

@@ -16,8 +16,8 @@ import pytest
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
 from mooring.api.checked_structs import unchecked
 from mooring.node.runtime.contract import Limits, Phase, RuntimeRefusedError, VolumePart
-from mooring.node.runtime.keeper.child import Forked
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim.child import Forked
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,

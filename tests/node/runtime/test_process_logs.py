@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mooring.api.timestamp import Timestamp
 from mooring.kit.clock import REAL
 from mooring.node.runtime.contract import LogRange, RuntimeRefusedError
-from mooring.node.runtime.keeper.logfile import LINE_BYTES_MAX, Lines, LogFile
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.node.runtime.process.logs import read_logs
+from mooring.node.runtime.shim.logfile import LINE_BYTES_MAX, Lines, LogFile
 from tests.node.runtime.bench import Bench, finished, id_of, output, said, shell, told_by
 
 ENTRY = re.compile(

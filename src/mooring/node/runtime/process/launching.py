@@ -18,7 +18,7 @@ from mooring.node.runtime.contract import (
     VolumePart,
     check_id,
 )
-from mooring.node.runtime.keeper.launches import Key, Launch, LaunchError, MountLaunch
+from mooring.node.runtime.shim.launches import Key, Launch, LaunchError, MountLaunch
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 REFUSED = "CreateContainerError"

@@ -17,14 +17,14 @@ from typing import Any
 import mooring
 from mooring.kit.clock import REAL, Clock
 from mooring.node.runtime.contract import RuntimeRefusedError
-from mooring.node.runtime.keeper.frames import (
+from mooring.node.runtime.shim.frames import (
     PROTOCOL,
     FrameError,
     Frames,
     message_frame,
     read_message,
 )
-from mooring.node.runtime.keeper.main import ANOTHER_ONE, SOCKET
+from mooring.node.runtime.shim.main import ANOTHER_ONE, SOCKET
 
 TRIES_MAX = 100
 RETRY_S = 0.05
@@ -33,7 +33,7 @@ UNAVAILABLE = "RuntimeUnavailable"
 # Without `site`, which the keeper does not need; so it must be told where we are.
 _PROGRAM = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); "
-    "from mooring.node.runtime.keeper.main import main; "
+    "from mooring.node.runtime.shim.main import main; "
     "sys.exit(main(json.loads(sys.argv[2])))"
 )
 

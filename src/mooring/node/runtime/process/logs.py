@@ -19,8 +19,8 @@ from mooring.api.timestamp import Timestamp
 from mooring.kit.beneath import open_beneath
 from mooring.kit.clock import Clock
 from mooring.node.runtime.contract import LogRange, RuntimeRefusedError
-from mooring.node.runtime.keeper import logfile, records
 from mooring.node.runtime.process.following import FolderWatch
+from mooring.node.runtime.shim import logfile, records
 
 CHUNK_BYTES = 64 * 1024
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from mooring.node.runtime.contract import RuntimeRefusedError
-from mooring.node.runtime.keeper.frames import (
+from mooring.node.runtime.shim.frames import (
     INPUT,
     MESSAGE,
     FrameError,

@@ -1,0 +1,307 @@
+"""Gives devices of plugins to pods.
+
+    async with DevicePlugins(folder, clock) as plugins:
+        await plugins.prepare(pod)          # chosen, agreed with the plugin, kept on disk
+        plugins.given(pod, "main")          # what the container gets for them
+        await plugins.before_start(pod, "main")
+        await plugins.unprepare(pod)        # free again: plugins are not told
+
+A plugin that hangs keeps only those waiting who want its devices, and each not for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Self
+from weakref import WeakValueDictionary
+
+from mooring.api.core import Container, Pod
+from mooring.kit.clock import REAL, Clock, Timer
+from mooring.node.contract import DevicesRefusedError, Given, PodRefusedError
+from mooring.node.device_plugins import checkpoint, choosing, readings
+from mooring.node.device_plugins.choosing import Choice, Refusal
+from mooring.node.device_plugins.connections import Connections
+from mooring.node.device_plugins.inventory import Amounts, Inventory, PluginDevice
+from mooring.node.device_plugins.ledger import Allotment, Key, Ledger
+from mooring.node.device_plugins.plugin import Plugin, PluginError
+from mooring.node.device_plugins.registration import Registration
+
+TIMER_SLACK_S = 0.01  # timers may come a moment early
+REASON = "UnexpectedAdmissionError"
+_LOG = logging.getLogger(__name__)
+
+
+class DevicePlugins:
+    """All device plugins of a node, as one manager of devices."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock = REAL,
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        on_health: Callable[[frozenset[str]], None] = lambda _: None,
+        is_running: Callable[[str, str], bool] = lambda *_: False,
+    ) -> None:
+        self._path = folder / checkpoint.NAME
+        self._clock = clock
+        self._on_change = on_change  # what the node has is another than before
+        self._on_health = on_health  # of devices of these pods
+        self._is_running = is_running  # whether a container outlived the agent
+        self._inventory = Inventory()
+        self._ledger = Ledger()
+        self._recalled: set[Key] = set()  # held since before this agent, not looked at yet
+        self._expiry: Timer | None = None
+        self._is_saved = True
+        self._connections = Connections(self, clock)
+        self._registration = Registration(folder, self._connections)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Know again what pods have, and take plugins in."""
+        self._recall()
+        await self._registration.start()
+
+    async def close(self) -> None:
+        """Take no more plugins in, and leave those there are."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        await self._registration.stop()
+        await self._connections.close()
+
+    # --- pods ---------------------------------------------------------------------------------
+
+    async def prepare(self, pod: Pod) -> None:
+        """Have the devices of all containers; else PodRefusedError, or one to try again."""
+        async with self._turn(f"pod {pod.metadata.uid}"):
+            for container in (*pod.spec.init_containers, *pod.spec.containers):
+                for resource, size in choosing.wanted(pod, container):
+                    if resource in self._inventory or self._ledger.knows(resource):
+                        await self._give(pod, container, resource, size)
+            self._save()
+
+    def given(self, pod: Pod, container: str) -> Given:
+        """Return what a container gets for its devices."""
+        return readings.joined(each.given for each in self._ledger.of(pod.metadata.uid, container))
+
+    async def before_start(self, pod: Pod, container: str) -> None:
+        """Tell plugins that want to know that a container starts, or starts again."""
+        for each in self._ledger.of(pod.metadata.uid, container):
+            plugin = self._connections.plugin(each.resource)
+            if plugin is not None:
+                try:
+                    await plugin.before_start(each.ids)
+                except PluginError as error:
+                    raise DevicesRefusedError(str(error)) from None
+
+    async def unprepare(self, pod: Pod) -> None:
+        """Have the devices of a pod free again."""
+        async with self._turn(f"pod {pod.metadata.uid}"):
+            self._drop([pod.metadata.uid])
+            self._save()
+
+    def keep_only(self, pod_uids: Collection[str]) -> None:
+        """Free the devices of all other pods, which went while there was no agent."""
+        self._drop(self._ledger.pods.difference(pod_uids))
+        self._save()
+
+    # --- what is told -------------------------------------------------------------------------
+
+    def resources(self) -> Mapping[str, Amounts]:
+        """Return how many devices the node has of each resource, and how many it can give."""
+        return self._inventory.amounts()
+
+    def taken(self) -> Mapping[str, int]:
+        """Return how many devices of each resource pods have, whether their plugin lives or not."""
+        return self._ledger.amounts()
+
+    def held(self, pod_uid: str, container: str) -> tuple[Allotment, ...]:
+        """Return the devices of a container."""
+        return self._ledger.of(pod_uid, container)
+
+    def allocatable(self) -> Mapping[str, tuple[PluginDevice, ...]]:
+        """Return the healthy devices of each resource."""
+        stocks = {name: self._inventory.stock(name) for name in self._inventory.names}
+        return {
+            name: tuple(each for each in stock.devices.values() if each.id in stock.usable)
+            for name, stock in stocks.items()
+            if stock is not None
+        }
+
+    def is_healthy(self, resource: str, id_: str) -> bool:
+        """Whether a device is healthy, by what its plugin said last."""
+        device = self._inventory.device(resource, id_)
+        return device is None or device.is_healthy
+
+    # --- plugins ------------------------------------------------------------------------------
+
+    async def register(self, resource: str, socket: Path, versions: tuple[str, ...]) -> None:
+        """Connect to a plugin that was found; ValueError or PluginError if that cannot be."""
+        await self._connections.register(resource, socket, versions)
+
+    async def deregister(self, resource: str, socket: Path) -> None:
+        """Leave a plugin that is there no more."""
+        await self._connections.deregister(resource, socket)
+
+    def started(self, resource: str) -> None:
+        """A plugin is there."""
+        self._inventory.start(resource)
+
+    def listed(self, resource: str, devices: tuple[PluginDevice, ...]) -> None:
+        """A plugin says which devices there are."""
+        before, is_new = self._inventory.amounts().get(resource), resource not in self._inventory
+        changed = self._inventory.report(resource, devices)
+        if is_new:
+            self._save_soon()
+        if self._inventory.amounts()[resource] != before:
+            self._on_change()
+        pods = self._ledger.holders(resource, changed)
+        if pods:
+            self._on_health(pods)
+
+    def stopped(self, resource: str) -> None:
+        """The last plugin of a resource is gone."""
+        self._inventory.stop(resource, self._clock.monotonic())
+        self._await_expiry()
+        self._on_change()
+
+    def _await_expiry(self) -> None:
+        """Look again when the next resource is to be forgotten."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        due_s = self._inventory.expires_at_s
+        if due_s is not None:
+            delay_s = due_s - self._clock.monotonic() + TIMER_SLACK_S
+            self._expiry = self._clock.call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        if self._inventory.expire(self._clock.monotonic()):
+            self._save_soon()
+            self._on_change()
+        self._await_expiry()
+
+    # --- giving -------------------------------------------------------------------------------
+
+    async def _give(self, pod: Pod, container: Container, resource: str, size: int) -> None:
+        """Have so many devices of a resource for a container."""
+        held = self._ledger.held(pod.metadata.uid, container.name, resource)
+        if held is not None:
+            self._keep(held, size)
+            return
+        async with self._turn(f"resource {resource}"):
+            own = choosing.reusable(pod, container, resource, self._ledger)
+            ids = await self._choose(resource, size, own)
+            self._ledger.take(resource, ids)
+        try:
+            given = await self._agree(resource, ids)
+            devices = tuple(self._device(resource, id_) for id_ in ids)
+            self._ledger.hold(Allotment(pod.metadata.uid, container.name, resource, devices, given))
+            self._is_saved = False
+        finally:
+            self._ledger.release(resource, ids)
+
+    def _keep(self, held: Allotment, size: int) -> None:
+        """Go on with what a container has; after a restart, only if it is still good."""
+        refusal = choosing.check_size(held, size)
+        is_unsure = held.key in self._recalled and not self._is_running(
+            held.pod_uid, held.container
+        )
+        if refusal is None and is_unsure:
+            refusal = choosing.check_health(held, self._inventory.stock(held.resource))
+        if refusal is not None:
+            raise _error(refusal)
+        self._recalled.discard(held.key)
+
+    async def _choose(self, resource: str, size: int, own: tuple[str, ...]) -> tuple[str, ...]:
+        stock, taken = self._inventory.stock(resource), self._ledger.taken(resource)
+        choice = choosing.choose(resource, size, own=own, stock=stock, taken=taken)
+        match choice:
+            case Refusal():
+                raise _error(choice)
+            case Choice(is_settled=True):
+                return choosing.settle(choice)
+        plugin = self._plugin(resource)
+        try:
+            preferred = await plugin.prefer((*choice.own, *choice.free), choice.own, size)
+        except PluginError as error:
+            raise _error(Refusal(str(error))) from None
+        return choosing.settle(choice, preferred)
+
+    async def _agree(self, resource: str, ids: tuple[str, ...]) -> Given:
+        try:
+            return readings.given_of(await self._plugin(resource).allocate(ids))
+        except PluginError as error:
+            raise _error(Refusal(str(error))) from None
+        except ValueError as error:
+            text = f"the answer of the device plugin of {resource}: {error}"
+            raise _error(Refusal(text)) from None
+
+    def _plugin(self, resource: str) -> Plugin:
+        plugin = self._connections.plugin(resource)
+        if plugin is None:
+            raise _error(Refusal(f"unknown Device Plugin {resource}"))
+        return plugin
+
+    def _device(self, resource: str, id_: str) -> PluginDevice:
+        return self._inventory.device(resource, id_) or PluginDevice(id_)
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """Return what one after the other has; it is forgotten when nobody wants it."""
+        return self._turns.setdefault(key, asyncio.Lock())
+
+    # --- keeping ------------------------------------------------------------------------------
+
+    def _recall(self) -> None:
+        try:
+            saved = checkpoint.load(self._path)
+        except checkpoint.CheckpointError as error:
+            text = "%s is put aside, and devices of pods that run may be given again: %s"
+            _LOG.error(text, self._path, error)
+            checkpoint.put_aside(self._path)
+            return
+        self._ledger = Ledger(saved.allotments)
+        self._recalled = {each.key for each in saved.allotments}
+        self._inventory.recall(saved.resources, self._clock.monotonic())
+        self._await_expiry()
+
+    def _drop(self, pod_uids: Collection[str]) -> None:
+        for uid in pod_uids:
+            if self._ledger.drop(uid):
+                self._is_saved = False
+        self._recalled = {key for key in self._recalled if key.pod_uid in self._ledger.pods}
+
+    def _save(self) -> None:
+        """Have on disk what pods have; else DevicesRefusedError."""
+        if self._is_saved:
+            return
+        saved = checkpoint.Saved(self._inventory.names, self._ledger.allotments)
+        try:
+            checkpoint.save(self._path, saved)
+        except OSError as error:
+            text = f"failed to write checkpoint file {checkpoint.NAME!r}: {error.strerror}"
+            raise DevicesRefusedError(text) from None
+        self._is_saved = True
+
+    def _save_soon(self) -> None:
+        """Have on disk which resources there are; if that fails, the next pod tries again."""
+        self._is_saved = False
+        try:
+            self._save()
+        except DevicesRefusedError as error:
+            _LOG.warning("%s", error)
+
+
+def _error(refusal: Refusal) -> DevicesRefusedError:
+    text = f"Allocate failed due to {refusal.text}, which is unexpected"
+    return PodRefusedError(REASON, text) if refusal.is_final else DevicesRefusedError(text)

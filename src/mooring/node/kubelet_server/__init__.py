@@ -1,0 +1,15 @@
+"""The door of a node: logs, commands in containers, health, metrics and pods over HTTPS.
+
+# contract    what the endpoint must know of the pods
+# finding     which container is meant, and why there is none
+# answering   a path and a query, and what is answered
+# channels    a command whose streams go through one WebSocket
+# sockets     WebSocket messages on a connection
+# serving     TLS, who is let in, one exchange a connection
+"""
+
+from mooring.node.kubelet_server.answering import Answering
+from mooring.node.kubelet_server.contract import NO_PODS, Pods
+from mooring.node.kubelet_server.serving import Endpoint, Files, serving
+
+__all__ = ["NO_PODS", "Answering", "Endpoint", "Files", "Pods", "serving"]
