@@ -21,14 +21,11 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
 )
 from mooring.driver import Claim, Prepared
-from mooring.driver.calling import ask
-from mooring.driver.cdifiles import CdiFiles
-from mooring.driver.checkpoint import Checkpoint
-from mooring.driver.files import Files
-from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.nodeservice import FINISH_S, NodeService
-from mooring.driver.preparing import Preparing
-from mooring.driver.serializing import Turns
+from mooring.driver.checkpoint import Checkpoint, FileSystem
+from mooring.driver.claim_files import CdiFiles, MetadataFiles
+from mooring.driver.claim_preparation import ClaimPreparer
+from mooring.driver.driver_calls import Turns, ask
+from mooring.driver.node_service import FINISH_S, NodeService
 from mooring.kit.clock import ManualClock, settle
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire.services import DRA_V1, PREPARE, UNPREPARE
@@ -90,9 +87,9 @@ class Node:
         self.driver = driver
         self.cluster = Cluster()
         self.clock = ManualClock()
-        files = Files()
+        files = FileSystem()
         cdi = folder / "cdi"
-        self.preparing = Preparing(
+        self.preparing = ClaimPreparer(
             driver,
             self.cluster,  # type: ignore[arg-type]
             Checkpoint(folder, files),

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.client.apiclient import ApiClient
 from mooring.driver import DeviceHealth, Health
-from mooring.driver.healthservice import AGAIN_S
+from mooring.driver.health_service import AGAIN_S
 from mooring.driver.serving import serving
 from mooring.kit.clock import ManualClock
 from mooring.wire.health_v1_pb2 import NodeWatchResourcesRequest

@@ -24,10 +24,10 @@ from mooring.api.resource.v1 import (
 from mooring.client.apiclient import ApiClient
 from mooring.client.writes import Patch, Target, Update
 from mooring.driver import Claim, ClaimName, Prepared, PrepareError
-from mooring.driver.cdifiles import device_names
+from mooring.driver.checkpoint import FileSystem
+from mooring.driver.claim_files import device_names
+from mooring.driver.claim_preparation import LONG_S
 from mooring.driver.driver import AllocatedDevice
-from mooring.driver.files import Files
-from mooring.driver.preparing import LONG_S
 from mooring.driver.serving import serving
 from mooring.kit.clock import ManualClock
 from mooring.wire.services import DRA_V1BETA1
@@ -517,7 +517,7 @@ async def test_a_claim_that_is_allocated_anew_gives_back_what_it_had(
         assert driver.lit == {claim.metadata.uid: ("green",)}
 
 
-class FullDisk(Files):
+class FullDisk(FileSystem):
     """A disk that has no room while it is told so."""
 
     is_full = True
@@ -555,7 +555,7 @@ class DeadError(Exception):
     """The end of a program, at any step."""
 
 
-class Mortal(Files):
+class Mortal(FileSystem):
     """Files of a program that dies before its nth change of a file, and changes none after."""
 
     def __init__(self, steps: int) -> None:

@@ -21,13 +21,12 @@ from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
 from mooring.kit.clock import REAL
 from mooring.node.agent import Agent
-from mooring.node.machine import Machine
-from mooring.node.nodeobject import Description
+from mooring.node.node_status import MachineInfo, NodeDescription
 from tests.client.servers import until
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 from tests.node.world import container
 
-MACHINE = Machine(
+MACHINE = MachineInfo(
     {"cpu": Quantity.parse("8"), "memory": Quantity.parse("16Gi")},
     NodeSystemInfo(operating_system="linux", architecture="amd64"),
     "host",
@@ -55,7 +54,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
     async with asyncio.timeout(60), embedded(folder, Surroundings()) as cluster:
         runtime = MemoryRuntime(REAL)
         devices = MemoryDevices(runtime)
-        description = Description("n", MACHINE, "10.0.0.1", runtime.name, Gates.parse())
+        description = NodeDescription("n", MACHINE, "10.0.0.1", runtime.name, Gates.parse())
         # As the user that it is in a real cluster: the node, which may do little.
         headers = {"Impersonate-User": "system:node:n", "Impersonate-Group": "system:nodes"}
         agent = Agent(

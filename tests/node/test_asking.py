@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Callable
 
 from mooring.kit.clock import REAL
-from mooring.node.pods.asking import Answer, Asking
 from mooring.node.pods.probes import (
     LIVENESS,
-    Action,
-    Exec,
-    Http,
-    Tally,
-    Tcp,
+    ExecAction,
+    HandlerAction,
+    HandlerRunner,
+    HttpGetAction,
+    ProbeResult,
+    ProbeWorkerResults,
+    TcpSocketAction,
     action_of,
     probe_of,
 )
@@ -24,7 +25,9 @@ from tests.node.world import container, make_pod
 ID = ContainerId("u", "c", 0)
 
 
-def ask(make: Callable[[int], Action], reply: bytes = b"", timeout_s: float = 20.0) -> Answer:
+def ask(
+    make: Callable[[int], HandlerAction], reply: bytes = b"", timeout_s: float = 20.0
+) -> ProbeResult:
     """Ask a server that replies this; with nothing to reply it says nothing."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,18 +39,18 @@ def ask(make: Callable[[int], Action], reply: bytes = b"", timeout_s: float = 20
             await reader.read()
         writer.close()
 
-    async def run() -> Answer:
+    async def run() -> ProbeResult:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            asking = Asking(MemoryRuntime(REAL), REAL, "127.0.0.1")
+            asking = HandlerRunner(MemoryRuntime(REAL), REAL, "127.0.0.1")
             return await asking.ask(ID, make(port), timeout_s)
 
     return asyncio.run(run())
 
 
-def page(port: int) -> Http:
-    return Http("", port, "/healthz", False, (("X-A", "b"),))
+def page(port: int) -> HttpGetAction:
+    return HttpGetAction("", port, "/healthz", False, (("X-A", "b"),))
 
 
 def test_pages_are_well_from_200_to_399() -> None:
@@ -62,12 +65,12 @@ def test_a_server_that_says_nothing_is_waited_for_only_so_long() -> None:
 
 
 def test_connections_are_opened() -> None:
-    assert ask(lambda port: Tcp("", port)).is_well
-    assert not ask(lambda _: Tcp("", 1)).is_well
+    assert ask(lambda port: TcpSocketAction("", port)).is_well
+    assert not ask(lambda _: TcpSocketAction("", 1)).is_well
 
 
 def test_line_breaks_never_reach_a_server() -> None:
-    bad = ask(lambda port: Http("", port, "/\r\nX: y", False), b"HTTP/1.1 200 OK\r\n\r\n")
+    bad = ask(lambda port: HttpGetAction("", port, "/\r\nX: y", False), b"HTTP/1.1 200 OK\r\n\r\n")
     assert not bad.is_well
 
 
@@ -77,15 +80,15 @@ def test_probes_are_read_with_their_defaults_and_named_ports() -> None:
     one = make_pod(container(ports=ports, livenessProbe=probe)).spec.containers[0]
     found = probe_of(one, LIVENESS)
     assert found is not None
-    assert found.action == Http("", 8080, "/", False)
+    assert found.action == HttpGetAction("", 8080, "/", False)
     assert (found.period_s, found.timeout_s, found.failures) == (10, 1, 2)
-    assert action_of(one, {"exec": {"command": ["a", "b"]}}) == Exec(("a", "b"))
+    assert action_of(one, {"exec": {"command": ["a", "b"]}}) == ExecAction(("a", "b"))
 
 
 def test_a_verdict_needs_as_many_answers_as_are_wanted() -> None:
     one = make_pod(container(livenessProbe={"exec": {}, "failureThreshold": 3})).spec.containers[0]
     found = probe_of(one, LIVENESS)
     assert found is not None
-    tally = Tally(found, verdict=True)
+    tally = ProbeWorkerResults(found, verdict=True)
     changes = [tally.count(each) for each in (False, False, True, False, False, False)]
     assert changes == [False, False, False, False, False, True]

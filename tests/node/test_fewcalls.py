@@ -10,7 +10,7 @@ import pytest
 from mooring.api.core import Pod
 from mooring.client.errors import UnavailableError
 from mooring.client.writes import Create, Delete, Target
-from mooring.node.fewcalls import FewCalls
+from mooring.node.agent import LimitedClient
 from tests.node.world import make_pod
 
 
@@ -33,7 +33,7 @@ class Counting:
 
 def written(client: Counting, write: Any, times: int = 1) -> None:
     async def run() -> None:
-        few = FewCalls(client, 3)  # type: ignore[arg-type]
+        few = LimitedClient(client, 3)  # type: ignore[arg-type]
         await asyncio.gather(*(few.write(write) for _ in range(times)))
 
     asyncio.run(run())

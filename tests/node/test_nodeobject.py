@@ -14,9 +14,9 @@ from mooring.api.core.node import NodeSystemInfo
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
-from mooring.node.machine import Machine, read_machine
-from mooring.node.nodeobject import (
-    Description,
+from mooring.node.node_status import (
+    MachineInfo,
+    NodeDescription,
     PluginResource,
     declared_features,
     kept_free,
@@ -24,22 +24,23 @@ from mooring.node.nodeobject import (
     missing_labels,
     new_node,
     patch_of,
+    read_machine,
     status_of,
 )
 
 NOW = Timestamp.parse("2026-11-15T12:00:00Z")
-MACHINE = Machine(
+MACHINE = MachineInfo(
     {"cpu": Quantity.parse("4"), "memory": Quantity.parse("8Gi")},
     NodeSystemInfo(operating_system="linux", architecture="amd64"),
     "host",
 )
 
 
-def described(**more: Any) -> Description:
-    return Description("n", MACHINE, "10.0.0.1", "memory://1", Gates.parse(), **more)
+def described(**more: Any) -> NodeDescription:
+    return NodeDescription("n", MACHINE, "10.0.0.1", "memory://1", Gates.parse(), **more)
 
 
-def told(node: Node, description: Description, now: Timestamp = NOW, **more: Any) -> Node:
+def told(node: Node, description: NodeDescription, now: Timestamp = NOW, **more: Any) -> Node:
     given = {"more": {}, "trouble": "", **more}
     return replace(node, status=status_of(node, description, now=now, **given))
 

@@ -16,10 +16,16 @@ from mooring.api.core.podstatus import ContainerStatus
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, UnavailableError
 from mooring.kit.clock import settle
-from mooring.node.pods.endings import ending_of
-from mooring.node.pods.known import Ending, Known, Waiting
-from mooring.node.pods.planning import Clear, LookAgain, SetUp, Start, Stop, plan
-from mooring.node.pods.restarting import Crash, next_crash, runs_again, wait_until
+from mooring.node.pods.pod_actions import Clear, LookAgain, SetUp, Start, Stop, plan, termination_of
+from mooring.node.pods.pod_record import (
+    CrashBackoff,
+    FailedAttempt,
+    PodSnapshot,
+    Termination,
+    next_crash,
+    runs_again,
+    wait_until,
+)
 from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 from tests.node.world import NOW, World, container, make_pod, play
 
@@ -37,21 +43,21 @@ def state(name: str, attempt: int = 0, code: int | None = None) -> ContainerStat
     return ContainerState(id_, Phase.EXITED, NOW, NOW, code)
 
 
-def known(*states: ContainerState, **more: Any) -> Known:
+def known(*states: ContainerState, **more: Any) -> PodSnapshot:
     running = frozenset(each.id for each in states if each.phase is Phase.RUNNING)
     found = {each.id: each for each in states}
-    return Known(states=found, up=running, ready=running, **{"is_set_up": True, **more})
+    return PodSnapshot(states=found, up=running, ready=running, **{"is_set_up": True, **more})
 
 
 def test_devices_come_before_the_first_container() -> None:
-    assert plan(make_pod(), Known(), NOW) == (SetUp(),)
-    assert plan(make_pod(), Known(doing=frozenset({SetUp()})), NOW) == ()
+    assert plan(make_pod(), PodSnapshot(), NOW) == (SetUp(),)
+    assert plan(make_pod(), PodSnapshot(doing=frozenset({SetUp()})), NOW) == ()
 
 
 def test_what_failed_is_tried_again_at_its_time() -> None:
-    trouble = Waiting("FailedMount", "no", at(4))
-    assert plan(make_pod(), Known(trouble=trouble), NOW) == (LookAgain(4),)
-    assert plan(make_pod(), Known(trouble=trouble), at(4)) == (SetUp(),)
+    trouble = FailedAttempt("FailedMount", "no", at(4))
+    assert plan(make_pod(), PodSnapshot(trouble=trouble), NOW) == (LookAgain(4),)
+    assert plan(make_pod(), PodSnapshot(trouble=trouble), at(4)) == (SetUp(),)
 
 
 def test_a_start_that_is_under_way_is_not_planned_again() -> None:
@@ -70,7 +76,7 @@ def test_sidecars_start_again_while_others_run_and_init_containers_do_not() -> N
 def test_containers_end_before_sidecars_and_these_in_reverse_order() -> None:
     sides = [container(name, restartPolicy="Always") for name in ("a", "b")]
     pod = make_pod(initContainers=sides)
-    ending = Ending(NOW, 30)
+    ending = Termination(NOW, 30)
     steps = plan(pod, known(state("a"), state("b"), state("c"), ending=ending), NOW)
     assert [step.id.name for step in steps if isinstance(step, Stop)] == ["c"]
     steps = plan(pod, known(state("a"), state("b"), ending=ending), at(40))
@@ -79,7 +85,7 @@ def test_containers_end_before_sidecars_and_these_in_reverse_order() -> None:
 
 
 def test_nothing_is_cleared_while_a_container_starts() -> None:
-    ending = Ending(NOW, 30)
+    ending = Termination(NOW, 30)
     starting = frozenset({Start("c", 0).key})
     assert plan(make_pod(), known(ending=ending, doing=starting), NOW) == ()
     assert plan(make_pod(), known(ending=ending), NOW) == (Clear(),)
@@ -87,12 +93,12 @@ def test_nothing_is_cleared_while_a_container_starts() -> None:
 
 def test_an_end_is_found_once_all_containers_have_ended_for_good() -> None:
     pod = make_pod(container("a"), container("b"), restartPolicy="OnFailure")
-    assert ending_of(pod, known(state("a", code=0), state("b", code=1)), NOW) is None
-    assert ending_of(pod, known(state("a", code=0), state("b", code=0)), NOW) is not None
+    assert termination_of(pod, known(state("a", code=0), state("b", code=1)), NOW) is None
+    assert termination_of(pod, known(state("a", code=0), state("b", code=0)), NOW) is not None
 
 
 def test_the_delay_of_a_crash_loop_doubles_up_to_five_minutes_and_is_forgotten() -> None:
-    crash: Crash | None = None
+    crash: CrashBackoff | None = None
     delays = []
     for _ in range(7):
         crash = next_crash(crash, state("c", code=1))

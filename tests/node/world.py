@@ -16,10 +16,9 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.writes import Delete, Patch, Tell
 from mooring.kit.clock import ManualClock, settle
-from mooring.node.pods.environment import Surroundings
-from mooring.node.pods.keeper import Keeper
-from mooring.node.pods.room import Room
-from mooring.node.pods.sources import Library
+from mooring.node.pods.container_environment import NodeContext, SourceCache
+from mooring.node.pods.pod_context import PodContext
+from mooring.node.pods.pod_workers import PodWorkers
 from mooring.node.runtime.contract import ContainerId, ContainerState
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 
@@ -129,8 +128,8 @@ class World:
         self.told: list[Tell] = []
         self.asides: list[str] = []  # what would be done in a thread
         self.node = node or make_node()
-        around = Surroundings("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
-        self.room = Room(
+        around = NodeContext("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
+        self.room = PodContext(
             client=self.cluster,
             runtime=self.runtime,
             devices=self.devices,
@@ -139,10 +138,10 @@ class World:
             tell=self.told.append,
             around=lambda: around,
             slots=asyncio.Semaphore(SLOTS),
-            library=Library(self.cluster, self.clock),
+            library=SourceCache(self.cluster, self.clock),
             aside=self._aside,
         )
-        self.keeper = Keeper(self.room, lambda: self.node)
+        self.keeper = PodWorkers(self.room, lambda: self.node)
         self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -169,7 +168,7 @@ class World:
     async def restart(self) -> None:
         """Have another agent take over."""
         await self.keeper.close()
-        self.keeper = Keeper(self.room, lambda: self.node)
+        self.keeper = PodWorkers(self.room, lambda: self.node)
         states: list[ContainerState] = list(await self.runtime.containers())
         self.keeper.take_over(states, self.cluster.pods.values())
         await settle()

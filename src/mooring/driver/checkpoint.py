@@ -14,7 +14,12 @@ Neither file is of use without the other. The changes are there first: after 0, 
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -26,7 +31,6 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.codec import encode_json, fitting
 from mooring.driver.driver import AllocatedDevice, ClaimName
 from mooring.driver.errors import CheckpointError
-from mooring.driver.files import Files
 
 FILE, CHANGES = "checkpoint.json", "checkpoint.changes"
 CHANGES_MAX = 1000
@@ -106,7 +110,7 @@ class _File(Struct, rename="camel"):
 class Checkpoint:
     """The claims that are prepared, by UID, as the files have them."""
 
-    def __init__(self, folder: Path, files: Files) -> None:
+    def __init__(self, folder: Path, files: FileSystem) -> None:
         self.path = folder / FILE
         self.changes_path = folder / CHANGES
         self._files = files
@@ -233,3 +237,82 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bo
             f"{VERSION!r} only"
         )
     return {each.uid: each for each in found.claims}, file.checksum, found.has_changes
+
+
+# ---- from mooring.driver.files: Files that are there as a whole or not at all, and folders that may hold what is not ours.
+
+BYTES_MAX = 64 * 1024 * 1024  # of a file that is read
+TEMPORARY = ".tmp"
+
+
+class FileSystem:
+    """What a driver does with files; tests put one in its place whose disk is full."""
+
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+        """Put a file in place, by a rename; one that lasts is on the disk then."""
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name[:100]}.", suffix=TEMPORARY, dir=path.parent
+        )
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                if lasts:
+                    os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        if lasts:
+            _keep_folder(path.parent)
+
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        """Add to the end of a file that is there; what lasts is on the disk then."""
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.write(handle, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            if lasts:
+                os.fdatasync(handle)
+        finally:
+            os.close(handle)
+
+    def read(self, path: Path) -> bytes | None:
+        """Return what is in a file; None if it is not there."""
+        try:
+            with path.open("rb") as file:
+                data = file.read(BYTES_MAX + 1)
+        except FileNotFoundError:
+            return None
+        if len(data) > BYTES_MAX:
+            raise OSError(f"{path} has more than {BYTES_MAX} bytes")
+        return data
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if it is there."""
+        path.unlink(missing_ok=True)
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove a folder with all that is in it, if it is there."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def names(self, folder: Path) -> list[str]:
+        """Return what is in a folder, sorted; nothing if it is not there."""
+        try:
+            return sorted(os.listdir(folder))
+        except FileNotFoundError:
+            return []
+
+
+def _keep_folder(folder: Path) -> None:
+    """Have the disk keep the names in a folder, where file systems can."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -10,36 +10,50 @@ driver that cannot say which devices it has is not made known: `serving` raises 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+import logging
+import stat
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.contract import Client
-from mooring.driver.cdifiles import CdiFiles
-from mooring.driver.checkpoint import Checkpoint, PreparedClaim
+from mooring.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim
+from mooring.driver.claim_files import CdiFiles, MetadataFiles
+from mooring.driver.claim_preparation import ClaimPreparer
 from mooring.driver.driver import ClaimName, Driver, Prepared, ResultError
-from mooring.driver.errors import DriverError, HealthError, InventoryError, StartError
-from mooring.driver.files import Files
-from mooring.driver.healthservice import HealthService
-from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.nodeservice import NodeService
-from mooring.driver.planning import Publisher
-from mooring.driver.preparing import Preparing
-from mooring.driver.publishing import Publishing
-from mooring.driver.registration import Registration
-from mooring.driver.serializing import SERIALIZE_LOCK, Turns, only_instance
+from mooring.driver.driver_calls import SERIALIZE_LOCK, Turns, only_instance
+from mooring.driver.errors import (
+    DriverError,
+    HealthError,
+    InventoryError,
+    RegistrationError,
+    StartError,
+)
+from mooring.driver.health_service import HealthService
+from mooring.driver.node_service import NodeService
 from mooring.driver.settings import Settings
-from mooring.driver.sockets import served
+from mooring.driver.slice_controller import SliceController
+from mooring.driver.slice_plan import Publisher
 from mooring.kit.clock import REAL, Clock
-from mooring.wire.services import DRA_V1, DRA_V1BETA1
+from mooring.wire import registration_pb2 as wire
+from mooring.wire.services import (
+    DRA_PLUGIN,
+    DRA_V1,
+    DRA_V1BETA1,
+    GET_INFO,
+    NOTIFY,
+    Method,
+    new_server,
+    serve,
+)
 
 NAME_MAX = 63
 PROBLEMS_MAX = 100
 
 
-class Problem(NamedTuple):
+class DriverProblem(NamedTuple):
     """Something that went wrong while a driver ran."""
 
     text: str
@@ -61,9 +75,9 @@ class Problems:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._kept: tuple[Problem, ...] = ()
+        self._kept: tuple[DriverProblem, ...] = ()
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[DriverProblem]:
         return iter(self._kept)
 
     def report(self, error: Exception) -> None:
@@ -74,7 +88,7 @@ class Problems:
     def note(self, text: str, error: Exception) -> None:
         """Keep an error that the driver knows of."""
         # Never changed in place: tests read it from another thread.
-        self._kept = (*self._kept, Problem(text, error))[-PROBLEMS_MAX:]
+        self._kept = (*self._kept, DriverProblem(text, error))[-PROBLEMS_MAX:]
 
 
 class Running:
@@ -82,11 +96,11 @@ class Running:
 
     def __init__(
         self,
-        publishing: Publishing,
+        publishing: SliceController,
         problems: Problems,
         *,
         socket: Path | None = None,
-        preparing: Preparing | None = None,
+        preparing: ClaimPreparer | None = None,
         registration: Registration | None = None,
         registrar_socket: Path | None = None,
     ) -> None:
@@ -154,7 +168,7 @@ async def serving(
     client: Client,
     *,
     clock: Clock = REAL,
-    files: Files | None = None,
+    files: FileSystem | None = None,
 ) -> AsyncIterator[Running]:
     """Run a driver for as long as a block lasts; raises DriverError if it cannot run."""
     settings.check()
@@ -163,13 +177,15 @@ async def serving(
     driver.numa_form = settings.numa_form
     publisher = Publisher(driver.name, settings.node_name)
     problems = Problems(driver)
-    publishing = Publishing(driver, client, publisher, report=problems.report, clock=clock)
+    publishing = SliceController(driver, client, publisher, report=problems.report, clock=clock)
     async with AsyncExitStack() as stack:
         end = _End(driver)
         stack.push_async_callback(end.come)
         _let_republish(driver, publishing, stack)
         if settings.node_name:
-            parts = _Parts(driver, settings, client, publishing, problems, clock, files or Files())
+            parts = _Parts(
+                driver, settings, client, publishing, problems, clock, files or FileSystem()
+            )
             running = await parts.start(stack)
         else:
             await publishing.first_asked()
@@ -188,10 +204,10 @@ class _Parts:
         driver: Driver,
         settings: Settings,
         client: Client,
-        publishing: Publishing,
+        publishing: SliceController,
         problems: Problems,
         clock: Clock,
-        files: Files,
+        files: FileSystem,
     ) -> None:
         self._driver = driver
         self._settings = settings
@@ -243,12 +259,12 @@ class _Parts:
         await stack.enter_async_context(served(registrar_socket, registration.methods()))
         return running
 
-    def _preparing(self) -> Preparing:
+    def _preparing(self) -> ClaimPreparer:
         settings, driver, files = self._settings, self._driver, self._files
         metadata = MetadataFiles(
             driver.name, self._folder, settings.cdi_dir, settings.metadata, files
         )
-        return Preparing(
+        return ClaimPreparer(
             driver,
             self._client,
             Checkpoint(self._folder, files),
@@ -271,7 +287,7 @@ class _End:
             await self._driver.stopped()
 
 
-def _recover(preparing: Preparing) -> None:
+def _recover(preparing: ClaimPreparer) -> None:
     preparing.load()
     try:
         preparing.restore()
@@ -292,7 +308,7 @@ def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitS
     stack.push_async_callback(stop)
 
 
-def _let_republish(driver: Driver, publishing: Publishing, stack: AsyncExitStack) -> None:
+def _let_republish(driver: Driver, publishing: SliceController, stack: AsyncExitStack) -> None:
     """Have `driver.republish()` work from any thread, until the end."""
     loop = asyncio.get_running_loop()
 
@@ -314,3 +330,90 @@ def _check_name(driver: Driver) -> None:
     if wrong or len(name) > NAME_MAX:
         fact = wrong[0] if wrong else f"must have at most {NAME_MAX} characters"
         raise StartError(f"{name[:256]!r} cannot be the name of a driver: {fact}")
+
+
+# ---- from mooring.driver.registration: How a driver becomes known to its node: it says who it is, and hears what the node thinks.
+
+LOG = logging.getLogger(__name__)
+
+
+class Registration:
+    """Answers the node's plugin watcher."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        socket: Path,
+        versions: tuple[str, ...],
+        *,
+        report: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self._report = report or driver.report
+        self._info = wire.PluginInfo(
+            type=DRA_PLUGIN,
+            name=driver.name,
+            endpoint=str(socket),
+            supported_versions=versions,
+        )
+        self.is_registered = asyncio.Event()
+
+    def methods(self) -> dict[Method, Callable[..., Any]]:
+        """Return what to serve."""
+        return {GET_INFO: self._get_info, NOTIFY: self._notify}
+
+    async def _get_info(self, _: wire.InfoRequest, __: Any) -> wire.PluginInfo:
+        return self._info
+
+    async def _notify(
+        self, status: wire.RegistrationStatus, _: Any
+    ) -> wire.RegistrationStatusResponse:
+        if status.plugin_registered:
+            LOG.info("registered with the node")
+            self.is_registered.set()
+        else:
+            self.is_registered.clear()
+            fact = status.error[:1024] or "no reason given"
+            self._report(RegistrationError(f"the node refused the driver: {fact}"))
+        return wire.RegistrationStatusResponse()
+
+
+# ---- from mooring.driver.sockets: Sockets of a driver: served, found again by the node, and removed at the end.
+
+GRACE_S = 5.0  # for calls under way, when a driver stops
+
+
+@asynccontextmanager
+async def served(path: Path, methods: Mapping[Method, Callable[..., Any]]) -> AsyncIterator[None]:
+    """Serve methods at a socket for as long as a block lasts, or raise StartError."""
+    _make_way(path)
+    server = new_server()
+    server.add_generic_rpc_handlers((serve(methods),))
+    try:
+        server.add_insecure_port(f"unix:{path}")
+    except RuntimeError as error:
+        raise StartError(f"cannot serve at {path}: {error}") from None
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(GRACE_S)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _make_way(path: Path) -> None:
+    """Remove the socket that an earlier run left, and nothing else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.lstat().st_mode
+        if not stat.S_ISSOCK(mode):
+            raise StartError(f"{path} is in the way: it is no socket")
+        path.unlink()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror}") from None
+
+
+# MOVED
+Problem = DriverProblem  # MOVED

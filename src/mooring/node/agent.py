@@ -13,25 +13,25 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from mooring.api.core import Node, Pod
 from mooring.client.contract import Client
+from mooring.client.errors import UnavailableError
 from mooring.client.informers import Informers
 from mooring.client.recorder import Recorder
+from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.node.contract import DeviceManager
-from mooring.node.fewcalls import FewCalls
 from mooring.node.heartbeat import Heartbeat
-from mooring.node.nodeobject import Description, PluginResource
-from mooring.node.pods.containerstatuses import HealthOf, no_health
-from mooring.node.pods.environment import Surroundings
-from mooring.node.pods.keeper import Keeper
-from mooring.node.pods.room import Room
-from mooring.node.pods.sources import Library
+from mooring.node.node_status import NodeDescription, PluginResource
+from mooring.node.pods.container_environment import NodeContext, SourceCache
+from mooring.node.pods.container_status import HealthOf, no_health
+from mooring.node.pods.pod_context import PodContext
+from mooring.node.pods.pod_workers import PodWorkers
 from mooring.node.runtime.contract import Runtime
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Agent:
         client: Client,
         runtime: Runtime,
         devices: DeviceManager,
-        description: Description,
+        description: NodeDescription,
         *,
         folder: Path,
         random: Callable[[], float],
@@ -86,8 +86,8 @@ class Agent:
         self.heartbeat = Heartbeat(
             client, description, clock=clock, more=hooks.more_resources, trouble=self.trouble
         )
-        few = FewCalls(client)
-        room = Room(
+        few = LimitedClient(client)
+        room = PodContext(
             client=few,
             runtime=runtime,
             devices=devices,
@@ -96,10 +96,10 @@ class Agent:
             tell=self._recorder.tell,
             around=self._around,
             slots=asyncio.Semaphore(AT_ONCE),
-            library=Library(few, clock),
+            library=SourceCache(few, clock),
             health_of=hooks.health_of,
         )
-        self.keeper = Keeper(room, lambda: self.heartbeat.node)
+        self.keeper = PodWorkers(room, lambda: self.heartbeat.node)
         self.has_taken_over = asyncio.Event()  # then what is not in `keeper.active` has no devices
 
     def trouble(self) -> str:
@@ -109,9 +109,9 @@ class Agent:
             found.append(other)
         return ", ".join(found)
 
-    def _around(self) -> Surroundings:
+    def _around(self) -> NodeContext:
         node = self.heartbeat.node
-        return Surroundings(
+        return NodeContext(
             node_name=self._description.name,
             host_ip=self._description.address,
             pod_ip=self._pod_ip,
@@ -193,3 +193,36 @@ class Agent:
             self.heartbeat.report()
             if trouble:
                 LOG.warning("the runtime fails: %s; it is asked again", trouble)
+
+
+# ---- from mooring.node.fewcalls: A client that asks only so much at the same time.
+
+ObjectT = TypeVar("ObjectT")
+
+CALLS_AT_ONCE = 16
+
+
+class LimitedClient:
+    """Reads and writes through another client, few at the same time."""
+
+    def __init__(self, client: Client, at_once: int = CALLS_AT_ONCE) -> None:
+        self._client = client
+        self._slots = asyncio.Semaphore(at_once)
+
+    async def get(self, struct: type[ObjectT], namespace: str, name: str) -> ObjectT | None:
+        """Return an object, or None when it is not there."""
+        async with self._slots:
+            return await self._client.get(struct, namespace, name)
+
+    async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
+        """Carry out a write; patches and deletions once more if the connection was lost.
+
+        Ours name the version or the object that they are for, so that twice is like once.
+        """
+        async with self._slots:
+            try:
+                return await self._client.write(write)
+            except UnavailableError:
+                if not isinstance(write, Patch | Delete):
+                    raise
+            return await self._client.write(write)

@@ -19,10 +19,10 @@ from mooring.client.objects import is_older
 from mooring.client.writes import Create, Update
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.node.nodeobject import (
+from mooring.node.node_status import (
     LEASES,
     RENEW_S,
-    Description,
+    NodeDescription,
     PluginResource,
     lease_of,
     missing_labels,
@@ -42,7 +42,7 @@ class Heartbeat:
     def __init__(
         self,
         client: Client,
-        description: Description,
+        description: NodeDescription,
         *,
         clock: Clock,
         more: Callable[[], Mapping[str, PluginResource]] = dict,

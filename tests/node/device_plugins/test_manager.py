@@ -16,9 +16,9 @@ import pytest
 
 from mooring.kit.clock import REAL, Clock, ManualClock
 from mooring.node.contract import DevicesRefusedError, PodRefusedError
-from mooring.node.device_plugins import checkpoint, plugin
+from mooring.node.device_plugins import plugins
 from mooring.node.device_plugins.inventory import GRACE_S, PluginDevice
-from mooring.node.device_plugins.manager import DevicePlugins
+from mooring.node.device_plugins.manager import CHECKPOINT_NAME, DevicePlugins, load_checkpoint
 from mooring.wire import deviceplugin_pb2 as wire
 from tests.node.device_plugins.plugins import RESOURCE, FakePlugin, listing, pod
 
@@ -110,7 +110,7 @@ def test_resource_of_a_plugin_that_ended_stays_for_a_while(folder: Path) -> None
             assert made.manager.resources() == {RESOURCE: (2, 0)}
             await clock.advance(2)
             assert made.manager.resources() == {}
-            assert checkpoint.load(folder / checkpoint.NAME).resources == ()
+            assert load_checkpoint(folder / CHECKPOINT_NAME).resources == ()
 
     run(main)
 
@@ -170,7 +170,7 @@ def test_registration_is_refused_with_the_reason(
 def test_plugin_that_does_not_answer_is_not_taken_in(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "CONNECT_S_MAX", 0.05)
+    monkeypatch.setattr(plugins, "CONNECT_S_MAX", 0.05)
 
     async def main() -> None:
         async with Bench(folder).manager as manager, FakePlugin(folder) as fake:
@@ -412,7 +412,7 @@ def test_plugin_that_hangs_keeps_only_its_own_pods_waiting(folder: Path) -> None
 
 
 def test_plugin_that_hangs_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "ALLOCATE_S_MAX", 0.05)
+    monkeypatch.setattr(plugins, "ALLOCATE_S_MAX", 0.05)
 
     async def main() -> None:
         async with bench(folder, "a") as (made, fake):
@@ -528,7 +528,7 @@ def test_pods_that_went_meanwhile_lose_their_devices(folder: Path) -> None:
         async with bench(folder, "a", "b") as (made, _):
             made.manager.keep_only({"uid-2"})
             assert made.manager.taken() == {}
-            assert checkpoint.load(folder / checkpoint.NAME).allotments == ()
+            assert load_checkpoint(folder / CHECKPOINT_NAME).allotments == ()
 
     run(main)
 
@@ -545,11 +545,11 @@ def test_broken_checkpoint_is_told_and_put_aside(
     folder: Path, content: bytes, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        (folder / checkpoint.NAME).write_bytes(content)
+        (folder / CHECKPOINT_NAME).write_bytes(content)
         async with bench(folder, "a") as (made, _):
             await made.manager.prepare(pod())
         assert text in caplog.text
-        assert (folder / f"{checkpoint.NAME}.corrupt").read_bytes() == content
+        assert (folder / f"{CHECKPOINT_NAME}.corrupt").read_bytes() == content
 
     run(main)
 
@@ -557,13 +557,13 @@ def test_broken_checkpoint_is_told_and_put_aside(
 def test_pod_waits_while_nothing_can_be_written(folder: Path) -> None:
     async def main() -> None:
         async with bench(folder, "a") as (made, fake):
-            obstacle = folder / f".{checkpoint.NAME}.new"
+            obstacle = folder / f".{CHECKPOINT_NAME}.new"
             obstacle.mkdir()
             with pytest.raises(DevicesRefusedError, match="failed to write checkpoint file"):
                 await made.manager.prepare(pod())
             obstacle.rmdir()
             await made.manager.prepare(pod())
             assert len(fake.allocated) == 1
-            assert len(checkpoint.load(folder / checkpoint.NAME).allotments) == 1
+            assert len(load_checkpoint(folder / CHECKPOINT_NAME).allotments) == 1
 
     run(main)

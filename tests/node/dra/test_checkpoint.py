@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra import checkpoint
-from mooring.node.dra.checkpoint import CheckpointError, decode, encode, read
-from mooring.node.dra.claimstates import ClaimKey, ClaimState, DriverShare, PreparedDevice
-from mooring.node.dra.files import SavedFile, SaveError, write_whole
+from mooring.node.dra.checkpoint import SavedFile, decode, encode, read, write_whole
+from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
+from mooring.node.errors import CheckpointError, SaveError
 from tests.node.dra.worlds import World, connected, play
 from tests.node.fakedriver import FakeDriver
 
 GPU = "gpu.example.com"
 
-STATE = ClaimState(
+STATE = ClaimInfo(
     ClaimKey("default", "c"),
     "uid-c",
     pods=frozenset({"pod-b", "pod-a"}),
@@ -90,7 +90,7 @@ shares = st.builds(
     st.lists(st.sampled_from(["*", "NodePrepareResources"]), max_size=2, unique=True).map(tuple),
 )
 states = st.builds(
-    ClaimState,
+    ClaimInfo,
     st.builds(ClaimKey, names, names),
     names,
     st.frozensets(names, max_size=3),
@@ -99,7 +99,7 @@ states = st.builds(
 
 
 @given(st.lists(states, max_size=4, unique_by=lambda state: state.key))
-def test_what_is_written_is_read_again(written: list[ClaimState]) -> None:
+def test_what_is_written_is_read_again(written: list[ClaimInfo]) -> None:
     assert decode(encode(written)) == sorted(written, key=lambda state: state.key)
 
 

@@ -7,36 +7,36 @@ from msgspec.structs import replace
 
 from mooring.api.resource.v1 import DeviceRequestAllocationResult as Result
 from mooring.claims.refusals import Refused
-from mooring.node.dra.claimneeds import driver_shares
-from mooring.node.dra.claimstates import (
+from mooring.node.dra.claim_info import (
     ANY_DRIVER,
     PREPARE,
     UNPREPARE,
-    ClaimBook,
+    AllocatedDevice,
+    ClaimInfo,
+    ClaimInfoCache,
     ClaimKey,
-    ClaimState,
+    ClaimPhase,
     DriverShare,
-    Phase,
     PreparedDevice,
-    Slot,
 )
+from mooring.node.dra.claim_requests import driver_shares
 
 GPU, NIC = "gpu.example.com", "nic.example.com"
 
 
-def wanted(name: str, *drivers: str, uid: str = "") -> ClaimState:
+def wanted(name: str, *drivers: str, uid: str = "") -> ClaimInfo:
     shares = {driver: DriverShare() for driver in drivers or (GPU,)}
-    return ClaimState(ClaimKey("default", name), uid or f"uid-{name}", drivers=shares)
+    return ClaimInfo(ClaimKey("default", name), uid or f"uid-{name}", drivers=shares)
 
 
-def attached(book: ClaimBook, pod: str, *claims: ClaimState) -> list[str]:
+def attached(book: ClaimInfoCache, pod: str, *claims: ClaimInfo) -> list[str]:
     todo = book.attach(pod, claims)
     assert not isinstance(todo, Refused)
     return [claim.key.name for claim in todo]
 
 
 def test_a_claim_is_prepared_for_the_first_and_unprepared_for_the_last() -> None:
-    book, claim = ClaimBook(), wanted("c")
+    book, claim = ClaimInfoCache(), wanted("c")
     assert attached(book, "p", claim) == ["c"]
     assert attached(book, "q", claim) == ["c"]  # not prepared yet
     book.note_prepared([claim])
@@ -45,20 +45,20 @@ def test_a_claim_is_prepared_for_the_first_and_unprepared_for_the_last() -> None
     assert book.detach("p", [claim.key]) == []
     assert book.detach("q", [claim.key]) == []
     (last,) = book.detach("r", [claim.key])
-    assert (last.phase, last.pods) == (Phase.UNPREPARING, frozenset({"r"}))
+    assert (last.phase, last.pods) == (ClaimPhase.UNPREPARING, frozenset({"r"}))
     book.note_unprepared([last])
     assert list(book) == []
 
 
 def test_what_a_pod_never_had_it_cannot_give_back() -> None:
-    book, claim = ClaimBook(), wanted("c")
+    book, claim = ClaimInfoCache(), wanted("c")
     attached(book, "p", claim)
     assert book.detach("q", [claim.key, ClaimKey("default", "other")]) == []
     assert book.of_pod("p") == [claim.key]
 
 
 def test_a_refused_pod_has_none_of_its_claims() -> None:
-    book = ClaimBook()
+    book = ClaimInfoCache()
     attached(book, "p", wanted("old"))
     refused = book.attach("q", [wanted("new"), wanted("old", uid="other")])
     assert isinstance(refused, Refused)
@@ -67,7 +67,7 @@ def test_a_refused_pod_has_none_of_its_claims() -> None:
 
 
 def test_what_is_unprepared_too_late_does_not_meet_a_claim_made_anew() -> None:
-    book, old = ClaimBook(), wanted("c", uid="old")
+    book, old = ClaimInfoCache(), wanted("c", uid="old")
     attached(book, "p", old)
     (last,) = book.detach("p", [old.key])
     book.note_unprepared([last])
@@ -78,11 +78,11 @@ def test_what_is_unprepared_too_late_does_not_meet_a_claim_made_anew() -> None:
     book.note_prepared([old])
     state = book.get(new.key)
     assert state is not None
-    assert (state.uid, state.phase, list(state.devices)) == ("new", Phase.WANTED, [])
+    assert (state.uid, state.phase, list(state.devices)) == ("new", ClaimPhase.WANTED, [])
 
 
 def test_what_a_driver_says_again_replaces_what_it_said() -> None:
-    book, claim = ClaimBook(), wanted("c", GPU, NIC)
+    book, claim = ClaimInfoCache(), wanted("c", GPU, NIC)
     attached(book, "p", claim)
     book.note_devices(claim, GPU, (PreparedDevice("pool", "a"), PreparedDevice("pool", "b")))
     book.note_devices(claim, NIC, (PreparedDevice("pool", "n"),))
@@ -93,13 +93,13 @@ def test_what_a_driver_says_again_replaces_what_it_said() -> None:
 
 
 def test_a_claim_allocated_anew_is_still_unprepared_by_the_driver_it_had() -> None:
-    known = ClaimState(
+    known = ClaimInfo(
         ClaimKey("default", "c"),
         "uid-c",
         pods=frozenset({"p"}),
         drivers={NIC: DriverShare((PreparedDevice("pool", "n"),))},
     )
-    book = ClaimBook([known])  # as after a restart
+    book = ClaimInfoCache([known])  # as after a restart
     todo = book.attach("p", [wanted("c", GPU)])
     assert not isinstance(todo, Refused)
     assert todo[0].drivers_to_ask(PREPARE) == [GPU]
@@ -109,9 +109,9 @@ def test_a_claim_allocated_anew_is_still_unprepared_by_the_driver_it_had() -> No
 
 
 def test_a_claim_allocated_anew_is_for_nobody_until_what_it_had_is_unprepared() -> None:
-    book = ClaimBook()
-    old = replace(wanted("c"), allocated=frozenset({Slot(GPU, "pool", "a")}))
-    new = replace(wanted("c"), allocated=frozenset({Slot(GPU, "pool", "b")}))
+    book = ClaimInfoCache()
+    old = replace(wanted("c"), allocated=frozenset({AllocatedDevice(GPU, "pool", "a")}))
+    new = replace(wanted("c"), allocated=frozenset({AllocatedDevice(GPU, "pool", "b")}))
     attached(book, "p", old)
     book.note_prepared([old])
     attached(book, "q", old)
@@ -124,9 +124,9 @@ def test_a_claim_allocated_anew_is_for_nobody_until_what_it_had_is_unprepared() 
 
 
 def test_a_device_is_for_nobody_else_as_long_as_a_claim_is_not_unprepared() -> None:
-    book = ClaimBook()
-    one = replace(wanted("one"), allocated=frozenset({Slot(GPU, "pool", "a")}))
-    two = replace(wanted("two"), allocated=frozenset({Slot(GPU, "pool", "a")}))
+    book = ClaimInfoCache()
+    one = replace(wanted("one"), allocated=frozenset({AllocatedDevice(GPU, "pool", "a")}))
+    two = replace(wanted("two"), allocated=frozenset({AllocatedDevice(GPU, "pool", "a")}))
     attached(book, "p", one)
     refused = book.attach("q", [two])
     assert isinstance(refused, Refused)
@@ -136,7 +136,7 @@ def test_a_device_is_for_nobody_else_as_long_as_a_claim_is_not_unprepared() -> N
 
 
 def test_claims_in_use_are_counted_by_driver_and_in_all() -> None:
-    book = ClaimBook()
+    book = ClaimInfoCache()
     one, two = wanted("one", GPU, NIC), wanted("two", GPU)
     attached(book, "p", one, two, wanted("three"))
     book.note_prepared([one, two])
@@ -144,7 +144,7 @@ def test_claims_in_use_are_counted_by_driver_and_in_all() -> None:
 
 
 def test_pods_are_found_by_their_devices() -> None:
-    book, claim = ClaimBook(), wanted("c")
+    book, claim = ClaimInfoCache(), wanted("c")
     attached(book, "p", claim)
     attached(book, "q", claim)
     book.note_devices(claim, GPU, (PreparedDevice("pool", "d"),))

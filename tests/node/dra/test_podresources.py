@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from mooring.node.dra.podresources import SOCKET
+from mooring.node.dra.pod_resources import SOCKET
 from mooring.wire import dra_v1_pb2 as dra_wire
 from mooring.wire import podresources_pb2 as wire
 from mooring.wire.services import GET_ALLOCATABLE, GET_POD, LIST_PODS, call, open_socket

@@ -6,7 +6,7 @@ import asyncio
 
 from mooring.client.errors import UnauthorizedError, UnavailableError
 from mooring.kit.clock import ManualClock
-from mooring.node.dra.wiping import SliceWiper
+from mooring.node.dra.service import SliceCleaner
 from tests.node.dra.worlds import NODE, FakeServer, World, connected, make_slice, play, until
 from tests.node.fakedriver import FakeDriver
 
@@ -23,7 +23,7 @@ def server() -> FakeServer:
 def test_at_the_start_the_slices_of_the_node_are_deleted_and_of_no_other() -> None:
     async def run() -> None:
         slices, clock = server(), ManualClock()
-        async with SliceWiper(slices, NODE, clock=clock).running():
+        async with SliceCleaner(slices, NODE, clock=clock).running():
             await clock.advance(0)
             assert set(slices.slices) == {"d"}
             assert slices.selectors == [f"spec.nodeName={NODE}"]
@@ -34,7 +34,7 @@ def test_at_the_start_the_slices_of_the_node_are_deleted_and_of_no_other() -> No
 def test_a_driver_that_is_there_already_keeps_its_slices() -> None:
     async def run() -> None:
         slices, clock = server(), ManualClock()
-        wiper = SliceWiper(slices, NODE, clock=clock)
+        wiper = SliceCleaner(slices, NODE, clock=clock)
         async with wiper.running():
             wiper.usable(NIC)
             await clock.advance(0)
@@ -47,7 +47,7 @@ def test_a_server_that_is_away_is_asked_again_less_and_less() -> None:
     async def run() -> None:
         slices, clock = server(), ManualClock()
         slices.errors = [UnavailableError("away"), UnauthorizedError("who?"), *_away(10)]
-        async with SliceWiper(slices, NODE, clock=clock).running():
+        async with SliceCleaner(slices, NODE, clock=clock).running():
             await clock.advance(1 + 2 + 4 + 8)
             assert len(slices.selectors) == 5
             await clock.advance(16 + 32 + 64 + 128 + 256 + 300 + 300)
@@ -65,7 +65,7 @@ def _away(times: int) -> list[UnavailableError]:
 def test_a_driver_has_half_a_minute_to_come_back() -> None:
     async def run() -> None:
         slices, clock = FakeServer(), ManualClock()
-        wiper = SliceWiper(slices, NODE, clock=clock)
+        wiper = SliceCleaner(slices, NODE, clock=clock)
         async with wiper.running():
             await clock.advance(0)
             slices.slices = server().slices

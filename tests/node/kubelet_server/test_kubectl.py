@@ -16,7 +16,7 @@ import yaml
 
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.nodefolder import write_node_folder
-from mooring.node.kubelet_server import Answering, Endpoint, Files
+from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
 from mooring.node.runtime.contract import Runtime
 from tests.apiserver.programs import NO_KUBECTL, find_kubectls
 from tests.apiserver.test_kubectl_server import Kubectl, running, until
@@ -40,13 +40,13 @@ pytestmark = pytest.mark.skipif(not KUBECTLS, reason=NO_KUBECTL)
 class NodeThread:
     """An endpoint with an event loop of its own."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: TlsFiles) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self.port: int = self.run(self._open(files))
 
-    async def _open(self, files: Files) -> int:
+    async def _open(self, files: TlsFiles) -> int:
         self.runtime = FakeRuntime()
         self.runtime.write("main", 0, b"before\n")
         self.runtime.write("main", 1, b"one\n", b"two\n", b"three\n")
@@ -61,8 +61,8 @@ class NodeThread:
             pod(status("listener", **RUNNING), name="listener"),
             pod(status("terminal", **RUNNING), name="terminal"),
         )
-        answering = Answering(pods, cast("Runtime", self.runtime))
-        self.endpoint = Endpoint(answering, files)
+        answering = RequestHandler(pods, cast("Runtime", self.runtime))
+        self.endpoint = KubeletServer(answering, files)
         await self.endpoint.listen("127.0.0.1", 0)
         return self.endpoint.port
 
@@ -126,7 +126,7 @@ def node(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node
         pki=state / "pki",
         now=Timestamp(datetime.now(UTC)),
     )
-    thread = NodeThread(Files(made.certificate, made.key, made.authority))
+    thread = NodeThread(TlsFiles(made.certificate, made.key, made.authority))
     yield thread
     thread.close()
 

@@ -22,10 +22,18 @@ from mooring.apiserver.nodefolder import write_node_folder
 from mooring.kit.connections import Manners
 from mooring.kit.heads import Head, parse_head
 from mooring.kit.websocket import NORMAL, Kind, Message, Reader, frame
-from mooring.node.kubelet_server import Answering, Endpoint, Files
-from mooring.node.kubelet_server.channels import wanted_of
+from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
+from mooring.node.kubelet_server.streaming import read_stream_options
 from mooring.node.runtime.contract import Runtime
-from tests.node.kubelet_server.fakes import ENDED, RUNNING, WAITING, FakePods, FakeRuntime, pod, status
+from tests.node.kubelet_server.fakes import (
+    ENDED,
+    RUNNING,
+    WAITING,
+    FakePods,
+    FakeRuntime,
+    pod,
+    status,
+)
 
 NOW = Timestamp(datetime.now(UTC).replace(microsecond=0))  # TLS itself looks at the clock
 WAIT_S = 20.0
@@ -37,7 +45,7 @@ class Certificates(NamedTuple):
     """Those of a server, and of a node."""
 
     pki: Path
-    files: Files
+    files: TlsFiles
 
     def context(self, client: str, folder: Path | None = None) -> ssl.SSLContext:
         """Return how a client comes; without a certificate if it has no name."""
@@ -60,13 +68,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         pki=folder / "pki",
         now=NOW,
     )
-    return Certificates(folder / "pki", Files(node.certificate, node.key, node.authority))
+    return Certificates(folder / "pki", TlsFiles(node.certificate, node.key, node.authority))
 
 
 class Visitor:
     """A client of an endpoint."""
 
-    def __init__(self, endpoint: Endpoint, made: Certificates, runtime: FakeRuntime) -> None:
+    def __init__(self, endpoint: KubeletServer, made: Certificates, runtime: FakeRuntime) -> None:
         self._endpoint = endpoint
         self._made = made
         self.runtime = runtime
@@ -164,8 +172,8 @@ def visit(
         runtime.write("main", 1, b"one\n", b"two\n")
         main = status("main", 1, lastState=ENDED, **RUNNING)
         pods = FakePods(pod(main, status("new", **WAITING)))
-        answering = Answering(pods, cast("Runtime", runtime), metrics=lambda: "up 1\n")
-        endpoint = Endpoint(answering, made.files, manners or Manners())
+        answering = RequestHandler(pods, cast("Runtime", runtime), metrics=lambda: "up 1\n")
+        endpoint = KubeletServer(answering, made.files, manners or Manners())
         await endpoint.listen("127.0.0.1", 0)
         try:
             return await asyncio.wait_for(scenario(Visitor(endpoint, made, runtime)), WAIT_S)
@@ -381,7 +389,7 @@ def test_why_there_is_no_conversation(
 @given(st.lists(st.tuples(st.sampled_from(["command", "input", "output", "tty", "error", "x"]),
                           st.sampled_from(["1", "true", "0", "", "a"]))))  # fmt: skip
 def test_a_terminal_has_one_stream(fields: list[tuple[str, str]]) -> None:
-    wanted = wanted_of(fields)
+    wanted = read_stream_options(fields)
     assert not (wanted.tty and wanted.errors)
     assert list(wanted.command) == [value for name, value in fields if name == "command"]
 

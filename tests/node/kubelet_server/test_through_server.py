@@ -21,7 +21,7 @@ from mooring.apiserver.server import _now, serve
 from mooring.apiserver.settings import Auditing, Settings
 from mooring.kit.heads import Head, read_head
 from mooring.kit.websocket import Kind, Message, Reader, frame
-from mooring.node.kubelet_server import Answering, Endpoint, Files
+from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
 from mooring.node.runtime.contract import Runtime
 from tests.apiserver.test_secure_server import Running, running
 from tests.node.kubelet_server.fakes import RUNNING, FakePods, FakeRuntime, pod, status
@@ -102,8 +102,8 @@ async def endpoint(town: Town) -> AsyncIterator[FakeRuntime]:
     runtime.write("main", 0, b"one\n", b"two\n")
     pods = FakePods(pod(status("main", **RUNNING)))
     made = town.node_folder()
-    files = Files(made.certificate, made.key, made.authority)
-    opened = Endpoint(Answering(pods, cast("Runtime", runtime)), files)
+    files = TlsFiles(made.certificate, made.key, made.authority)
+    opened = KubeletServer(RequestHandler(pods, cast("Runtime", runtime)), files)
     await opened.listen("127.0.0.1", 0)
     try:
         await town.place(opened.port)

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.process.session import ProcessSession
+from mooring.node.runtime.process.shim_client import ProcessSession
 from tests.node.runtime.bench import FOREVER, Bench, ended, id_of, output, said, shell
 
 LISTENING = "echo ready; while read x; do echo got $x; echo at $x >&2; done; echo over"

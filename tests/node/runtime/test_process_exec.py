@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mooring.node.runtime.contract import Limits, RuntimeRefusedError
+from mooring.node.runtime.contract import ResourceLimits, RuntimeRefusedError
 from mooring.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import (
     FOREVER,
@@ -45,7 +45,7 @@ def test_a_command_has_what_the_container_has(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         cpu = min(os.sched_getaffinity(0))
         folder = str(bench.root)
-        limits = Limits(cpus=(cpu,))
+        limits = ResourceLimits(cpus=(cpu,))
         await runtime.start(shell("a", FOREVER, env={"A": "1"}, working_dir=folder, limits=limits))
         script = (
             "echo $A $(pwd); grep Cpus_allowed_list /proc/self/status; readlink /proc/self/ns/mnt"

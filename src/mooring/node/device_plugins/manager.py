@@ -12,22 +12,32 @@ A plugin that hangs keeps only those waiting who want its devices, and each not 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from weakref import WeakValueDictionary
 
+import msgspec
+from msgspec import Raw, Struct
+
 from mooring.api.core import Container, Pod
 from mooring.kit.clock import REAL, Clock, Timer
-from mooring.node.contract import DevicesRefusedError, Given, PodRefusedError
-from mooring.node.device_plugins import checkpoint, choosing, readings
-from mooring.node.device_plugins.choosing import Choice, Refusal
-from mooring.node.device_plugins.connections import Connections
-from mooring.node.device_plugins.inventory import Amounts, Inventory, PluginDevice
-from mooring.node.device_plugins.ledger import Allotment, Key, Ledger
-from mooring.node.device_plugins.plugin import Plugin, PluginError
-from mooring.node.device_plugins.registration import Registration
+from mooring.node.contract import DeviceRunOptions, DevicesRefusedError, PodRefusedError
+from mooring.node.device_plugins import allocation, inventory
+from mooring.node.device_plugins.allocation import (
+    AllocationRefusal,
+    Allotment,
+    AllotmentKey,
+    DeviceChoice,
+    DeviceLedger,
+)
+from mooring.node.device_plugins.inventory import Inventory, PluginDevice, ResourceCounts
+from mooring.node.device_plugins.plugins import Connections, DevicePlugin, RegistrationServer
+from mooring.node.errors import CheckpointError, PluginError
 
 TIMER_SLACK_S = 0.01  # timers may come a moment early
 REASON = "UnexpectedAdmissionError"
@@ -46,18 +56,18 @@ class DevicePlugins:
         on_health: Callable[[frozenset[str]], None] = lambda _: None,
         is_running: Callable[[str, str], bool] = lambda *_: False,
     ) -> None:
-        self._path = folder / checkpoint.NAME
+        self._path = folder / CHECKPOINT_NAME
         self._clock = clock
         self._on_change = on_change  # what the node has is another than before
         self._on_health = on_health  # of devices of these pods
         self._is_running = is_running  # whether a container outlived the agent
         self._inventory = Inventory()
-        self._ledger = Ledger()
-        self._recalled: set[Key] = set()  # held since before this agent, not looked at yet
+        self._ledger = DeviceLedger()
+        self._recalled: set[AllotmentKey] = set()  # held since before this agent, not looked at yet
         self._expiry: Timer | None = None
         self._is_saved = True
         self._connections = Connections(self, clock)
-        self._registration = Registration(folder, self._connections)
+        self._registration = RegistrationServer(folder, self._connections)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
@@ -85,14 +95,14 @@ class DevicePlugins:
         """Have the devices of all containers; else PodRefusedError, or one to try again."""
         async with self._turn(f"pod {pod.metadata.uid}"):
             for container in (*pod.spec.init_containers, *pod.spec.containers):
-                for resource, size in choosing.wanted(pod, container):
+                for resource, size in allocation.requested_devices(pod, container):
                     if resource in self._inventory or self._ledger.knows(resource):
                         await self._give(pod, container, resource, size)
             self._save()
 
-    def given(self, pod: Pod, container: str) -> Given:
+    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return what a container gets for its devices."""
-        return readings.joined(each.given for each in self._ledger.of(pod.metadata.uid, container))
+        return inventory.joined(each.given for each in self._ledger.of(pod.metadata.uid, container))
 
     async def before_start(self, pod: Pod, container: str) -> None:
         """Tell plugins that want to know that a container starts, or starts again."""
@@ -117,7 +127,7 @@ class DevicePlugins:
 
     # --- what is told -------------------------------------------------------------------------
 
-    def resources(self) -> Mapping[str, Amounts]:
+    def resources(self) -> Mapping[str, ResourceCounts]:
         """Return how many devices the node has of each resource, and how many it can give."""
         return self._inventory.amounts()
 
@@ -200,7 +210,7 @@ class DevicePlugins:
             self._keep(held, size)
             return
         async with self._turn(f"resource {resource}"):
-            own = choosing.reusable(pod, container, resource, self._ledger)
+            own = allocation.reusable(pod, container, resource, self._ledger)
             ids = await self._choose(resource, size, own)
             self._ledger.take(resource, ids)
         try:
@@ -213,44 +223,44 @@ class DevicePlugins:
 
     def _keep(self, held: Allotment, size: int) -> None:
         """Go on with what a container has; after a restart, only if it is still good."""
-        refusal = choosing.check_size(held, size)
+        refusal = allocation.check_size(held, size)
         is_unsure = held.key in self._recalled and not self._is_running(
             held.pod_uid, held.container
         )
         if refusal is None and is_unsure:
-            refusal = choosing.check_health(held, self._inventory.stock(held.resource))
+            refusal = allocation.check_health(held, self._inventory.stock(held.resource))
         if refusal is not None:
             raise _error(refusal)
         self._recalled.discard(held.key)
 
     async def _choose(self, resource: str, size: int, own: tuple[str, ...]) -> tuple[str, ...]:
         stock, taken = self._inventory.stock(resource), self._ledger.taken(resource)
-        choice = choosing.choose(resource, size, own=own, stock=stock, taken=taken)
+        choice = allocation.choose(resource, size, own=own, stock=stock, taken=taken)
         match choice:
-            case Refusal():
+            case AllocationRefusal():
                 raise _error(choice)
-            case Choice(is_settled=True):
-                return choosing.settle(choice)
+            case DeviceChoice(is_settled=True):
+                return allocation.settle(choice)
         plugin = self._plugin(resource)
         try:
             preferred = await plugin.prefer((*choice.own, *choice.free), choice.own, size)
         except PluginError as error:
-            raise _error(Refusal(str(error))) from None
-        return choosing.settle(choice, preferred)
+            raise _error(AllocationRefusal(str(error))) from None
+        return allocation.settle(choice, preferred)
 
-    async def _agree(self, resource: str, ids: tuple[str, ...]) -> Given:
+    async def _agree(self, resource: str, ids: tuple[str, ...]) -> DeviceRunOptions:
         try:
-            return readings.given_of(await self._plugin(resource).allocate(ids))
+            return inventory.given_of(await self._plugin(resource).allocate(ids))
         except PluginError as error:
-            raise _error(Refusal(str(error))) from None
+            raise _error(AllocationRefusal(str(error))) from None
         except ValueError as error:
             text = f"the answer of the device plugin of {resource}: {error}"
-            raise _error(Refusal(text)) from None
+            raise _error(AllocationRefusal(text)) from None
 
-    def _plugin(self, resource: str) -> Plugin:
+    def _plugin(self, resource: str) -> DevicePlugin:
         plugin = self._connections.plugin(resource)
         if plugin is None:
-            raise _error(Refusal(f"unknown Device Plugin {resource}"))
+            raise _error(AllocationRefusal(f"unknown Device Plugin {resource}"))
         return plugin
 
     def _device(self, resource: str, id_: str) -> PluginDevice:
@@ -264,13 +274,13 @@ class DevicePlugins:
 
     def _recall(self) -> None:
         try:
-            saved = checkpoint.load(self._path)
-        except checkpoint.CheckpointError as error:
+            saved = load_checkpoint(self._path)
+        except CheckpointError as error:
             text = "%s is put aside, and devices of pods that run may be given again: %s"
             _LOG.error(text, self._path, error)
-            checkpoint.put_aside(self._path)
+            put_aside(self._path)
             return
-        self._ledger = Ledger(saved.allotments)
+        self._ledger = DeviceLedger(saved.allotments)
         self._recalled = {each.key for each in saved.allotments}
         self._inventory.recall(saved.resources, self._clock.monotonic())
         self._await_expiry()
@@ -285,11 +295,11 @@ class DevicePlugins:
         """Have on disk what pods have; else DevicesRefusedError."""
         if self._is_saved:
             return
-        saved = checkpoint.Saved(self._inventory.names, self._ledger.allotments)
+        saved = SavedAllotments(self._inventory.names, self._ledger.allotments)
         try:
-            checkpoint.save(self._path, saved)
+            save_checkpoint(self._path, saved)
         except OSError as error:
-            text = f"failed to write checkpoint file {checkpoint.NAME!r}: {error.strerror}"
+            text = f"failed to write checkpoint file {CHECKPOINT_NAME!r}: {error.strerror}"
             raise DevicesRefusedError(text) from None
         self._is_saved = True
 
@@ -302,6 +312,82 @@ class DevicePlugins:
             _LOG.warning("%s", error)
 
 
-def _error(refusal: Refusal) -> DevicesRefusedError:
+def _error(refusal: AllocationRefusal) -> DevicesRefusedError:
     text = f"Allocate failed due to {refusal.text}, which is unexpected"
     return PodRefusedError(REASON, text) if refusal.is_final else DevicesRefusedError(text)
+
+
+# ---- from mooring.node.device_plugins.checkpoint: What of device plugins outlives the agent: who has which devices, and which resources there were.
+
+CHECKPOINT_NAME = "kubelet_internal_checkpoint"
+SIZE_MAX = 64 * 1024 * 1024
+VERSION = 1
+
+
+class SavedAllotments(Struct, frozen=True):
+    """What is in the file."""
+
+    resources: tuple[str, ...] = ()
+    allotments: tuple[Allotment, ...] = ()
+
+
+class _File(Struct, frozen=True):
+    version: int
+    checksum: str
+    data: Raw
+
+
+def encode_checkpoint(saved: SavedAllotments) -> bytes:
+    """Return the file."""
+    data = msgspec.json.encode(saved)
+    return msgspec.json.encode(_File(VERSION, _checksum(data), Raw(data)))
+
+
+def decode_checkpoint(content: bytes) -> SavedAllotments:
+    """Return what is in a file, or raise CheckpointError."""
+    try:
+        file = msgspec.json.decode(content, type=_File)
+        if file.version != VERSION:
+            raise CheckpointError(f"version {file.version} is not known")
+        if file.checksum != _checksum(bytes(file.data)):
+            raise CheckpointError("the checksum is not that of the data")
+        saved = msgspec.json.decode(file.data, type=SavedAllotments)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CheckpointError(str(error)) from None
+    if len({each.key for each in saved.allotments}) < len(saved.allotments):
+        raise CheckpointError("a container has devices of one resource twice")
+    return saved
+
+
+def load_checkpoint(path: Path) -> SavedAllotments:
+    """Read the file; there is nothing in one that is missing."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(SIZE_MAX + 1)
+    except FileNotFoundError:
+        return SavedAllotments()
+    except OSError as error:
+        raise CheckpointError(f"it cannot be read: {error.strerror}") from None
+    if len(content) > SIZE_MAX:
+        raise CheckpointError(f"it is longer than {SIZE_MAX} bytes")
+    return decode_checkpoint(content)
+
+
+def save_checkpoint(path: Path, saved: SavedAllotments) -> None:
+    """Write the file; OSError if that cannot be."""
+    new = path.with_name(f".{path.name}.new")
+    with new.open("wb") as file:
+        file.write(encode_checkpoint(saved))
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def put_aside(path: Path) -> None:
+    """Keep a file that cannot be read for whoever wants to look at it."""
+    with suppress(OSError):
+        path.replace(path.with_name(f"{path.name}.corrupt"))
+
+
+def _checksum(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

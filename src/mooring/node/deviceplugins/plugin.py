@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.node.device_plugins.plugin import PluginError as PluginError  # noqa
+
+from mooring.node.errors import PluginError as PluginError  # noqa
+
 __all__ = ["PluginError"]  # noqa

@@ -7,23 +7,21 @@ Data is JSON in a string, so that the checksum is of bytes that nobody formats a
 
 from __future__ import annotations
 
+import asyncio
+import os
 from binascii import crc32
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from mooring.node.dra.claimstates import ClaimKey, ClaimState, DriverShare, PreparedDevice
-from mooring.node.dra.files import read_bounded
+from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
+from mooring.node.errors import CheckpointError, SaveError
 
 KIND, API_VERSION = "DRACheckpoint", "checkpoint.dra.kubelet.k8s.io/v1"
 BYTES_MAX = 256 * 1024 * 1024
 FILE_NAME = "dra_manager_state"
-
-
-class CheckpointError(Exception):
-    """The file of claims cannot be used; the text says which and what to do."""
 
 
 class _Device(Struct, rename="pascal"):
@@ -74,9 +72,9 @@ class Encoder:
     """Makes the content of the file again and again; only claims that changed cost something."""
 
     def __init__(self) -> None:
-        self._made: dict[ClaimKey, tuple[ClaimState, msgspec.Raw]] = {}
+        self._made: dict[ClaimKey, tuple[ClaimInfo, msgspec.Raw]] = {}
 
-    def encode(self, states: Iterable[ClaimState]) -> bytes:
+    def encode(self, states: Iterable[ClaimInfo]) -> bytes:
         """Return the content of the file for claims."""
         ordered = sorted(states, key=lambda state: state.key)
         self._made = {state.key: (state, self._claim(state)) for state in ordered}
@@ -84,19 +82,19 @@ class Encoder:
         data = msgspec.json.encode(_Written(KIND, API_VERSION, claims))
         return msgspec.json.encode(_Checkpoint(data.decode(), crc32(data)))
 
-    def _claim(self, state: ClaimState) -> msgspec.Raw:
+    def _claim(self, state: ClaimInfo) -> msgspec.Raw:
         before, made = self._made.get(state.key, (None, None))
         if made is None or before is not state:
             made = msgspec.Raw(msgspec.json.encode(_stored(state)))
         return made
 
 
-def encode(states: Iterable[ClaimState]) -> bytes:
+def encode(states: Iterable[ClaimInfo]) -> bytes:
     """Return the content of the file for claims."""
     return Encoder().encode(states)
 
 
-def decode(content: bytes) -> list[ClaimState]:
+def decode(content: bytes) -> list[ClaimInfo]:
     """Return the claims of a file, or raise ValueError that says what is wrong with it."""
     checkpoint = msgspec.json.decode(content, type=_Checkpoint)
     found = crc32(checkpoint.data.encode())
@@ -109,7 +107,7 @@ def decode(content: bytes) -> list[ClaimState]:
     return [_state(claim) for claim in data.claims or ()]
 
 
-def read(path: Path) -> list[ClaimState]:
+def read(path: Path) -> list[ClaimInfo]:
     """Return the claims of a file, none if there is no file; else raise CheckpointError."""
     try:
         return decode(read_bounded(path, BYTES_MAX))
@@ -124,7 +122,7 @@ def read(path: Path) -> list[ClaimState]:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _stored(state: ClaimState) -> _Claim:
+def _stored(state: ClaimInfo) -> _Claim:
     return _Claim(
         uid=state.uid,
         claim_name=state.key.name,
@@ -148,8 +146,8 @@ def _driver(share: DriverShare) -> _Driver:
     return _Driver(devices or None, list(share.skips) or msgspec.UNSET)
 
 
-def _state(claim: _Claim) -> ClaimState:
-    return ClaimState(
+def _state(claim: _Claim) -> ClaimInfo:
+    return ClaimInfo(
         key=ClaimKey(claim.namespace, claim.claim_name),
         uid=claim.uid,
         pods=frozenset(claim.pod_uids or ()),
@@ -169,3 +167,96 @@ def _share(driver: _Driver) -> DriverShare:
         for each in driver.devices or ()
     )
     return DriverShare(devices, tuple(driver.skips or ()))
+
+
+# ---- from mooring.node.dra.files: Files that are whole or not there: read with a bound, written aside and put in place.
+
+
+def read_bounded(path: Path, bytes_max: int) -> bytes:
+    """Return the content of a file, or raise ValueError if it is too large."""
+    with path.open("rb") as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise ValueError(f"it is larger than {bytes_max} bytes")
+    return content
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file by another that is on the disk, or raise SaveError and leave it as it was."""
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        try:
+            aside.unlink(missing_ok=True)  # of a crash
+            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+            _sync_folder(path.parent)
+        except OSError:
+            aside.unlink(missing_ok=True)  # on a full disk, room for the next try
+            raise
+    except OSError as error:
+        raise SaveError(f"{path} could not be written: {error.strerror or error}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class SavedFile:
+    """A file that follows a state; many who wait for it are served by one write.
+
+    `content` is asked in the event loop when a write begins, so it has all that was changed until
+    then. Nothing else in the loop waits for the disk.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        content: Callable[[], bytes],
+        write: Callable[[Path, bytes], None] = write_whole,
+    ) -> None:
+        self.path = path
+        self.writes = 0
+        self.is_behind = False  # the last write failed
+        self._content = content
+        self._write = write
+        self._running: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    async def save(self) -> None:
+        """Return once the state of now is on the disk, or raise SaveError."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._after(self._running))
+            self._next.add_done_callback(_look_at)
+        # Whoever is cancelled does not cancel the write for the others.
+        await asyncio.shield(self._next)
+
+    async def settled(self) -> None:
+        """Return once nothing is being written, so that the folder can be left."""
+        while tasks := [each for each in (self._running, self._next) if each and not each.done()]:
+            await asyncio.wait(tasks)
+
+    async def _after(self, running: asyncio.Task[None] | None) -> None:
+        if running is not None:
+            await asyncio.wait([running])
+        self._running, self._next = self._next, None
+        self.writes += 1
+        self.is_behind = True
+        await asyncio.to_thread(self._write, self.path, self._content())
+        self.is_behind = False
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    # Whoever waited may be gone; then nobody else wants to know.
+    if not task.cancelled():
+        task.exception()
+
+
+# MOVED
+from mooring.node.errors import CheckpointError as CheckpointError  # noqa: E402, F401

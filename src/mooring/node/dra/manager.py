@@ -14,7 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,24 +35,29 @@ from mooring.claims.refusals import Refused
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.kit.clock import REAL, Clock
-from mooring.node.contract import PREPARING, DevicesRefusedError, Given
-from mooring.node.dra import checkpoint, claimneeds
-from mooring.node.dra.claimneeds import NodeFeatures, features_of
-from mooring.node.dra.claimstates import (
-    PREPARE,
-    UNPREPARE,
-    ClaimBook,
-    ClaimKey,
-    ClaimState,
+from mooring.kit.metrics import (
+    Counts,
+    Durations,
+    Family,
+    Level,
+    exponential_buckets_between,
+    exposition,
 )
-from mooring.node.dra.counting import NodeMetrics
-from mooring.node.dra.drivers import NotRegisteredError
-from mooring.node.dra.files import SavedFile, SaveError
-from mooring.node.dra.instances import CallError
-from mooring.node.dra.replies import ReplyError, check_unprepared, read_prepared, request_for
+from mooring.node.contract import PREPARING, DeviceRunOptions, DevicesRefusedError
+from mooring.node.dra import checkpoint, claim_requests
+from mooring.node.dra.checkpoint import SavedFile
+from mooring.node.dra.claim_info import PREPARE, UNPREPARE, ClaimInfo, ClaimInfoCache, ClaimKey
+from mooring.node.dra.claim_requests import (
+    NodeFeatures,
+    check_unprepared,
+    features_of,
+    read_prepared,
+    request_for,
+)
+from mooring.node.errors import CallError, NotRegisteredError, ResponseError, SaveError
 from mooring.wire import services
 
-__all__ = ["Asked", "ClaimManager", "FindDriver", "features_of"]
+__all__ = ["DriverClient", "ClaimManager", "FindDriver", "features_of"]
 
 LOG = logging.getLogger(__name__)
 
@@ -52,7 +65,7 @@ RECONCILE_S = 60.0
 SOON_S = 2.0
 
 
-class Asked(Protocol):
+class DriverClient(Protocol):
     """A driver that can be asked."""
 
     async def ask(self, method: services.Method, request: Any) -> Any:
@@ -60,7 +73,7 @@ class Asked(Protocol):
 
 
 # Finds a driver by its name, or raises NotRegisteredError.
-FindDriver = Callable[[str], Asked]
+FindDriver = Callable[[str], DriverClient]
 
 
 class ClaimManager:
@@ -76,10 +89,10 @@ class ClaimManager:
     ) -> None:
         """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
         path = folder / checkpoint.FILE_NAME
-        self.book = ClaimBook(checkpoint.read(path))
+        self.book = ClaimInfoCache(checkpoint.read(path))
         encoder = checkpoint.Encoder()
         self.file = SavedFile(path, lambda: encoder.encode(self.book))
-        self.metrics = NodeMetrics(self.book.in_use)
+        self.metrics = DraMetrics(self.book.in_use)
         self.features = features
         self._client, self._clock = client, clock
         self._find: FindDriver = _nobody
@@ -93,11 +106,11 @@ class ClaimManager:
         """Have a pod's claims prepared before its first container; else DevicesRefusedError."""
         await self._timed("PrepareResources", PREPARING, self._prepare(pod))
 
-    def given(self, pod: Pod, container: str) -> Given:
+    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return the CDI ids that a container of a prepared pod gets."""
-        found = claimneeds.container_of(pod, container)
+        found = claim_requests.container_of(pod, container)
         ids: dict[str, None] = {}  # in order, each once
-        for key, request in claimneeds.requests_of(pod, found, self.features) if found else ():
+        for key, request in claim_requests.requests_of(pod, found, self.features) if found else ():
             state = self.book.get(key)
             if state is None or pod.metadata.uid not in state.pods:
                 raise DevicesRefusedError(
@@ -107,7 +120,7 @@ class ClaimManager:
             for _, device in state.devices:
                 if device.serves(request):
                     ids.update(dict.fromkeys(device.cdi_ids))
-        return Given(tuple(ids))
+        return DeviceRunOptions(tuple(ids))
 
     async def before_start(self, pod: Pod, container: str) -> None:
         """Do nothing: drivers are not told of starts."""
@@ -160,10 +173,10 @@ class ClaimManager:
             self.book.note_prepared(todo)
             await self._save("state")
 
-    async def _wanted(self, pod: Pod) -> list[ClaimState]:
-        entries = claimneeds.entries_of(pod, self.features)
+    async def _wanted(self, pod: Pod) -> list[ClaimInfo]:
+        entries = claim_requests.entries_of(pod, self.features)
         found = await asyncio.gather(*(self._look_up(pod, entry) for entry in entries))
-        wanted: dict[ClaimKey, ClaimState] = {}
+        wanted: dict[ClaimKey, ClaimInfo] = {}
         for each in found:
             if isinstance(each, Refused):
                 raise DevicesRefusedError(each.reason)
@@ -174,22 +187,22 @@ class ClaimManager:
                 wanted[each.key] = each
         return list(wanted.values())
 
-    async def _look_up(self, pod: Pod, entry: PodResourceClaim) -> ClaimState | Refused | None:
-        reference = claimneeds.claim_name(pod, entry)
+    async def _look_up(self, pod: Pod, entry: PodResourceClaim) -> ClaimInfo | Refused | None:
+        reference = claim_requests.claim_name(pod, entry)
         if not isinstance(reference, Named):
             return reference
         try:
             claim = await self._client.get(ResourceClaim, pod.metadata.namespace, reference.name)
         except ClientError as error:
             return Refused(f"fetch ResourceClaim {reference.name}: {error}")
-        return claimneeds.check_found(pod, reference, claim, self.features)
+        return claim_requests.check_found(pod, reference, claim, self.features)
 
-    async def _ask_prepare(self, driver: str, claims: Sequence[ClaimState]) -> None:
+    async def _ask_prepare(self, driver: str, claims: Sequence[ClaimInfo]) -> None:
         answer = await _ask(self._driver(driver), services.PREPARE, claims)
         try:
             for claim, devices in read_prepared(claims, answer.claims):
                 self.book.note_devices(claim, driver, devices)
-        except ReplyError as error:
+        except ResponseError as error:
             raise DevicesRefusedError(str(error)) from error
 
     # --- unprepare ------------------------------------------------------------------------------
@@ -215,25 +228,25 @@ class ClaimManager:
             self.book.note_unprepared(last)
             await self._save("state")
 
-    async def _ask_unprepare(self, driver: str, claims: Sequence[ClaimState]) -> None:
+    async def _ask_unprepare(self, driver: str, claims: Sequence[ClaimInfo]) -> None:
         answer = await _ask(self._driver(driver), services.UNPREPARE, claims)
         try:
             check_unprepared(claims, answer.claims)
-        except ReplyError as error:
+        except ResponseError as error:
             raise DevicesRefusedError(str(error)) from error
 
     # --- both -----------------------------------------------------------------------------------
 
-    def _driver(self, name: str) -> Asked:
+    def _driver(self, name: str) -> DriverClient:
         try:
             return self._find(name)
         except NotRegisteredError as error:
             raise DevicesRefusedError(str(error)) from error
 
     def _batches(
-        self, claims: Iterable[ClaimState], operation: str, skipped: Callable[[str], None]
-    ) -> dict[str, list[ClaimState]]:
-        batches: dict[str, list[ClaimState]] = {}
+        self, claims: Iterable[ClaimInfo], operation: str, skipped: Callable[[str], None]
+    ) -> dict[str, list[ClaimInfo]]:
+        batches: dict[str, list[ClaimInfo]] = {}
         for claim in claims:
             for name, share in claim.drivers.items():
                 if share.needs(operation):
@@ -276,11 +289,11 @@ class ClaimManager:
             self.metrics.operations.note(self._clock.monotonic() - began_s, name, is_error)
 
 
-def _nobody(driver: str) -> Asked:
+def _nobody(driver: str) -> DriverClient:
     raise NotRegisteredError(driver)
 
 
-async def _ask(driver: Asked, method: services.Method, claims: Sequence[ClaimState]) -> Any:
+async def _ask(driver: DriverClient, method: services.Method, claims: Sequence[ClaimInfo]) -> Any:
     try:
         return await driver.ask(method, request_for(claims, method.request))
     except CallError as error:
@@ -292,3 +305,59 @@ async def _all(calls: Sequence[Awaitable[None]]) -> None:
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
+
+
+# ---- from mooring.node.dra.counting: What is counted of claims on this node, under the kubelet's names.
+
+BUCKETS_S = exponential_buckets_between(0.1, 40, 15)  # as far as a driver may take
+
+
+class DraMetrics:
+    """The counts of this node's claims and drivers."""
+
+    def __init__(self, in_use: Callable[[], Mapping[str, int]]) -> None:
+        self.operations = Durations(
+            "dra_operations_duration_seconds",
+            "Seconds to prepare or unprepare all claims of a pod.",
+            BUCKETS_S,
+            ("operation_name", "is_error"),
+        )
+        self.calls = Durations(
+            "dra_grpc_operations_duration_seconds",
+            "Seconds of calls to drivers.",
+            BUCKETS_S,
+            ("driver_name", "method_name", "grpc_status_code"),
+        )
+        self.prepare_skips = Counts(
+            "dra_node_prepare_skips_total",
+            "Claims that a driver did not need to prepare.",
+            ("driver_name",),
+        )
+        self.unprepare_skips = Counts(
+            "dra_node_unprepare_skips_total",
+            "Claims that a driver did not need to unprepare.",
+            ("driver_name",),
+        )
+        self._in_use = Level(
+            "dra_resource_claims_in_use",
+            "Claims that are prepared, by driver and, as <any>, in all.",
+            ("driver_name",),
+            lambda: {(driver,): count for driver, count in in_use().items()},
+        )
+
+    def observe_call(self, driver: str, method: str, status: str, seconds: float) -> None:
+        """Note how long a driver took."""
+        self.calls.note(seconds, driver, method, status)
+
+    def families(self) -> Iterator[Family]:
+        """Give all metrics."""
+        yield from (self.operations, self.calls, self.prepare_skips, self.unprepare_skips)
+        yield self._in_use
+
+    def text(self) -> str:
+        """Return all of it as Prometheus reads it."""
+        return exposition(self.families())
+
+
+# MOVED
+Asked = DriverClient  # MOVED

@@ -8,8 +8,7 @@
 # serving     TLS, who is let in, one exchange a connection
 """
 
-from mooring.node.kubelet_server.answering import Answering
-from mooring.node.kubelet_server.contract import NO_PODS, Pods
-from mooring.node.kubelet_server.serving import Endpoint, Files, serving
+from mooring.node.kubelet_server.handlers import NO_PODS, PodLister, RequestHandler
+from mooring.node.kubelet_server.server import KubeletServer, TlsFiles, serving
 
-__all__ = ["NO_PODS", "Answering", "Endpoint", "Files", "Pods", "serving"]
+__all__ = ["NO_PODS", "RequestHandler", "KubeletServer", "TlsFiles", "PodLister", "serving"]

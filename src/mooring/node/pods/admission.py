@@ -19,7 +19,7 @@ from mooring.api.nodequery import read_node_selector
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
 from mooring.claims.podresources import is_huge_page, pod_requests
-from mooring.node.pods.known import Ending
+from mooring.node.pods.pod_record import Termination
 from mooring.node.runtime.contract import is_id_part
 
 OPERATING_SYSTEM = "linux"
@@ -28,31 +28,33 @@ ADMISSION_PREFIX = "Pod was rejected: "
 Amounts = Mapping[str, int]  # in the whole units that scheduling counts in
 
 
-class Refusal(NamedTuple):
+class AdmissionRejection(NamedTuple):
     """Why a node does not take a pod."""
 
     reason: str
     message: str
 
 
-def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
+def check(pod: Pod, node: Node | None, used: Amounts) -> AdmissionRejection | None:
     """Return why a node does not take a pod besides those that use so much of it, or None."""
     if node is None:
-        return Refusal("InvalidNodeInfo", "Kubelet cannot get node info.")
+        return AdmissionRejection("InvalidNodeInfo", "Kubelet cannot get node info.")
     if not is_id_part(pod.metadata.uid):
         text = f"metadata.uid: Invalid value: {json.dumps(pod.metadata.uid[:128])}"
-        return Refusal("UnexpectedAdmissionError", f"{text}: it must be usable as a file name")
+        return AdmissionRejection(
+            "UnexpectedAdmissionError", f"{text}: it must be usable as a file name"
+        )
     system = (pod.spec.os or {}).get("name", OPERATING_SYSTEM)
     if system != OPERATING_SYSTEM:
         text = "Failed to admit pod as the OS field doesn't match node OS"
-        return Refusal("PodOSNotSupported", text)
+        return AdmissionRejection("PodOSNotSupported", text)
     return _shortage(pod, node, used) or _elsewhere(pod, node)
 
 
-def rejection(refusal: Refusal, now: Timestamp) -> Ending:
+def rejection(refusal: AdmissionRejection, now: Timestamp) -> Termination:
     """Return how a pod ends that the node does not take: it has failed, and is not tried again."""
     message = f"{ADMISSION_PREFIX}{refusal.message}"
-    return Ending(now, 0.0, FAILED, refusal.reason, message)
+    return Termination(now, 0.0, FAILED, refusal.reason, message)
 
 
 def demand(pod: Pod, node: Node | None) -> dict[str, int]:
@@ -66,7 +68,7 @@ def demand(pod: Pod, node: Node | None) -> dict[str, int]:
     return {**amounts, PODS: 1}
 
 
-def _shortage(pod: Pod, node: Node, used: Amounts) -> Refusal | None:
+def _shortage(pod: Pod, node: Node, used: Amounts) -> AdmissionRejection | None:
     """Refuse a pod for what the node lacks: the number of pods first, then each resource."""
     wanted = demand(pod, node)
     known = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -80,11 +82,11 @@ def _shortage(pod: Pod, node: Node, used: Amounts) -> Refusal | None:
                 f"Node didn't have enough resource: {name}, requested: {amount}, used: {taken}, "
                 f"capacity: {room}"
             )
-            return Refusal(f"OutOf{name}", text)
+            return AdmissionRejection(f"OutOf{name}", text)
     return None
 
 
-def _elsewhere(pod: Pod, node: Node) -> Refusal | None:
+def _elsewhere(pod: Pod, node: Node) -> AdmissionRejection | None:
     name, labels = node.metadata.name, node.metadata.labels
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
     required = (
@@ -93,7 +95,7 @@ def _elsewhere(pod: Pod, node: Node) -> Refusal | None:
     is_meant = exactly(pod.spec.node_selector).matches(labels) and (
         required is None or read_node_selector(required).matches(name, labels)
     )
-    return None if is_meant else Refusal("NodeAffinity", "Predicate NodeAffinity failed")
+    return None if is_meant else AdmissionRejection("NodeAffinity", "Predicate NodeAffinity failed")
 
 
 def _without_devices(pod: Pod, known: frozenset[str]) -> Pod:
@@ -134,3 +136,7 @@ def _is_extended(name: str) -> bool:
 
 def _amount(name: str, quantity: Quantity) -> int:
     return quantity.milli_value if name == CPU else quantity.value
+
+
+# MOVED
+Refusal = AdmissionRejection  # MOVED

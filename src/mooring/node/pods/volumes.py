@@ -29,24 +29,22 @@ from mooring.kit.beneath import (
     remove_beneath,
     write_beneath,
 )
-from mooring.node.pods.environment import (
-    ConfigError,
-    Surroundings,
-    content_in,
-    expand,
-    field_value,
-    resource_value,
-)
-from mooring.node.pods.sources import (
+from mooring.node.errors import ConfigError
+from mooring.node.pods.container_environment import (
     CONFIG_MAP,
     SECRET,
     Content,
     Contents,
+    NodeContext,
     Tokens,
+    content_in,
+    expand,
+    field_value,
     projections,
-    wish_of,
+    resource_value,
+    token_spec,
 )
-from mooring.node.runtime.contract import VolumePart
+from mooring.node.runtime.contract import SubPathMount
 
 LOG = logging.getLogger(__name__)
 
@@ -81,7 +79,7 @@ class Materials(Struct, frozen=True):
     """What volumes are made from."""
 
     folder: Path  # of the pod
-    around: Surroundings = Surroundings()
+    around: NodeContext = NodeContext()
     contents: Contents = {}
     tokens: Tokens = {}
 
@@ -149,7 +147,7 @@ def _files(pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials) -
             return _selected(content_in(contents, SECRET, part["secret"]), part, mode)
         case "serviceAccountToken":
             token = part["serviceAccountToken"]
-            data = materials.tokens.get(wish_of(token), "").encode()
+            data = materials.tokens.get(token_spec(token), "").encode()
             return {_path(token): File(data, mode)}
     raise ConfigError(f"{', '.join(sorted(part)) or 'no kind'} is not supported by this node")
 
@@ -214,14 +212,14 @@ def mounts_of(
 
 def _mount(
     mount: Mapping[str, Any], root: str, within: str, options: tuple[str, ...]
-) -> Mount | VolumePart:
+) -> Mount | SubPathMount:
     # As in Kubernetes, a relative path is one below the root.
     target = "/" + str(mount.get("mountPath", "")).removeprefix("/")
     try:
         if not within:
             return Mount(host_path=root, container_path=target, options=options)
         path = f"{root.rstrip('/')}/{within}"
-        return VolumePart(host_path=path, container_path=target, options=options, root=root)
+        return SubPathMount(host_path=path, container_path=target, options=options, root=root)
     except ValueError as error:
         raise ConfigError(f"volumeMounts: {error}") from None
 
@@ -290,7 +288,7 @@ def _check(path: Path, type_: str) -> None:
 def make_parts(mounts: Iterable[Mount]) -> None:
     """Make the folders that subPaths name, as kubelets do; raise ConfigError if links are there."""
     for mount in mounts:
-        if not isinstance(mount, VolumePart):
+        if not isinstance(mount, SubPathMount):
             continue
         try:
             _make_part(mount)
@@ -299,7 +297,7 @@ def make_parts(mounts: Iterable[Mount]) -> None:
             raise ConfigError(text) from None
 
 
-def _make_part(part: VolumePart) -> None:
+def _make_part(part: SubPathMount) -> None:
     try:
         os.close(open_beneath(part.root, part.within))
     except FileNotFoundError:

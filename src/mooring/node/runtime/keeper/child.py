@@ -1,4 +1,6 @@
 """MOVED."""
-from mooring.node.runtime.shim.child import Failure as Failure  # noqa
-from mooring.node.runtime.shim.child import Forked as Forked  # noqa
+
+from mooring.node.runtime.shim.container_process import StartFailure as Failure  # noqa
+from mooring.node.runtime.shim.container_process import ForkedChild as Forked  # noqa
+
 __all__ = ["Failure", "Forked"]  # noqa

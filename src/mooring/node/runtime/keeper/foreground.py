@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.node.runtime.shim.foreground import main as main  # noqa
+
+from mooring.node.runtime.shim.container_process import run_foreground as main  # noqa
+
 __all__ = ["main"]  # noqa

@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.node.runtime.shim.launches import Launch as Launch  # noqa
+
+from mooring.node.runtime.shim.protocol import Launch as Launch  # noqa
+
 __all__ = ["Launch"]  # noqa

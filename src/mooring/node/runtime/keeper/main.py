@@ -1,3 +1,5 @@
 """MOVED."""
-from mooring.node.runtime.shim.main import LOCK as LOCK  # noqa
+
+from mooring.node.runtime.shim.shim import LOCK as LOCK  # noqa
+
 __all__ = ["LOCK"]  # noqa

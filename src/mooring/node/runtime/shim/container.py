@@ -1,10 +1,10 @@
-"""One container in the keeper: from its launch to its end.
+"""One container in the shim, from its launch to its end.
 
     STARTING ─► RUNNING ─► ENDING ─► ENDED
         └────────────────────┘
 
-It is ENDING when its first process has ended: all others are killed then, as the kernel does when
-the first process of a container ends. It is ENDED when no member is left and its record says so.
+A container is ENDING when its first process has ended: all others are killed then, as the kernel
+does in a PID namespace. It is ENDED when no member is left and its record says so.
 """
 
 from __future__ import annotations
@@ -18,27 +18,25 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any, NoReturn, Protocol
 
-from mooring.node.runtime.shim import child, processes
-from mooring.node.runtime.shim.cgroups import Cgroup, Cgroups
-from mooring.node.runtime.shim.child import Failure, Forked, Streams, Theirs
-from mooring.node.runtime.shim.frames import ERRORS, OUTPUT
-from mooring.node.runtime.shim.input import Input
-from mooring.node.runtime.shim.launches import MARKER, Key, Launch
-from mooring.node.runtime.shim.logfile import Lines, LogFile
-from mooring.node.runtime.shim.loop import READ, Call, Loop, Timer
-from mooring.node.runtime.shim.processes import Process
-from mooring.node.runtime.shim.records import Record, Records
+from mooring.node.runtime.shim import container_process, linux
+from mooring.node.runtime.shim.cgroup_manager import Cgroup, CgroupManager
+from mooring.node.runtime.shim.container_io import ContainerOutput, OutputListener, StandardInput
+from mooring.node.runtime.shim.container_process import (
+    ForkedChild,
+    StandardStreams,
+    StartFailure,
+    open_streams,
+)
+from mooring.node.runtime.shim.linux import READ, Callback, EventLoop, LoopTimer, Process
+from mooring.node.runtime.shim.protocol import MARKER, ContainerKey, Launch, Record, Records
 
-CHUNK_BYTES = 64 * 1024
-DRAIN_BYTES_MAX = 16 * 1024 * 1024
 SETUP_S_MAX = 30.0  # for mounts that hang
 SWEEP_S_FIRST, SWEEP_S_MAX = 0.01, 1.0
 RECORD_RETRY_S = 5.0
-_CHANNELS = {b"stdout": OUTPUT, b"stderr": ERRORS}
-START_ERROR_CODE = 128  # as containerd has it
+START_ERROR_CODE = 128  # as in containerd
 
 
-class Stage(Enum):
+class ContainerStage(Enum):
     """How far a container is."""
 
     STARTING = "starting"
@@ -47,96 +45,87 @@ class Stage(Enum):
     ENDED = "exited"
 
 
-class RefusalError(Exception):
-    """A container that could not be had, and why."""
+class ShimRefusalError(Exception):
+    """The shim cannot do what was requested; `reason` is one word."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
 
 
-Answer = Callable[["Container | RefusalError"], None]
+StartCallback = Callable[["Container | ShimRefusalError"], None]
 
 
-def cgroup_name(key: Key) -> str:
-    """Return what the cgroup of a container is called."""
+def cgroup_name(key: ContainerKey) -> str:
+    """Return the name of a container's cgroup."""
     return str(key).replace("/", "_")
 
 
-class Home(Protocol):
-    """What containers share: the keeper."""
+class ContainerHost(Protocol):
+    """What containers need of the shim."""
 
-    loop: Loop
+    loop: EventLoop
     records: Records
-    cgroups: Cgroups
+    cgroups: CgroupManager
     staging: str
     boot: str
-    mark: str  # of this keeper, in the markers of members
+    mark: str  # of this shim, part of every marker
     descriptor_limits: tuple[int, int]
     is_root: bool
 
     def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
-        """Have something called with the status of a child when it has ended."""
+        """Call back with the wait status of a child when it has ended."""
 
     def members(self, container: Container) -> list[Process]:
-        """Return the processes of a container that are alive."""
+        """Return the live processes of a container."""
 
     def changed(self, container: Container) -> None:
-        """Tell whoever wants to know."""
+        """Notify whoever watches containers."""
 
     def dropped(self, container: Container) -> None:
-        """Forget a container that never was."""
-
-
-class Listener(Protocol):
-    """Somebody who is attached to a container."""
-
-    def said(self, channel: int, data: bytes) -> None:
-        """Hear a part of its output."""
-
-    def ended(self) -> None:
-        """Hear that it has ended."""
+        """Forget a container that never started."""
 
 
 class Container:
-    """A container that runs, or did."""
+    """A container that runs, or ran."""
 
-    def __init__(self, home: Home, record: Record, stage: Stage = Stage.ENDED) -> None:
-        self.home, self.record, self.stage = home, record, stage
+    def __init__(
+        self, host: ContainerHost, record: Record, stage: ContainerStage = ContainerStage.ENDED
+    ) -> None:
+        self.host, self.record, self.stage = host, record, stage
         self.launch: Launch | None = None
         self.cgroup = Cgroup(())
-        self.namespace: int | None = None  # its mount namespace, held so that its number stays
+        self.namespace: int | None = None  # a descriptor, so that its inode stays in use
         self.namespace_number = 0
-        self.beside: dict[int, Call] = {}  # commands run beside it, and how to end them
-        self._log: LogFile | None = None
-        self._outputs: dict[int, tuple[bytes, Lines]] = {}
-        self.input: Input | None = None  # if it was started with one
-        self.attached: set[Listener] = set()
-        self._forked: Forked | None = None
-        self._failure: Failure | None = None
+        self.commands: dict[int, Callback] = {}  # pids of executed commands, and how to kill them
+        self._output: ContainerOutput | None = None
+        self.input: StandardInput | None = None  # None unless it was started with stdin
+        self.attached: set[OutputListener] = set()
+        self._forked: ForkedChild | None = None
+        self._failure: StartFailure | None = None
         self._status: int | None = None
-        self._answers: list[Answer] = []
-        self._on_end: list[Call] = []
-        self._timers: list[Timer] = []
+        self._answers: list[StartCallback] = []
+        self._on_end: list[Callback] = []
+        self._timers: list[LoopTimer] = []
         self._sweep_s = SWEEP_S_FIRST
 
     @property
     def pid(self) -> int:
-        """Its first process."""
+        """The pid of its first process."""
         return self.record.pid
 
     @property
     def marker(self) -> str:
-        """What its members have in their environment."""
-        return f"{self.record.key}@{self.home.mark}"
+        """The value that its members have in their environment."""
+        return f"{self.record.key}@{self.host.mark}"
 
     @property
     def has_first_process(self) -> bool:
         """Whether its first process has not been reaped."""
-        return self.stage in (Stage.STARTING, Stage.RUNNING)
+        return self.stage in (ContainerStage.STARTING, ContainerStage.RUNNING)
 
     def state(self) -> dict[str, Any]:
-        """Return what is told of it."""
+        """Return its state, as sent to the agent."""
         record = self.record
         note = self.launch.note if self.launch is not None and record.is_running else ""
         hidden = ("digest", "boot", "pid_started")
@@ -145,223 +134,179 @@ class Container:
 
     # --- start ---------------------------------------------------------------------------------
 
-    def start(self, launch: Launch, answer: Answer) -> None:
-        """Start it, and answer once it runs or cannot."""
-        self.launch, self.stage = launch, Stage.STARTING
+    def start(self, launch: Launch, answer: StartCallback) -> None:
+        """Start it, and call back once it runs or cannot."""
+        self.launch, self.stage = launch, ContainerStage.STARTING
         self._answers.append(answer)
         try:
             self._begin(launch)
         except OSError as error:
             about = f"{error.filename}: " if error.filename else ""
-            self._failure = Failure(False, f"{about}{error.strerror or error}")
+            self._failure = StartFailure(False, f"{about}{error.strerror or error}")
             if self._forked is not None:
                 os.close(self._forked.word)  # it ends by itself
             else:
                 self._refuse(self._failure.text)
 
-    def when_started(self, answer: Answer) -> None:
-        """Answer once it runs, or at once."""
-        if self.stage is Stage.STARTING:
+    def when_started(self, answer: StartCallback) -> None:
+        """Call back once it runs, or at once."""
+        if self.stage is ContainerStage.STARTING:
             self._answers.append(answer)
         else:
             answer(self)
 
     def _begin(self, launch: Launch) -> None:
-        folder = self.home.records.folder_of(launch.key)
+        folder = self.host.records.folder_of(launch.key)
         os.makedirs(folder, exist_ok=True)
-        self._log = LogFile(folder)
-        self.cgroup = self.home.cgroups.make(cgroup_name(launch.key), launch)
+        self._output = output = ContainerOutput(self.host.loop, folder, self.attached)
+        self.cgroup = self.host.cgroups.make(cgroup_name(launch.key), launch)
         environment = {**launch.environment, MARKER: self.marker}
-        with Theirs() as theirs:
-            streams = self._open_streams(launch, theirs)
-            self._forked = child.fork(lambda told: self._become(launch, streams, environment, told))
+        with open_streams(tty=launch.tty, stdin=launch.stdin) as (streams, ours):
+            self._forked = container_process.fork(
+                lambda told: self._become(launch, streams, environment, told)
+            )
+        for descriptor, channel in ours.outputs.items():
+            output.add(descriptor, channel)
+        if ours.input is not None:  # open until a client attaches and sends something
+            self.input = StandardInput(self.host.loop, ours.input, is_terminal=launch.tty)
         pid = self._forked.pid
-        self.home.adopt(pid, self._reaped)
-        self.home.loop.watch(self._forked.report.fileno(), READ, self._reported)
-        self._timers.append(self.home.loop.call_later(SETUP_S_MAX, self._took_too_long))
+        self.host.adopt(pid, self._reaped)
+        self.host.loop.watch(self._forked.report.fileno(), READ, self._reported)
+        self._timers.append(self.host.loop.call_later(SETUP_S_MAX, self._took_too_long))
         self._write_down(launch, pid)
         self._forked.go()
 
     def _write_down(self, launch: Launch, pid: int) -> None:
-        found = processes.process(pid)
+        found = linux.process(pid)
         self.record = Record(
             launch.key,
             digest=launch.digest,
-            boot=self.home.boot,
+            boot=self.host.boot,
             pid=pid,
             pid_started=found.started if found is not None else 0,
             started=time.time(),
         )
-        self.home.records.write(self.record)
+        self.host.records.write(self.record)
 
     def _become(
         self,
         launch: Launch,
-        streams: Streams,
+        streams: StandardStreams,
         environment: dict[str, str],
         told: socket.socket,
     ) -> NoReturn:
-        child.take_streams(streams)
-        doors = self.cgroup.doors
-        child.take_limits(doors=doors, cpus=launch.cpus, memory_nodes=launch.memory_nodes)
-        child.take_groups(launch.groups)
-        staging, is_root = self.home.staging, self.home.is_root
-        child.take_mounts(launch.mounts, told, staging=staging, is_root=is_root)
-        limits = self.home.descriptor_limits
-        child.run_program(launch.command, environment, launch.folder, limits)
-
-    def _open_streams(self, launch: Launch, theirs: Theirs) -> Streams:
-        if launch.tty:
-            ours, terminal = theirs.terminal()
-            self._read_from(ours, b"stdout")
-            if launch.stdin:
-                self.input = Input(self.home.loop, os.dup(ours), is_terminal=True)
-            return Streams(terminal, terminal, terminal, is_terminal=True)
-        if launch.stdin:  # open, until somebody is attached and says something
-            writing, reading = theirs.input()
-            self.input = Input(self.home.loop, writing, is_terminal=False)
-        else:
-            reading = theirs.nothing()
-        writers = []
-        for name in (b"stdout", b"stderr"):
-            descriptor, writer = theirs.output()
-            self._read_from(descriptor, name)
-            writers.append(writer)
-        return Streams(reading, writers[0], writers[1])
+        container_process.take_streams(streams)
+        container_process.take_limits(launch, self.cgroup.process_files)
+        container_process.take_groups(launch.groups)
+        staging, is_root = self.host.staging, self.host.is_root
+        container_process.take_mounts(launch.mounts, told, staging=staging, is_root=is_root)
+        limits = self.host.descriptor_limits
+        container_process.run_program(launch.command, environment, launch.folder, limits)
 
     def _reported(self) -> None:
         if (forked := self._forked) is None:
             return
-        heard = forked.heard()
-        if heard.namespace is not None:
-            self.namespace = heard.namespace
-            self.namespace_number = os.fstat(heard.namespace).st_ino
-        if not heard.is_over:
+        report = forked.heard()
+        if report.namespace is not None:
+            self.namespace = report.namespace
+            self.namespace_number = os.fstat(report.namespace).st_ino
+        if not report.is_over:
             return
         self._forked = None
-        self.home.loop.forget(forked.report.fileno())
+        self.host.loop.forget(forked.report.fileno())
         forked.report.close()
         self._cancel_timers()
-        self._failure = self._failure or heard.failure
-        if self._failure is not None or self.stage is not Stage.STARTING:
-            return  # its end tells the rest
-        self.stage = Stage.RUNNING
+        self._failure = self._failure or report.failure
+        if self._failure is not None or self.stage is not ContainerStage.STARTING:
+            return  # reported when it has been reaped
+        self.stage = ContainerStage.RUNNING
         self._answer(self)
-        self.home.changed(self)
+        self.host.changed(self)
 
     def _took_too_long(self) -> None:
-        self._failure = Failure(False, f"mounts and limits took longer than {SETUP_S_MAX:.0f} s")
-        self._answer(RefusalError("CreateContainerError", self._failure.text))
-        self.kill()  # which may take as long as what it hangs in
+        self._failure = StartFailure(
+            False, f"mounts and limits took longer than {SETUP_S_MAX:.0f} s"
+        )
+        self._answer(ShimRefusalError("CreateContainerError", self._failure.text))
+        self.kill()  # takes as long as the kernel needs
 
     def _refuse(self, text: str) -> None:
-        """Leave nothing of it, and say why."""
+        """Remove all traces, and report why."""
         self._close()
-        self.stage = Stage.ENDED
-        self.home.records.remove(self.record.key)
-        self.home.dropped(self)
-        self._answer(RefusalError("CreateContainerError", text))
+        self.stage = ContainerStage.ENDED
+        self.host.records.remove(self.record.key)
+        self.host.dropped(self)
+        self._answer(ShimRefusalError("CreateContainerError", text))
         self._tell_end()
 
-    def _answer(self, what: Container | RefusalError) -> None:
+    def _answer(self, what: Container | ShimRefusalError) -> None:
         answers, self._answers = self._answers, []
         for answer in answers:
             answer(what)
 
-    # --- output --------------------------------------------------------------------------------
-
-    def _read_from(self, descriptor: int, stream: bytes) -> None:
-        os.set_blocking(descriptor, False)
-        self._outputs[descriptor] = stream, Lines()
-        self.home.loop.watch(descriptor, READ, lambda: self._read(descriptor))
-
-    def _read(self, descriptor: int) -> int:
-        """Take what there is from a stream into the log; return how much."""
-        stream, lines = self._outputs[descriptor]
-        try:
-            data = os.read(descriptor, CHUNK_BYTES)
-        except BlockingIOError:
-            return 0
-        except OSError:
-            data = b""  # of a terminal whose other end is closed
-        if not data:
-            self.home.loop.forget(descriptor)
-            return 0
-        assert self._log is not None
-        self._log.write(stream, lines.feed(data))
-        for each in tuple(self.attached):
-            each.said(_CHANNELS[stream], data)
-        return len(data)
-
     def terminals(self) -> tuple[int, ...]:
         """Return its terminal, if it has one."""
-        is_terminal = self.launch is not None and self.launch.tty
-        return tuple(self._outputs) if is_terminal else ()
-
-    def _drain(self) -> None:
-        for descriptor, (stream, lines) in self._outputs.items():
-            left = DRAIN_BYTES_MAX  # others may hold the stream, and say on
-            while left > 0 and (count := self._read(descriptor)):
-                left -= count
-            assert self._log is not None
-            self._log.write(stream, lines.end())
+        if self._output is None or self.launch is None or not self.launch.tty:
+            return ()
+        return self._output.descriptors
 
     # --- end -----------------------------------------------------------------------------------
 
-    def stop(self, grace_s: float, done: Call) -> None:
-        """Ask it to end, kill it after a while, and call back when it has ended."""
-        if self.stage is Stage.ENDED:
+    def stop(self, grace_s: float, done: Callback) -> None:
+        """Send SIGTERM, kill it after the grace period, and call back when it has ended."""
+        if self.stage is ContainerStage.ENDED:
             done()
             return
         self._on_end.append(done)
-        if grace_s <= 0 or self.stage is Stage.STARTING:
+        if grace_s <= 0 or self.stage is ContainerStage.STARTING:
             self.kill()
-        elif self.stage is Stage.RUNNING:
+        elif self.stage is ContainerStage.RUNNING:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGTERM)
-            self._timers.append(self.home.loop.call_later(grace_s, self.kill))
+            self._timers.append(self.host.loop.call_later(grace_s, self.kill))
 
     def kill(self) -> None:
         """Kill its first process; the others follow."""
         if self.has_first_process and self.pid:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)  # ours until it is reaped
+                os.kill(self.pid, signal.SIGKILL)  # the pid is its own until it is reaped
 
     def _reaped(self, status: int) -> None:
-        while self._forked is not None:  # what it reported is there, as it has ended
+        while self._forked is not None:  # its whole report is there, as it has ended
             self._reported()
         self._cancel_timers()
-        self.stage, self._status = Stage.ENDING, status
-        for end in list(self.beside.values()):
+        self.stage, self._status = ContainerStage.ENDING, status
+        for end in list(self.commands.values()):
             end()
         self.sweep()
 
     def sweep(self) -> None:
-        """Kill who is left, or be at the end."""
-        if self.stage is not Stage.ENDING:
+        """Kill remaining members, or finish if there are none."""
+        if self.stage is not ContainerStage.ENDING:
             return
-        left = self.home.members(self)
-        if not left and not self.beside:
+        left = self.host.members(self)
+        if not left and not self.commands:
             self._finish()
             return
         self.cgroup.kill()
         for each in left:
-            processes.kill(each)
+            linux.kill(each)
         self._cancel_timers()
-        self._timers.append(self.home.loop.call_later(self._sweep_s, self.sweep))
+        self._timers.append(self.host.loop.call_later(self._sweep_s, self.sweep))
         self._sweep_s = min(self._sweep_s * 2, SWEEP_S_MAX)
 
     def _finish(self) -> None:
         if self._failure is not None and not self._failure.is_program:
             self._refuse(self._failure.text)
             return
-        self._drain()
+        if self._output is not None:
+            self._output.drain()
         self.record = self._final_record()
         self._close()
-        self.stage = Stage.ENDED
+        self.stage = ContainerStage.ENDED
         self._keep_record()
         self._answer(self)
-        self.home.changed(self)
+        self.host.changed(self)
         self._tell_end()
 
     def _final_record(self) -> Record:
@@ -374,8 +319,7 @@ class Container:
                 reason="StartError",
                 message=f"failed to start container: {self._failure.text}",
             )
-        number = os.WTERMSIG(self._status) if os.WIFSIGNALED(self._status) else 0
-        code = 128 + number if number else os.WEXITSTATUS(self._status)
+        code, number = linux.exit_code(self._status)
         reason = "Completed" if code == 0 else "Error"
         if code and self.cgroup.oom_kills():
             reason = "OOMKilled"
@@ -383,11 +327,11 @@ class Container:
 
     def _keep_record(self) -> None:
         try:
-            self.home.records.write(self.record)
+            self.host.records.write(self.record)
         except FileNotFoundError:
             pass  # it was removed
-        except OSError:  # a full disk; until there is room the keeper knows it by heart
-            self.home.loop.call_later(RECORD_RETRY_S, self._keep_record)
+        except OSError:  # a full disk; the shim has it in memory until then
+            self.host.loop.call_later(RECORD_RETRY_S, self._keep_record)
 
     def _close(self) -> None:
         self._cancel_timers()
@@ -395,17 +339,13 @@ class Container:
             listener.ended()
         if self.input is not None:
             self.input.close()
-        for descriptor in self._outputs:
-            self.home.loop.forget(descriptor)
-            os.close(descriptor)
+        if self._output is not None:
+            self._output.close()
         if self.namespace is not None:
             os.close(self.namespace)
-        if self._log is not None:
-            self._log.close()
         if not self.cgroup.remove():
-            self.home.loop.call_later(SWEEP_S_MAX, self.cgroup.remove)
-        self._outputs, self.namespace, self._log = {}, None, None
-        self.input = None
+            self.host.loop.call_later(SWEEP_S_MAX, self.cgroup.remove)
+        self._output = self.input = self.namespace = None
         self.launch, self.cgroup = None, Cgroup(())
 
     def _tell_end(self) -> None:

@@ -1,15 +1,15 @@
-"""Mounts of a container, made in a mount namespace of its own: the host sees none of them.
+"""Mounts of a container, made in its own mount namespace: the host sees none of them.
 
-A mount point that is not there is made without touching the host:
+A mount point that does not exist is made without touching the host:
 
-1. The deepest folder on its way that exists is found.
-2. A tmpfs takes that folder's place, with all that was in it mounted into it again. What was
-   there before is the host's, as ever; what is made new in that one folder is the container's
-   alone. For `/` the tmpfs becomes the root.
+1. Find the deepest existing folder on its path.
+2. Put a tmpfs over that folder, and bind-mount everything that was in the folder into it. Old
+   content is still the host's; new entries in that one folder are the container's alone. For `/`
+   the tmpfs becomes the root.
 3. But a mount point within another mount of the container, such as a volume, is made in it, as
    every runtime does.
 
-Sources are opened before anything is mounted, as a mount may hide them.
+Sources are opened before anything is mounted, since a mount may hide them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from mooring.kit import beneath
-from mooring.node.runtime.shim import system
-from mooring.node.runtime.shim.launches import MountLaunch
-from mooring.node.runtime.shim.system import (
+from mooring.node.runtime.shim import linux
+from mooring.node.runtime.shim.linux import (
     MS_BIND,
     MS_MOVE,
     MS_PRIVATE,
@@ -32,29 +31,30 @@ from mooring.node.runtime.shim.system import (
     MS_SLAVE,
     MS_UNBINDABLE,
 )
+from mooring.node.runtime.shim.protocol import MountLaunch
 
 T = TypeVar("T")
 
-ENTRIES_MAX = 4096  # of a folder whose place is taken
+ENTRIES_MAX = 4096  # of a folder that a tmpfs covers
 _FLAGS = {
-    "ro": system.MS_RDONLY,
-    "nosuid": system.MS_NOSUID,
-    "nodev": system.MS_NODEV,
-    "noexec": system.MS_NOEXEC,
-    "noatime": system.MS_NOATIME,
-    "nodiratime": system.MS_NODIRATIME,
-    "relatime": system.MS_RELATIME,
+    "ro": linux.MS_RDONLY,
+    "nosuid": linux.MS_NOSUID,
+    "nodev": linux.MS_NODEV,
+    "noexec": linux.MS_NOEXEC,
+    "noatime": linux.MS_NOATIME,
+    "nodiratime": linux.MS_NODIRATIME,
+    "relatime": linux.MS_RELATIME,
 }
 _IGNORED = {"rw", "bind", "rbind", "suid", "dev", "exec", "private", "rprivate", "slave", "rslave"}
 # What a mount already forbids must stay so in a user namespace, or the kernel refuses.
 _KEPT = {
-    os.ST_RDONLY: system.MS_RDONLY,
-    os.ST_NOSUID: system.MS_NOSUID,
-    os.ST_NODEV: system.MS_NODEV,
-    os.ST_NOEXEC: system.MS_NOEXEC,
-    os.ST_NOATIME: system.MS_NOATIME,
-    os.ST_NODIRATIME: system.MS_NODIRATIME,
-    os.ST_RELATIME: system.MS_RELATIME,
+    os.ST_RDONLY: linux.MS_RDONLY,
+    os.ST_NOSUID: linux.MS_NOSUID,
+    os.ST_NODEV: linux.MS_NODEV,
+    os.ST_NOEXEC: linux.MS_NOEXEC,
+    os.ST_NOATIME: linux.MS_NOATIME,
+    os.ST_NODIRATIME: linux.MS_NODIRATIME,
+    os.ST_RELATIME: linux.MS_RELATIME,
 }
 
 
@@ -63,16 +63,16 @@ class MountError(Exception):
 
 
 def separate(*, is_root: bool) -> None:
-    """Enter a mount namespace of our own, in which the host's later mounts are still seen."""
+    """Enter a new mount namespace that still receives the host's later mounts."""
     if is_root:
-        system.unshare(system.CLONE_NEWNS)
+        linux.unshare(linux.CLONE_NEWNS)
     else:
         user, group = os.getuid(), os.getgid()
-        system.unshare(system.CLONE_NEWNS | system.CLONE_NEWUSER)
+        linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUSER)
         _put("/proc/self/setgroups", "deny")
         _put("/proc/self/uid_map", f"{user} {user} 1")
         _put("/proc/self/gid_map", f"{group} {group} 1")
-    system.mount("none", "/", flags=MS_REC | MS_SLAVE)
+    linux.mount("none", "/", flags=MS_REC | MS_SLAVE)
 
 
 class _Planned(NamedTuple):
@@ -88,7 +88,7 @@ class _Planned(NamedTuple):
 
 
 def make(mounts: tuple[MountLaunch, ...], *, staging: str) -> None:
-    """Make all mounts, those of outer folders first; raise MountError.
+    """Make all mounts, outer folders first, or raise MountError.
 
     `staging` is an empty folder that is mounted over for a while.
     """
@@ -106,7 +106,7 @@ def make(mounts: tuple[MountLaunch, ...], *, staging: str) -> None:
 
 
 def _attempt(mount: MountLaunch, call: Callable[..., T], *arguments: object) -> T:
-    """Return what a call does, or raise MountError that names the mount."""
+    """Return the result of a call, or raise MountError that names the mount."""
     try:
         return call(*arguments)
     except OSError as error:
@@ -128,7 +128,7 @@ def _plan(mount: MountLaunch) -> _Planned:
 
 
 def _prepare(planned: _Planned, private: set[int], staging: str) -> None:
-    """Have something to mount over; `private` has the numbers of our own file systems."""
+    """Ensure that a mount point exists; `private` has the device numbers of our tmpfs mounts."""
     if os.path.lexists(planned.target):
         return
     existing = _existing(planned.target)
@@ -144,13 +144,13 @@ def _mount(planned: _Planned) -> None:
         _make_point(planned)
     flags, data = _options(mount.options)
     if mount.kind not in ("", "bind"):
-        system.mount(planned.source, target, mount.kind, flags, data)
+        linux.mount(planned.source, target, mount.kind, flags, data)
         return
-    system.mount(planned.source, target, flags=MS_BIND | MS_REC)
+    linux.mount(planned.source, target, flags=MS_BIND | MS_REC)
     if flags:
         status = os.statvfs(target)
         kept = sum(ours for theirs, ours in _KEPT.items() if status.f_flag & theirs)
-        system.mount("none", target, flags=MS_BIND | MS_REMOUNT | flags | kept)
+        linux.mount("none", target, flags=MS_BIND | MS_REMOUNT | flags | kept)
 
 
 def _options(options: tuple[str, ...]) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def _options(options: tuple[str, ...]) -> tuple[int, str]:
 
 
 def _make_point(planned: _Planned) -> None:
-    """Make a mount point; its path is a real one, so a link on the way is a container's."""
+    """Make a mount point; its path is resolved, so a link on it is a container's."""
     flags = os.O_RDONLY | os.O_DIRECTORY if planned.is_folder else os.O_CREAT | os.O_WRONLY
     path = planned.target.lstrip("/")
     os.close(beneath.open_beneath("/", path, flags, mode=0o644, folder_mode=0o755))
@@ -179,43 +179,43 @@ def _existing(path: str) -> str:
 
 
 def _replace(folder: str, staging: str) -> None:
-    """Put a tmpfs with the same content in the place of a folder."""
+    """Put a tmpfs with the same content over a folder."""
     status = os.stat(folder)
     names = os.listdir(folder)
     if len(names) > ENTRIES_MAX:
         raise OSError(7, f"{folder} has {len(names)} entries, at most {ENTRIES_MAX} can be kept")
-    system.mount("tmpfs", staging, "tmpfs", data=f"mode={stat.S_IMODE(status.st_mode):o}")
-    # What is mounted again below must not contain this one, as it may lie in the folder itself.
-    system.mount("none", staging, flags=MS_UNBINDABLE)
-    with suppress(OSError):  # of an owner that this user namespace does not have
+    linux.mount("tmpfs", staging, "tmpfs", data=f"mode={stat.S_IMODE(status.st_mode):o}")
+    # The bind mounts below must not include this one: it may be in the folder itself.
+    linux.mount("none", staging, flags=MS_UNBINDABLE)
+    with suppress(OSError):  # the owner may not exist in this user namespace
         os.chown(staging, status.st_uid, status.st_gid)
     for name in names:
         _repeat(os.path.join(folder, name), os.path.join(staging, name))
-    system.mount("none", staging, flags=MS_PRIVATE)
+    linux.mount("none", staging, flags=MS_PRIVATE)
     if folder == "/":
         _enter_root(staging)
     else:
-        system.mount(staging, folder, flags=MS_MOVE)
+        linux.mount(staging, folder, flags=MS_MOVE)
 
 
 def _enter_root(folder: str) -> None:
     try:
-        system.change_root(folder)
-    except OSError:  # of a root that cannot be left, such as an initial ramdisk
+        linux.change_root(folder)
+    except OSError:  # a root that cannot be pivoted, such as an initial ramdisk
         os.chroot(folder)
         os.chdir("/")
 
 
 def _leave(root: int) -> None:
-    """Let go of the old root, from which mounts were made until now."""
+    """Detach the old root, from which mounts were made until now."""
     os.chdir(root)
-    with suppress(OSError):  # of one that cannot be left
-        system.unmount(".")
+    with suppress(OSError):  # as above
+        linux.unmount(".")
     os.chdir("/")
 
 
 def _repeat(source: str, target: str) -> None:
-    """Have something of the host in the new folder as well."""
+    """Show an entry of the host in the new folder as well."""
     mode = os.lstat(source).st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
@@ -224,7 +224,7 @@ def _repeat(source: str, target: str) -> None:
         os.mkdir(target)
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    system.mount(source, target, flags=MS_BIND | MS_REC)
+    linux.mount(source, target, flags=MS_BIND | MS_REC)
 
 
 def _put(path: str, text: str) -> None:

@@ -1,11 +1,11 @@
-"""Who talks with the keeper: connections on its socket, and what they ask.
+"""The shim's socket: connections, and their requests.
 
     {"n": 7, "ask": "start", …}   →   {"n": 7, "ok": …} or {"n": 7, "refused": [reason, text]}
     {"ask": "watch"}              →   {"changed": state} for each change from now on
 
-An answer may come much later, and others before it. A connection that asks to execute a command,
-or to be attached to a container, is from then on about that only. One that says what cannot be
-understood is closed, and so is one that does not take what it asked for.
+A response may come much later, and others before it. A connection that executes a command or
+attaches to a container is used for nothing else afterwards. The shim closes a connection that sends
+malformed data, or does not read what it requested.
 """
 
 from __future__ import annotations
@@ -16,24 +16,28 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mooring.node.runtime.shim.attachment import Attachment
-from mooring.node.runtime.shim.container import Container, RefusalError, Stage
-from mooring.node.runtime.shim.execution import WAITING_BYTES_MAX, Execution
-from mooring.node.runtime.shim.frames import (
+from mooring.node.runtime.shim.container import Container, ContainerStage, ShimRefusalError
+from mooring.node.runtime.shim.container_io import WAITING_BYTES_MAX
+from mooring.node.runtime.shim.exec_attach import Attachment, ExecCommand
+from mooring.node.runtime.shim.linux import READ, WRITE, LoopTimer
+from mooring.node.runtime.shim.protocol import (
     INPUT,
     MESSAGE,
     PROTOCOL,
+    ContainerKey,
     FrameError,
     Frames,
+    Launch,
+    LaunchError,
     frame,
     message_frame,
     read_message,
 )
-from mooring.node.runtime.shim.keeper import Keeper
-from mooring.node.runtime.shim.launches import Key, Launch, LaunchError
-from mooring.node.runtime.shim.loop import READ, WRITE, Timer
+
+if TYPE_CHECKING:
+    from mooring.node.runtime.shim.shim import Shim
 
 CHUNK_BYTES = 256 * 1024
 UNSENT_BYTES_MAX = 32 * 1024 * 1024
@@ -42,116 +46,116 @@ ACCEPT_RETRY_S = 0.2
 IDLE_S, FIRST_IDLE_S = 60.0, 10.0
 
 
-class Server:
-    """The door of a keeper."""
+class ShimServer:
+    """Accepts connections, and ends the shim when it is idle."""
 
-    def __init__(self, keeper: Keeper, listener: socket.socket, *, idle_s: float = IDLE_S) -> None:
-        self.keeper = keeper
+    def __init__(self, shim: Shim, listener: socket.socket, *, idle_s: float = IDLE_S) -> None:
+        self.shim = shim
         self._listener, self._idle_s = listener, idle_s
-        self._connections: set[Connection] = set()
-        self._idle: Timer | None = None
+        self._connections: set[ShimConnection] = set()
+        self._idle: LoopTimer | None = None
         listener.setblocking(False)
         self._listen()
-        keeper.on_change = self._changed
-        # Whoever had us started is on the way.
-        self._idle = keeper.loop.call_later(max(idle_s, FIRST_IDLE_S), self._end_if_idle)
+        shim.on_change = self._changed
+        # The agent that started the shim is about to connect.
+        self._idle = shim.loop.call_later(max(idle_s, FIRST_IDLE_S), self._end_if_idle)
 
     def _listen(self) -> None:
         if self._listener.fileno() >= 0:
-            self.keeper.loop.watch(self._listener.fileno(), READ, self._accept)
+            self.shim.loop.watch(self._listener.fileno(), READ, self._accept)
 
     def _accept(self) -> None:
         try:
             accepted, _ = self._listener.accept()
         except BlockingIOError:
             return
-        except OSError:  # too many files are open; it would be ready again at once
-            self.keeper.loop.forget(self._listener.fileno())
-            self.keeper.loop.call_later(ACCEPT_RETRY_S, self._listen)
+        except OSError:  # too many open files; the socket would be ready again at once
+            self.shim.loop.forget(self._listener.fileno())
+            self.shim.loop.call_later(ACCEPT_RETRY_S, self._listen)
             return
         if len(self._connections) >= CONNECTIONS_MAX or not _is_ours(accepted):
             accepted.close()
             return
         accepted.setblocking(False)
-        self._connections.add(Connection(self, accepted))
+        self._connections.add(ShimConnection(self, accepted))
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: ShimConnection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
         self._look_idle()
 
     def quit(self) -> None:
-        """End the keeper once everybody knows."""
+        """Stop the shim after pending messages."""
         if self._listener.fileno() >= 0:
-            self.keeper.loop.forget(self._listener.fileno())
+            self.shim.loop.forget(self._listener.fileno())
         self._listener.close()
-        self.keeper.loop.call_later(0.0, self.keeper.loop.stop)
+        self.shim.loop.call_later(0.0, self.shim.loop.stop)
 
     def _changed(self, state: dict[str, Any]) -> None:
-        told = message_frame({"changed": state})
+        data = message_frame({"changed": state})
         for connection in list(self._connections):
             if connection.is_watching:
-                connection.write(told)
+                connection.write(data)
         self._look_idle()
 
     def _look_idle(self) -> None:
-        """End when for a while nobody was there and nothing ran."""
+        """Stop the shim later, if nobody is connected and nothing runs."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-        if not self._connections and self.keeper.is_idle:
-            self._idle = self.keeper.loop.call_later(self._idle_s, self._end_if_idle)
+        if not self._connections and self.shim.is_idle:
+            self._idle = self.shim.loop.call_later(self._idle_s, self._end_if_idle)
 
     def _end_if_idle(self) -> None:
-        if not self._connections and self.keeper.is_idle:
+        if not self._connections and self.shim.is_idle:
             self.quit()
 
 
-class Connection:
-    """One who talks with us."""
+class ShimConnection:
+    """One client of the shim."""
 
-    def __init__(self, server: Server, accepted: socket.socket) -> None:
+    def __init__(self, server: ShimServer, accepted: socket.socket) -> None:
         self.is_watching = False
         self._server, self._socket = server, accepted
-        self._keeper, self._loop = server.keeper, server.keeper.loop
+        self._shim, self._loop = server.shim, server.shim.loop
         self._frames = Frames()
         self._unsent = bytearray()
-        self._execution: Execution | Attachment | None = None
+        self._command: ExecCommand | Attachment | None = None
         self._is_held = self._is_finishing = self._is_closed = False
         self._watch()
 
     @property
     def waiting_bytes(self) -> int:
-        """What it has not taken yet."""
+        """How many bytes it has not received yet."""
         return len(self._unsent)
 
     def send(self, channel: int, payload: bytes) -> None:
         """Send bytes of a stream."""
         self.write(frame(channel, payload))
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def send_message(self, message: dict[str, Any]) -> None:
         """Send a message."""
         self.write(message_frame(message))
 
     def write(self, data: bytes) -> None:
-        """Send bytes, as soon as they are taken."""
+        """Send bytes as soon as the socket takes them."""
         if self._is_closed:
             return
         self._unsent += data
         self._flush()
 
     def finish(self) -> None:
-        """Send what is left and say no more; it is closed when the other end is.
+        """Send what is left and then nothing more; the client closes the connection.
 
-        Whoever still sends must not be cut off: they would not hear our last words.
+        A client that is still sending must not be cut off: it would miss the last messages.
         """
-        self._execution = None
+        self._command = None
         self._is_finishing = True
         self._is_held = False
         self._flush()
 
     def hold(self, *, is_held: bool) -> None:
-        """Take no more input for now, or again."""
+        """Stop or resume reading from it."""
         if self._is_held != is_held:
             self._is_held = is_held
             self._watch()
@@ -187,8 +191,8 @@ class Connection:
         if self._is_finishing and not self._unsent:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-        if self._execution is not None and len(self._unsent) <= WAITING_BYTES_MAX // 2:
-            self._execution.flushed()
+        if self._command is not None and len(self._unsent) <= WAITING_BYTES_MAX // 2:
+            self._command.flushed()
         self._watch()
 
     def _receive(self) -> None:
@@ -202,7 +206,7 @@ class Connection:
             self._close()
             return
         if self._is_finishing:
-            return  # nobody is left to hear it
+            return  # the session is over
         try:
             for channel, payload in self._frames.feed(data):
                 self._take(channel, payload)
@@ -212,26 +216,26 @@ class Connection:
 
     def _take(self, channel: int, payload: bytes) -> None:
         if channel == INPUT:
-            if self._execution is not None:
-                self._execution.feed(payload)
+            if self._command is not None:
+                self._command.feed(payload)
         elif channel == MESSAGE:
             message = read_message(payload)
-            if self._execution is not None:
-                self._execution.control(message)
+            if self._command is not None:
+                self._command.control(message)
             else:
-                self._asked(message)
+                self._handle(message)
 
-    def _asked(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         number = message.get("n")
         try:
             handler = _HANDLERS.get(str(message.get("ask")))
             if handler is None:
-                raise LaunchError(f"nothing is known of {str(message.get('ask'))[:64]!r}")
+                raise LaunchError(f"unknown request {str(message.get('ask'))[:64]!r}")
             handler(self, number, message)
-        except RefusalError as refusal:
-            self.tell({"n": number, "refused": [refusal.reason, str(refusal)]})
+        except ShimRefusalError as refusal:
+            self.send_message({"n": number, "refused": [refusal.reason, str(refusal)]})
         except (LaunchError, TypeError, ValueError) as error:
-            self.tell({"n": number, "refused": ["BadRequest", str(error)]})
+            self.send_message({"n": number, "refused": ["BadRequest", str(error)]})
 
     def _close(self) -> None:
         if self._is_closed:
@@ -240,76 +244,76 @@ class Connection:
         self._loop.forget(self._socket.fileno())
         self._socket.close()
         self._unsent.clear()
-        if self._execution is not None:
-            self._execution.abandoned()
+        if self._command is not None:
+            self._command.abandoned()
         self._server.closed(self)
 
-    # --- what is asked -------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------------
 
     def _hello(self, number: Any, _: dict[str, Any]) -> None:
-        controllers = self._keeper.cgroups.controllers
-        told = {"protocol": PROTOCOL, "pid": os.getpid(), "controllers": controllers}
-        self.tell({"n": number, "ok": told})
+        controllers = self._shim.cgroups.controllers
+        hello = {"protocol": PROTOCOL, "pid": os.getpid(), "controllers": controllers}
+        self.send_message({"n": number, "ok": hello})
 
     def _containers(self, number: Any, message: dict[str, Any]) -> None:
-        pod_uid = message.get("pod_uid", "")  # empty: of all pods
+        pod_uid = message.get("pod_uid", "")  # empty: all pods
         states = [
             each.state()
-            for key, each in self._keeper.containers.items()
-            if each.stage is not Stage.STARTING and (not pod_uid or key.pod_uid == pod_uid)
+            for key, each in self._shim.containers.items()
+            if each.stage is not ContainerStage.STARTING and (not pod_uid or key.pod_uid == pod_uid)
         ]
-        self.tell({"n": number, "ok": states})
+        self.send_message({"n": number, "ok": states})
 
     def _watch_changes(self, number: Any, _: dict[str, Any]) -> None:
         self.is_watching = True
         self._containers(number, {})
 
     def _start(self, number: Any, message: dict[str, Any]) -> None:
-        def answer(what: Container | RefusalError) -> None:
-            if isinstance(what, RefusalError):
-                self.tell({"n": number, "refused": [what.reason, str(what)]})
+        def respond(what: Container | ShimRefusalError) -> None:
+            if isinstance(what, ShimRefusalError):
+                self.send_message({"n": number, "refused": [what.reason, str(what)]})
             else:
-                self.tell({"n": number, "ok": what.state()})
+                self.send_message({"n": number, "ok": what.state()})
 
-        self._keeper.start(Launch.read(message.get("launch")), answer)
+        self._shim.start(Launch.read(message.get("launch")), respond)
 
     def _stop(self, number: Any, message: dict[str, Any]) -> None:
         grace_s = float(message.get("grace_s", 0.0))
-        self._keeper.stop(Key.read(message.get("key")), grace_s, lambda: self._done(number))
+        self._shim.stop(ContainerKey.read(message.get("key")), grace_s, lambda: self._done(number))
 
     def _remove(self, number: Any, message: dict[str, Any]) -> None:
-        self._keeper.remove(str(message.get("pod_uid")), lambda: self._done(number))
+        self._shim.remove(str(message.get("pod_uid")), lambda: self._done(number))
 
     def _forget(self, number: Any, message: dict[str, Any]) -> None:
-        self._keeper.forget(Key.read(message.get("key")))
+        self._shim.forget(ContainerKey.read(message.get("key")))
         self._done(number)
 
     def _execute(self, number: Any, message: dict[str, Any]) -> None:
-        key = Key.read(message.get("key"))
-        container = self._keeper.containers.get(key)
+        key = ContainerKey.read(message.get("key"))
+        container = self._shim.containers.get(key)
         command = tuple(map(str, message.get("command", ())))
         if container is None or not command:
-            raise RefusalError(
-                "ContainerNotFound", f"container {key} is not known, or no command is given"
+            raise ShimRefusalError(
+                "ContainerNotFound", f"container {key} is unknown, or the command is empty"
             )
-        execution = Execution(container, self, number)
+        command_ = ExecCommand(container, self, number)
         try:
-            execution.start(command, tty=bool(message.get("tty")), stdin=bool(message.get("stdin")))
+            command_.start(command, tty=bool(message.get("tty")), stdin=bool(message.get("stdin")))
         except OSError as error:
-            raise RefusalError("StartError", f"{error.strerror or error}") from None
-        self._execution = execution
+            raise ShimRefusalError("StartError", f"{error.strerror or error}") from None
+        self._command = command_
 
     def _attach(self, number: Any, message: dict[str, Any]) -> None:
-        key = Key.read(message.get("key"))
-        container = self._keeper.containers.get(key)
+        key = ContainerKey.read(message.get("key"))
+        container = self._shim.containers.get(key)
         if container is None:
-            raise RefusalError("ContainerNotFound", f"container {key} is not known")
+            raise ShimRefusalError("ContainerNotFound", f"container {key} is unknown")
         attachment = Attachment(container, self, number, stdin=bool(message.get("stdin")))
-        self._execution = attachment
+        self._command = attachment
         try:
             attachment.start()
-        except RefusalError:
-            self._execution = None
+        except ShimRefusalError:
+            self._command = None
             raise
 
     def _quit(self, number: Any, message: dict[str, Any]) -> None:
@@ -317,29 +321,29 @@ class Connection:
             self._done(number)
             self._server.quit()
 
-        self._keeper.stop_all(float(message.get("grace_s", 0.0)), end)
+        self._shim.stop_all(float(message.get("grace_s", 0.0)), end)
 
     def _done(self, number: Any) -> None:
-        self.tell({"n": number, "ok": None})
+        self.send_message({"n": number, "ok": None})
 
 
-Handler = Callable[[Connection, Any, dict[str, Any]], None]
+Handler = Callable[[ShimConnection, Any, dict[str, Any]], None]
 _HANDLERS: dict[str, Handler] = {
-    "hello": Connection._hello,
-    "containers": Connection._containers,
-    "watch": Connection._watch_changes,
-    "start": Connection._start,
-    "stop": Connection._stop,
-    "remove": Connection._remove,
-    "forget": Connection._forget,
-    "execute": Connection._execute,
-    "attach": Connection._attach,
-    "quit": Connection._quit,
+    "hello": ShimConnection._hello,
+    "containers": ShimConnection._containers,
+    "watch": ShimConnection._watch_changes,
+    "start": ShimConnection._start,
+    "stop": ShimConnection._stop,
+    "remove": ShimConnection._remove,
+    "forget": ShimConnection._forget,
+    "execute": ShimConnection._execute,
+    "attach": ShimConnection._attach,
+    "quit": ShimConnection._quit,
 }
 
 
 def _is_ours(accepted: socket.socket) -> bool:
-    """Return whether the one who connects is our own user, or root."""
+    """Return whether the client is our own user, or root."""
     credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, user, _ = struct.unpack("3i", credentials)
     return user in (0, os.geteuid())

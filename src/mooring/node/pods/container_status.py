@@ -1,0 +1,204 @@
+"""What is told of the containers of a pod, as a kubelet tells it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core import Container, Pod
+from mooring.api.core.podstatus import (
+    ContainerState as StateTold,
+)
+from mooring.api.core.podstatus import (
+    ContainerStateTerminated,
+    ContainerStatus,
+    ResourceStatus,
+)
+from mooring.api.timestamp import Timestamp
+from mooring.node.pods.pod_record import (
+    CRASH_LOOP,
+    CREATING,
+    INITIALIZING,
+    KILLED,
+    UNKNOWN_END,
+    PodSnapshot,
+    has_run,
+    is_initialized,
+    is_running,
+    latest_of,
+    previous_of,
+    runs_again,
+    wait_until,
+)
+from mooring.node.runtime.contract import ContainerState, Phase
+
+LOST = "The container could not be located when the pod was terminated"
+
+# What is known of the health of the devices of a container.
+HealthOf = Callable[[Pod, str], tuple[ResourceStatus, ...]]
+
+
+def no_health(pod: Pod, container: str) -> tuple[ResourceStatus, ...]:  # noqa: ARG001
+    """Say nothing of devices."""
+    return ()
+
+
+def initial_statuses(pod: Pod, known: PodSnapshot, now: Timestamp) -> tuple[ContainerStatus, ...]:
+    """Return what is told of init containers, in their order."""
+    told = _Telling(pod, known, now)
+    found = tuple(told.status(each, is_initial=True) for each in pod.spec.init_containers)
+    return tuple(_ended(pod, known, found)) if known.is_cleared else found
+
+
+def container_statuses(
+    pod: Pod, known: PodSnapshot, now: Timestamp, health_of: HealthOf = no_health
+) -> tuple[ContainerStatus, ...]:
+    """Return what is told of containers, by their names."""
+    told = _Telling(pod, known, now)
+    found = []
+    for each in sorted(pod.spec.containers, key=lambda each: each.name):
+        status = told.status(each, is_initial=False)
+        if health := health_of(pod, each.name):
+            status = replace(status, allocated_resources_status=health)
+        found.append(status)
+    return tuple(found)
+
+
+def _ended(
+    pod: Pod, known: PodSnapshot, found: tuple[ContainerStatus, ...]
+) -> Iterator[ContainerStatus]:
+    """Yield statuses of init containers that are over: those that were passed did end somehow."""
+    ran = [n for n, each in enumerate(found) if each.state.waiting is None]
+    last = len(found) if has_run(pod, known.states.values()) else max(ran, default=-1) + 1
+    for number, each in enumerate(found):
+        yield each if number >= last or each.state.terminated else replace(each, state=_lost())
+
+
+def _lost() -> StateTold:
+    ended = ContainerStateTerminated(exit_code=KILLED, reason=UNKNOWN_END, message=LOST)
+    return StateTold(terminated=ended)
+
+
+class _Telling:
+    """What is told of each container of a pod at one moment."""
+
+    def __init__(self, pod: Pod, known: PodSnapshot, now: Timestamp) -> None:
+        self._pod = pod
+        self._known = known
+        self._now = now
+        self._latest = latest_of(known.states.values())
+        self._previous = previous_of(known.states.values())
+        self._is_initialized = is_initialized(pod, known)
+
+    def status(self, container: Container, *, is_initial: bool) -> ContainerStatus:
+        """Return what is told of one container."""
+        last = self._latest.get(container.name)
+        state, before = self._state(container, last, is_initial)
+        is_up = last is not None and is_running(last) and last.id in self._known.up
+        is_ready = is_up and last is not None and last.id in self._known.ready
+        if is_initial and not container.is_sidecar:
+            is_ready = last is not None and last.phase is Phase.EXITED and last.exit_code == 0
+        has_started = last is not None
+        return ContainerStatus(
+            name=container.name,
+            state=state,
+            last_state=before,
+            ready=is_ready,
+            started=is_up,
+            restart_count=0 if last is None else last.id.attempt,
+            image=container.image,
+            image_id="" if last is None else last.image_id,
+            container_id="" if last is None else last.handle,
+            resources=container.resources if has_started else None,
+            allocated_resources=container.resources.requests if has_started else {},
+            volume_mounts=tuple(map(_mount, container.volume_mounts)),
+        )
+
+    def _state(
+        self, container: Container, last: ContainerState | None, is_initial: bool
+    ) -> tuple[StateTold, StateTold]:
+        """Return how a container is, and how its attempt before ended."""
+        previous = self._previous.get(container.name)
+        before = StateTold() if previous is None else terminated(previous)
+        wait = self._waiting(container, last, is_initial)
+        if wait is None:
+            assert last is not None
+            return (running(last) if is_running(last) else terminated(last)), before
+        if last is not None:
+            before = terminated(last)
+        elif self._known.is_cleared and not is_initial and self._is_initialized:
+            return _lost(), before  # a pod that is over has nothing that waits
+        return StateTold(waiting=wait), before
+
+    def _waiting(
+        self, container: Container, last: ContainerState | None, is_initial: bool
+    ) -> dict[str, Any] | None:
+        """Return for what a container waits; None if it runs or has ended."""
+        if last is not None and is_running(last):
+            return None
+        known = self._known
+        wait = known.waits.get(container.name)
+        if wait is not None and known.ending is None:
+            return {"reason": wait.reason, "message": wait.message}
+        if last is None:
+            begins = bool(self._pod.spec.init_containers)
+            return {"reason": INITIALIZING if begins else CREATING}
+        return self._crash_loop(container, last, is_initial)
+
+    def _crash_loop(
+        self, container: Container, last: ContainerState, is_initial: bool
+    ) -> dict[str, Any] | None:
+        known, pod = self._known, self._pod
+        if known.ending is not None or not runs_again(pod, container, last.exit_code):
+            return None
+        if is_initial and not container.is_sidecar and last.exit_code == 0:
+            return None
+        crash = known.crashes.get(container.name)
+        until = wait_until(crash, last)
+        if crash is None or until is None or not self._now < until:
+            return None
+        message = (
+            f"back-off {duration(crash.delay_s)} restarting failed container={container.name} "
+            f"pod={pod_text(pod)}"
+        )
+        return {"reason": CRASH_LOOP, "message": message}
+
+
+def running(state: ContainerState) -> StateTold:
+    """Return what is told of a container that runs."""
+    return StateTold(running={"startedAt": str(state.started_at)})
+
+
+def terminated(state: ContainerState) -> StateTold:
+    """Return what is told of a container that ended."""
+    reason = state.reason or ("Error" if state.exit_code else "Completed")
+    ended = ContainerStateTerminated(
+        exit_code=state.exit_code,
+        signal=state.signal,
+        reason=reason,
+        message=state.message,
+        started_at=state.started_at.truncated(),
+        finished_at=None if state.finished_at is None else state.finished_at.truncated(),
+        container_id=state.handle,
+    )
+    return StateTold(terminated=ended)
+
+
+def _mount(mount: Any) -> dict[str, Any]:
+    told = {"name": mount.get("name", ""), "mountPath": mount.get("mountPath", "")}
+    if mount.get("readOnly"):
+        told |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+    return told
+
+
+def pod_text(pod: Pod) -> str:
+    """Return a pod as Kubernetes' messages name it."""
+    return f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as Go writes it: 10s, 2m40s."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,109 @@
+"""What all workers share: the cluster, the runtime, devices, time and folders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from mooring.api.core import Container, Pod
+from mooring.api.core.references import ObjectReference
+from mooring.api.timestamp import Timestamp
+from mooring.client.recorder import reference_to
+from mooring.client.writes import Tell
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import Clock
+from mooring.kit.metrics import Counts
+from mooring.node.contract import DeviceManager
+from mooring.node.pods.container_environment import NodeContext, ObjectClient, SourceCache
+from mooring.node.pods.container_status import HealthOf, no_health
+from mooring.node.pods.pod_status import NodeAddresses
+from mooring.node.runtime.contract import Runtime, is_id_part
+
+SET_UP_BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
+START_BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
+WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+
+
+class StartMetrics:
+    """How many pods and containers were started, under the kubelet's names."""
+
+    def __init__(self) -> None:
+        self.pods = Counts("kubelet_started_pods_total", "Pods started.")
+        self.pod_errors = Counts("kubelet_started_pods_errors_total", "Errors when starting pods.")
+        self.containers = Counts(
+            "kubelet_started_containers_total",
+            "Containers started, by type.",
+            ("container_type",),
+        )
+        self.container_errors = Counts(
+            "kubelet_started_containers_errors_total",
+            "Errors when starting containers, by type and reason.",
+            ("container_type", "code"),
+        )
+
+    def families(self) -> tuple[Counts, ...]:
+        """Return all of them."""
+        return self.pods, self.pod_errors, self.containers, self.container_errors
+
+
+class PodContext(Struct, frozen=True):
+    """What workers need."""
+
+    client: ObjectClient
+    runtime: Runtime
+    devices: DeviceManager
+    clock: Clock
+    folder: Path  # of pods: one folder for each, by uid
+    tell: Callable[[Tell], None]
+    around: Callable[[], NodeContext]
+    slots: asyncio.Semaphore  # so many have volumes made or start at the same time
+    library: SourceCache
+    health_of: HealthOf = no_health
+    counts: StartMetrics = field(default_factory=StartMetrics)
+    aside: Callable[..., Awaitable[Any]] = asyncio.to_thread  # work that would hold up all others
+
+    def now(self) -> Timestamp:
+        """Return the time."""
+        return Timestamp(self.clock.now())
+
+    def place(self) -> NodeAddresses:
+        """Return where pods are."""
+        return NodeAddresses(self.around().host_ip)
+
+    def folder_of(self, uid: str) -> Path:
+        """Return the folder of a pod. Admission refuses a UID that is no file name."""
+        if not is_id_part(uid):  # of a pod that was there before this agent
+            uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
+        return self.folder / uid
+
+    def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
+        """Tell of something that went wrong."""
+        self.tell(Tell(about, reason, message, is_warning=True))
+
+
+def type_of(pod: Pod, name: str) -> str:
+    """Return of which type a container is, as metrics have it."""
+    if any(each.name == name for each in pod.spec.init_containers):
+        return "init_container"
+    return "container"
+
+
+def reference_of(pod: Pod, container: Container) -> ObjectReference:
+    """Return what events of a container are about."""
+    is_initial = any(each.name == container.name for each in pod.spec.init_containers)
+    group = "initContainers" if is_initial else "containers"
+    found = reference_to(pod)
+    return ObjectReference(
+        kind=found.kind,
+        namespace=found.namespace,
+        name=found.name,
+        uid=found.uid,
+        api_version=found.api_version,
+        resource_version=found.resource_version,
+        field_path=f"spec.{group}{{{container.name}}}",
+    )
