@@ -134,12 +134,12 @@ def test_a_node_is_not_ready_while_its_runtime_fails(tmp_path: Path) -> None:
     async def run() -> None:
         async with scene(tmp_path) as it:
             await until(lambda: it.agent.trouble() == "")
-            it.runtime.fail(OSError("no room"))
+            it.runtime.fail(OSError("no context"))
             await until(lambda: _is(it, "False"))
             node = it.agent.heartbeat.node
             assert node is not None
             messages = [each.message for each in node.status.conditions if each.type == "Ready"]
-            assert messages == ["container runtime is down: no room"]
+            assert messages == ["container runtime is down: no context"]
             it.runtime.trouble = None
             await until(lambda: _is(it, "True"))
 

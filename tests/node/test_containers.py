@@ -23,7 +23,7 @@ from mooring.node.pods.container_environment import (
     token_specs,
 )
 from mooring.node.pods.pod_sync import limits_of, spec_of
-from mooring.node.pods.volumes import Materials, make, make_parts, mounts_of, volumes_of
+from mooring.node.pods.volumes import Materials, make, make_subpaths, mounts_of, volumes_of
 from tests.node.world import container, make_pod
 
 AROUND = NodeContext("n", "10.0.0.1", "10.1.0.1", {"cpu": Quantity.parse("8")})
@@ -122,7 +122,7 @@ def test_a_container_gets_its_devices_mounts_and_expanded_command(tmp_path: Path
     pod = make_pod(one, volumes=[{"name": "v", "emptyDir": {}}])
     made = volumes_of(pod, Materials(tmp_path))
     given = DeviceRunOptions(("example.com/gpu=0",), ContainerEdits(env=("X=1",)))
-    spec = spec_of(pod, pod.spec.containers[0], 2, given=given, volumes=made, around=AROUND)
+    spec = spec_of(pod, pod.spec.containers[0], 2, given=given, volumes=made, node_context=AROUND)
     assert spec.command == ("run", "1")
     assert (spec.id.attempt, spec.cdi_ids, spec.edits.env) == (2, ("example.com/gpu=0",), ("X=1",))
     (mount,) = spec.edits.mounts
@@ -262,7 +262,7 @@ def test_a_part_of_a_volume_never_leads_out_of_it(tmp_path: Path) -> None:
     (tmp_path / "volumes/v/link").symlink_to("/tmp")
     mounts = mounts_of(pod.spec.containers[0], made, {})
     with pytest.raises(ConfigError, match="symbolic link"):
-        make_parts(mounts)
+        make_subpaths(mounts)
     up = make_pod(container(volumeMounts=[{"name": "v", "mountPath": "/m", "subPath": "../x"}]))
     with pytest.raises(ConfigError, match="must be within the volume"):
         mounts_of(up.spec.containers[0], made, {})

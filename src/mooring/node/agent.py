@@ -87,19 +87,19 @@ class Agent:
             client, description, clock=clock, more=hooks.more_resources, trouble=self.trouble
         )
         few = LimitedClient(client)
-        room = PodContext(
+        context = PodContext(
             client=few,
             runtime=runtime,
             devices=devices,
             clock=clock,
             folder=folder / "pods",
-            tell=self._recorder.tell,
-            around=self._around,
+            record_event=self._recorder.tell,
+            node_context=self._around,
             slots=asyncio.Semaphore(AT_ONCE),
-            library=SourceCache(few, clock),
+            sources=SourceCache(few, clock),
             health_of=hooks.health_of,
         )
-        self.keeper = PodWorkers(room, lambda: self.heartbeat.node)
+        self.keeper = PodWorkers(context, lambda: self.heartbeat.node)
         self.has_taken_over = asyncio.Event()  # then what is not in `keeper.active` has no devices
 
     def trouble(self) -> str:

@@ -1,7 +1,10 @@
-"""What a container finds in its environment, and in its command (pure).
+"""The environment and command of a container, and the objects that they come from.
 
-$(NAME)     the value of a variable that is set before; left as it is if there is none
+$(NAME)     the value of a variable that is set before; unchanged if there is none
 $$(NAME)    the text $(NAME)
+
+Which ConfigMaps, Secrets and tokens a pod or container needs is worked out first. A `SourceCache`
+reads them, and caches them for a while, so that many pods with the same needs read once.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from mooring.api.quantity import Quantity
 from mooring.client.errors import ClientError
 from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.clock import Clock
+from mooring.kit.go_quote import go_quote
+from mooring.kit.lru import LRU
 from mooring.node.errors import ConfigError, SourceError
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
@@ -32,7 +37,7 @@ NOTHING: Contents = {}
 
 
 class NodeContext(Struct, frozen=True):
-    """What a pod is told of its node."""
+    """What a pod can learn of its node."""
 
     node_name: str = ""
     host_ip: str = ""
@@ -41,7 +46,7 @@ class NodeContext(Struct, frozen=True):
 
 
 def environment(
-    pod: Pod, container: Container, around: NodeContext, contents: Contents = NOTHING
+    pod: Pod, container: Container, node_context: NodeContext, contents: Contents = NOTHING
 ) -> dict[str, str]:
     """Return the environment of a container, or raise ConfigError."""
     found: dict[str, str] = {}
@@ -51,7 +56,7 @@ def environment(
         name = str(variable.get("name", ""))
         source = variable.get("valueFrom")
         if source:
-            value = _value_from(pod, container, source, around, name, contents)
+            value = _value_from(pod, container, source, node_context, name, contents)
             if value is not None:
                 found[name] = value
         else:
@@ -60,7 +65,7 @@ def environment(
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with its references to variables replaced."""
+    """Return a text with references to variables replaced."""
 
     def value(match: re.Match[str]) -> str:
         if match.group(1) is None:
@@ -71,12 +76,11 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def expand_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return texts with their references replaced."""
     return tuple(expand(text, values) for text in texts)
 
 
 def _all_from(source: Mapping[str, Any], contents: Contents) -> dict[str, str]:
-    """Return all that an object has, as variables."""
+    """Return all keys of an object as variables."""
     prefix = str(source.get("prefix") or "")
     for key, kind in (("configMapRef", CONFIG_MAP), ("secretRef", SECRET)):
         if (reference := source.get(key)) is not None:
@@ -89,32 +93,34 @@ def _value_from(
     pod: Pod,
     container: Container,
     source: Mapping[str, Any],
-    around: NodeContext,
+    node_context: NodeContext,
     name: str,
     contents: Contents,
 ) -> str | None:
     if reference := source.get("fieldRef"):
         path = str(reference.get("fieldPath", ""))
-        value = field_value(pod, path, around)
+        value = field_value(pod, path, node_context)
         if value is None:
             raise ConfigError(f"env {name}: unsupported fieldPath: {path}")
         return value
     if reference := source.get("resourceFieldRef"):
-        return resource_value(pod, container, reference, around)
+        return resource_value(pod, container, reference, node_context)
     for key, kind in (("configMapKeyRef", CONFIG_MAP), ("secretKeyRef", SECRET)):
         if (reference := source.get(key)) is not None:
             data = content_in(contents, kind, reference).get(str(reference.get("key", "")))
             if data is None and not reference.get("optional"):
                 place = f"{pod.metadata.namespace}/{reference.get('name')}"
-                told = "ConfigMap" if kind == CONFIG_MAP else "Secret"
-                raise ConfigError(f"couldn't find key {reference.get('key')} in {told} {place}")
+                kind_name = "ConfigMap" if kind == CONFIG_MAP else "Secret"
+                raise ConfigError(
+                    f"couldn't find key {reference.get('key')} in {kind_name} {place}"
+                )
             return None if data is None else _text(data)
     kinds = ", ".join(sorted(source)) or "nothing"
     raise ConfigError(f"env {name}: a value from {kinds} is not supported by this node")
 
 
 def content_in(contents: Contents, kind: str, reference: Mapping[str, Any]) -> Content:
-    """Return what an object has, or raise ConfigError; nothing, if it may be missing."""
+    """Return the content of an object, empty if it is optional and missing, or raise ConfigError."""
     name = str(reference.get("name") or reference.get("secretName") or "")
     content = contents.get(ObjectSource(kind, name))
     if content is not None:
@@ -128,8 +134,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def field_value(pod: Pod, path: str, around: NodeContext) -> str | None:
-    """Return a field of a pod as the downward API has it; None for one that it does not have."""
+def field_value(pod: Pod, path: str, node_context: NodeContext) -> str | None:
+    """Return a field of a pod for the downward API; None if the API does not have it."""
     metadata = pod.metadata
     if match := _KEYED.fullmatch(path):
         values = metadata.labels if match.group(1) == "labels" else metadata.annotations
@@ -150,26 +156,21 @@ def field_value(pod: Pod, path: str, around: NodeContext) -> str | None:
         case "spec.serviceAccountName":
             return pod.spec.service_account_name
         case "status.hostIP" | "status.hostIPs":
-            return around.host_ip
+            return node_context.host_ip
         case "status.podIP" | "status.podIPs":
-            return around.pod_ip
+            return node_context.pod_ip
     return None
 
 
 def listed(values: Mapping[str, str]) -> str:
     """Return labels or annotations as lines of key="value"."""
-    return "\n".join(f"{key}={_quoted(value)}" for key, value in sorted(values.items()))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + '"'
+    return "\n".join(f"{key}={go_quote(value)}" for key, value in sorted(values.items()))
 
 
 def resource_value(
-    pod: Pod, container: Container, reference: Mapping[str, Any], around: NodeContext
+    pod: Pod, container: Container, reference: Mapping[str, Any], node_context: NodeContext
 ) -> str:
-    """Return what a container asks for or may take, in the wanted unit, or raise ConfigError."""
+    """Return a request or limit of a container in units of the divisor, or raise ConfigError."""
     name = str(reference.get("containerName") or container.name)
     all_ = (*pod.spec.init_containers, *pod.spec.containers)
     found = next((each for each in all_ if each.name == name), None)
@@ -181,7 +182,9 @@ def resource_value(
     amounts = found.resources.limits if kind == "limits" else found.resources.requests
     amount = amounts.get(resource)
     if amount is None and kind == "limits" and resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
-        amount = around.allocatable.get(resource)  # without a limit, all that the node has
+        amount = node_context.allocatable.get(
+            resource
+        )  # without a limit, the node's allocatable amount
     return _divided(amount or Quantity.ZERO, reference.get("divisor"), resource)
 
 
@@ -195,26 +198,26 @@ def _divided(amount: Quantity, divisor: Any, resource: str) -> str:
     return str(-(-amount.value // unit.value))
 
 
-# ---- from mooring.node.pods.sources: What pods are given from other objects: config maps, secrets, tokens of their accounts.
+# --- sources -----------------------------------------------------------------------------------
 
 ObjectT = TypeVar("ObjectT")
 
 CONFIG_MAP, SECRET = "configmap", "secret"
-FRESH_S = 30.0  # how long what was read is taken for true
-KEPT_MAX = 500
+FRESH_S = 30.0  # how long an object is cached
+CACHED_MAX = 500
 TOKEN_S = 3600
-REFRESHED_PART = 0.8  # of its life a token is replaced after
+REFRESHED_PART = 0.8  # of its lifetime, after which a token is replaced
 
 
 class ObjectSource(NamedTuple):
-    """An object that a pod is given something of, in its namespace."""
+    """A ConfigMap or Secret in the pod's namespace."""
 
     kind: str
     name: str
 
 
 class TokenSpec(NamedTuple):
-    """A token that a pod is to have."""
+    """A service account token that a pod needs."""
 
     audience: str
     seconds: int
@@ -226,7 +229,7 @@ Tokens = Mapping[TokenSpec, str]
 
 
 def needed_by_container(container: Container) -> Iterator[ObjectSource]:
-    """Yield what the environment of a container needs."""
+    """Yield the objects that the environment of a container needs."""
     for each in (*container.env_from, *(e.get("valueFrom") or {} for e in container.env)):
         for key, kind in (
             ("configMapRef", CONFIG_MAP),
@@ -239,7 +242,7 @@ def needed_by_container(container: Container) -> Iterator[ObjectSource]:
 
 
 def needed_by_volumes(pod: Pod) -> Iterator[ObjectSource]:
-    """Yield what the volumes of a pod need."""
+    """Yield the objects that the volumes of a pod need."""
     for volume in pod.spec.volumes:
         if (secret := volume.get("secret")) is not None:
             yield ObjectSource(SECRET, str(secret.get("secretName", "")))
@@ -260,51 +263,49 @@ def token_specs(pod: Pod) -> Iterator[TokenSpec]:
 
 
 def token_spec(token: Mapping[str, Any]) -> TokenSpec:
-    """Return the token that a volume asks for."""
+    """Return the token that a projection requests."""
     return TokenSpec(
         str(token.get("audience") or ""), int(token.get("expirationSeconds") or TOKEN_S)
     )
 
 
 def projections(volume: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """Return what a volume is put together from."""
+    """Return the projections of a volume."""
     return (volume.get("projected") or {}).get("sources") or ()
 
 
 class ObjectClient(Protocol):
-    """What is needed of a client."""
+    """The part of a client that workers use."""
 
     async def get(self, struct: type[ObjectT], namespace: str, name: str) -> ObjectT | None:
-        """Return an object, or None when it is not there."""
+        """Return an object, or None if it does not exist."""
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
         """Carry out a write and return the object as it is stored now."""
 
 
 class SourceCache:
-    """Reads what pods need."""
+    """Reads the objects that pods need."""
 
     def __init__(self, client: ObjectClient, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._kept: dict[tuple[str, ObjectSource], tuple[float, Content | None]] = {}
+        self._cache: LRU[tuple[str, ObjectSource], tuple[float, Content]] = LRU(CACHED_MAX)
 
     async def read(self, namespace: str, sources: Iterable[ObjectSource]) -> Contents:
-        """Return what these objects have, or raise SourceError."""
+        """Return the contents of objects, or raise SourceError."""
         wanted = tuple(dict.fromkeys(sources))
         found = await asyncio.gather(*(self._read(namespace, each) for each in wanted))
         return dict(zip(wanted, found, strict=True))
 
     async def _read(self, namespace: str, source: ObjectSource) -> Content | None:
         key, now_s = (namespace, source), self._clock.monotonic()
-        at_s, content = self._kept.get(key, (-FRESH_S, None))
-        if now_s - at_s < FRESH_S and content is not None:
-            return content
+        cached = self._cache.get(key)
+        if cached is not None and now_s - cached[0] < FRESH_S:
+            return cached[1]
         content = await self._get(namespace, source)
-        self._kept.pop(key, None)
-        self._kept[key] = (now_s, content)
-        while len(self._kept) > KEPT_MAX:
-            del self._kept[next(iter(self._kept))]
+        if content is not None:
+            self._cache.put(key, (now_s, content))
         return content
 
     async def _get(self, namespace: str, source: ObjectSource) -> Content | None:
@@ -316,7 +317,7 @@ class SourceCache:
             raise SourceError(f'{source.kind} "{source.name}": {error}') from None
 
     async def tokens(self, pod: Pod, wishes: Iterable[TokenSpec]) -> Tokens:
-        """Return tokens of the account of a pod, or raise SourceError."""
+        """Return tokens of a pod's service account, or raise SourceError."""
         return {wish: await self._token(pod, wish) for wish in dict.fromkeys(wishes)}
 
     async def _token(self, pod: Pod, wish: TokenSpec) -> str:
@@ -330,16 +331,18 @@ class SourceCache:
             expiration_seconds=wish.seconds,
             bound_object_ref=bound,
         )
-        asked = ObjectMeta(name=account, namespace=metadata.namespace)
+        account_metadata = ObjectMeta(name=account, namespace=metadata.namespace)
         try:
-            granted = await self._client.write(Create(TokenRequest(metadata=asked, spec=spec)))
+            granted = await self._client.write(
+                Create(TokenRequest(metadata=account_metadata, spec=spec))
+            )
         except ClientError as error:
             raise SourceError(f"failed to fetch token: {error}") from None
         return str(granted.status.token)
 
 
 def content_of(value: ConfigMap | Secret) -> dict[str, bytes]:
-    """Return all that an object has, by key; raises ValueError for what is no base64."""
+    """Return the content of an object by key; raises ValueError for invalid base64."""
     encoded = value.data if isinstance(value, Secret) else value.binary_data
     found = {}
     for key, text in encoded.items():

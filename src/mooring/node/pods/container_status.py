@@ -1,4 +1,4 @@
-"""What is told of the containers of a pod, as a kubelet tells it (pure)."""
+"""The statuses of a pod's containers, as a kubelet reports them (pure)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.podstatus import (
-    ContainerState as StateTold,
+    ContainerState as ApiContainerState,
 )
 from mooring.api.core.podstatus import (
     ContainerStateTerminated,
@@ -24,42 +24,42 @@ from mooring.node.pods.pod_record import (
     KILLED,
     UNKNOWN_END,
     PodSnapshot,
-    has_run,
+    has_started_regular,
     is_initialized,
     is_running,
     latest_of,
     previous_of,
-    runs_again,
+    should_restart,
     wait_until,
 )
 from mooring.node.runtime.contract import ContainerState, Phase
 
 LOST = "The container could not be located when the pod was terminated"
 
-# What is known of the health of the devices of a container.
+# Returns the health of a container's devices.
 HealthOf = Callable[[Pod, str], tuple[ResourceStatus, ...]]
 
 
 def no_health(pod: Pod, container: str) -> tuple[ResourceStatus, ...]:  # noqa: ARG001
-    """Say nothing of devices."""
+    """Return nothing: the health of devices is unknown."""
     return ()
 
 
 def initial_statuses(pod: Pod, known: PodSnapshot, now: Timestamp) -> tuple[ContainerStatus, ...]:
-    """Return what is told of init containers, in their order."""
-    told = _Telling(pod, known, now)
-    found = tuple(told.status(each, is_initial=True) for each in pod.spec.init_containers)
-    return tuple(_ended(pod, known, found)) if known.is_cleared else found
+    """Return the statuses of init containers, in their order."""
+    builder = _StatusBuilder(pod, known, now)
+    found = tuple(builder.status(each, is_initial=True) for each in pod.spec.init_containers)
+    return tuple(_ended(pod, known, found)) if known.is_cleaned_up else found
 
 
 def container_statuses(
     pod: Pod, known: PodSnapshot, now: Timestamp, health_of: HealthOf = no_health
 ) -> tuple[ContainerStatus, ...]:
-    """Return what is told of containers, by their names."""
-    told = _Telling(pod, known, now)
+    """Return the statuses of regular containers, by name."""
+    builder = _StatusBuilder(pod, known, now)
     found = []
     for each in sorted(pod.spec.containers, key=lambda each: each.name):
-        status = told.status(each, is_initial=False)
+        status = builder.status(each, is_initial=False)
         if health := health_of(pod, each.name):
             status = replace(status, allocated_resources_status=health)
         found.append(status)
@@ -69,21 +69,21 @@ def container_statuses(
 def _ended(
     pod: Pod, known: PodSnapshot, found: tuple[ContainerStatus, ...]
 ) -> Iterator[ContainerStatus]:
-    """Yield statuses of init containers that are over: those that were passed did end somehow."""
+    """Yield statuses of init containers of a pod that is over: skipped ones did end somehow."""
     ran = [n for n, each in enumerate(found) if each.state.waiting is None]
-    last = len(found) if has_run(pod, known.states.values()) else max(ran, default=-1) + 1
+    last = (
+        len(found) if has_started_regular(pod, known.states.values()) else max(ran, default=-1) + 1
+    )
     for number, each in enumerate(found):
         yield each if number >= last or each.state.terminated else replace(each, state=_lost())
 
 
-def _lost() -> StateTold:
+def _lost() -> ApiContainerState:
     ended = ContainerStateTerminated(exit_code=KILLED, reason=UNKNOWN_END, message=LOST)
-    return StateTold(terminated=ended)
+    return ApiContainerState(terminated=ended)
 
 
-class _Telling:
-    """What is told of each container of a pod at one moment."""
-
+class _StatusBuilder:
     def __init__(self, pod: Pod, known: PodSnapshot, now: Timestamp) -> None:
         self._pod = pod
         self._known = known
@@ -93,10 +93,9 @@ class _Telling:
         self._is_initialized = is_initialized(pod, known)
 
     def status(self, container: Container, *, is_initial: bool) -> ContainerStatus:
-        """Return what is told of one container."""
         last = self._latest.get(container.name)
         state, before = self._state(container, last, is_initial)
-        is_up = last is not None and is_running(last) and last.id in self._known.up
+        is_up = last is not None and is_running(last) and last.id in self._known.started
         is_ready = is_up and last is not None and last.id in self._known.ready
         if is_initial and not container.is_sidecar:
             is_ready = last is not None and last.phase is Phase.EXITED and last.exit_code == 0
@@ -118,28 +117,28 @@ class _Telling:
 
     def _state(
         self, container: Container, last: ContainerState | None, is_initial: bool
-    ) -> tuple[StateTold, StateTold]:
-        """Return how a container is, and how its attempt before ended."""
+    ) -> tuple[ApiContainerState, ApiContainerState]:
+        """Return the state of a container, and how its previous attempt ended."""
         previous = self._previous.get(container.name)
-        before = StateTold() if previous is None else terminated(previous)
+        before = ApiContainerState() if previous is None else terminated(previous)
         wait = self._waiting(container, last, is_initial)
         if wait is None:
             assert last is not None
             return (running(last) if is_running(last) else terminated(last)), before
         if last is not None:
             before = terminated(last)
-        elif self._known.is_cleared and not is_initial and self._is_initialized:
-            return _lost(), before  # a pod that is over has nothing that waits
-        return StateTold(waiting=wait), before
+        elif self._known.is_cleaned_up and not is_initial and self._is_initialized:
+            return _lost(), before  # nothing waits in a pod that is over
+        return ApiContainerState(waiting=wait), before
 
     def _waiting(
         self, container: Container, last: ContainerState | None, is_initial: bool
     ) -> dict[str, Any] | None:
-        """Return for what a container waits; None if it runs or has ended."""
+        """Return what a container waits for; None if it runs or has ended."""
         if last is not None and is_running(last):
             return None
         known = self._known
-        wait = known.waits.get(container.name)
+        wait = known.start_failures.get(container.name)
         if wait is not None and known.ending is None:
             return {"reason": wait.reason, "message": wait.message}
         if last is None:
@@ -151,11 +150,11 @@ class _Telling:
         self, container: Container, last: ContainerState, is_initial: bool
     ) -> dict[str, Any] | None:
         known, pod = self._known, self._pod
-        if known.ending is not None or not runs_again(pod, container, last.exit_code):
+        if known.ending is not None or not should_restart(pod, container, last.exit_code):
             return None
         if is_initial and not container.is_sidecar and last.exit_code == 0:
             return None
-        crash = known.crashes.get(container.name)
+        crash = known.crash_backoffs.get(container.name)
         until = wait_until(crash, last)
         if crash is None or until is None or not self._now < until:
             return None
@@ -166,13 +165,13 @@ class _Telling:
         return {"reason": CRASH_LOOP, "message": message}
 
 
-def running(state: ContainerState) -> StateTold:
-    """Return what is told of a container that runs."""
-    return StateTold(running={"startedAt": str(state.started_at)})
+def running(state: ContainerState) -> ApiContainerState:
+    """Return the status of a running container."""
+    return ApiContainerState(running={"startedAt": str(state.started_at)})
 
 
-def terminated(state: ContainerState) -> StateTold:
-    """Return what is told of a container that ended."""
+def terminated(state: ContainerState) -> ApiContainerState:
+    """Return the status of an ended container."""
     reason = state.reason or ("Error" if state.exit_code else "Completed")
     ended = ContainerStateTerminated(
         exit_code=state.exit_code,
@@ -183,14 +182,14 @@ def terminated(state: ContainerState) -> StateTold:
         finished_at=None if state.finished_at is None else state.finished_at.truncated(),
         container_id=state.handle,
     )
-    return StateTold(terminated=ended)
+    return ApiContainerState(terminated=ended)
 
 
 def _mount(mount: Any) -> dict[str, Any]:
-    told = {"name": mount.get("name", ""), "mountPath": mount.get("mountPath", "")}
+    status = {"name": mount.get("name", ""), "mountPath": mount.get("mountPath", "")}
     if mount.get("readOnly"):
-        told |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
-    return told
+        status |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+    return status
 
 
 def pod_text(pod: Pod) -> str:

@@ -1,4 +1,4 @@
-"""What all workers share: the cluster, the runtime, devices, time and folders."""
+"""What all pod workers share: client, runtime, devices, clock and folders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 
 
 class StartMetrics:
-    """How many pods and containers were started, under the kubelet's names."""
+    """Counts started pods and containers, under the kubelet's names."""
 
     def __init__(self) -> None:
         self.pods = Counts("kubelet_started_pods_total", "Pods started.")
@@ -47,54 +47,56 @@ class StartMetrics:
         )
 
     def families(self) -> tuple[Counts, ...]:
-        """Return all of them."""
+        """Return all metrics."""
         return self.pods, self.pod_errors, self.containers, self.container_errors
 
 
 class PodContext(Struct, frozen=True):
-    """What workers need."""
+    """What pod workers need."""
 
     client: ObjectClient
     runtime: Runtime
     devices: DeviceManager
     clock: Clock
-    folder: Path  # of pods: one folder for each, by uid
-    tell: Callable[[Tell], None]
-    around: Callable[[], NodeContext]
-    slots: asyncio.Semaphore  # so many have volumes made or start at the same time
-    library: SourceCache
+    folder: Path  # has a folder for each pod, by UID
+    record_event: Callable[[Tell], None]
+    node_context: Callable[[], NodeContext]
+    slots: asyncio.Semaphore  # bounds how many pods set up volumes or start containers at once
+    sources: SourceCache
     health_of: HealthOf = no_health
     counts: StartMetrics = field(default_factory=StartMetrics)
-    aside: Callable[..., Awaitable[Any]] = asyncio.to_thread  # work that would hold up all others
+    in_thread: Callable[..., Awaitable[Any]] = (
+        asyncio.to_thread
+    )  # for work that would block the loop
 
     def now(self) -> Timestamp:
-        """Return the time."""
+        """Return the current time."""
         return Timestamp(self.clock.now())
 
-    def place(self) -> NodeAddresses:
-        """Return where pods are."""
-        return NodeAddresses(self.around().host_ip)
+    def addresses(self) -> NodeAddresses:
+        """Return the addresses of pods."""
+        return NodeAddresses(self.node_context().host_ip)
 
     def folder_of(self, uid: str) -> Path:
-        """Return the folder of a pod. Admission refuses a UID that is no file name."""
-        if not is_id_part(uid):  # of a pod that was there before this agent
+        """Return the folder of a pod. Admission rejects a UID that is no file name."""
+        if not is_id_part(uid):  # a pod from before this agent
             uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
         return self.folder / uid
 
     def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
-        """Tell of something that went wrong."""
-        self.tell(Tell(about, reason, message, is_warning=True))
+        """Record a warning event."""
+        self.record_event(Tell(about, reason, message, is_warning=True))
 
 
 def type_of(pod: Pod, name: str) -> str:
-    """Return of which type a container is, as metrics have it."""
+    """Return the type of a container, as metrics have it."""
     if any(each.name == name for each in pod.spec.init_containers):
         return "init_container"
     return "container"
 
 
 def reference_of(pod: Pod, container: Container) -> ObjectReference:
-    """Return what events of a container are about."""
+    """Return the reference that events of a container are about."""
     is_initial = any(each.name == container.name for each in pod.spec.init_containers)
     group = "initContainers" if is_initial else "containers"
     found = reference_to(pod)

@@ -1,8 +1,12 @@
-"""What a node knows of a pod, besides what the cluster says of it.
+"""What a node knows of a pod, besides its API object: a mutable record, and snapshots of it.
 
-# end: why a pod ends, and how its containers are stopped
-# set up: its volumes are there and its devices prepared
-# doing: steps that are under way, by their keys
+Plans and statuses are computed from snapshots. A container that ends is restarted at once the first
+time, then after 10 s, 20 s, … up to five minutes, counted from its end. One that ran for ten minutes
+starts over.
+
+# set up: the pod's volumes exist and its devices are prepared
+# cleaned up: volumes and devices are gone again
+# in progress: actions that are being carried out, by their keys
 """
 
 from __future__ import annotations
@@ -16,7 +20,6 @@ from msgspec import Struct, field
 from mooring.api.core import Container, Pod
 from mooring.api.timestamp import Timestamp
 from mooring.client.objects import is_older
-from mooring.node.pods.pod_sync import container_of
 from mooring.node.pods.probes import READINESS, STARTUP, probe_of
 from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 
@@ -28,7 +31,7 @@ KILLED = 137
 
 
 class FailedAttempt(Struct, frozen=True):
-    """Why something did not work out, and when it is tried again."""
+    """Why something failed, and when it is tried again."""
 
     reason: str
     message: str
@@ -37,11 +40,11 @@ class FailedAttempt(Struct, frozen=True):
 
 
 class Termination(Struct, frozen=True):
-    """Why a pod ends; its containers have so long, counted from `since`."""
+    """Why a pod terminates; its containers have `grace_s` from `since`."""
 
     since: Timestamp
     grace_s: float
-    phase: str = ""  # empty: as its containers ended
+    phase: str = ""  # empty: decided by how its containers ended
     reason: str = ""
     message: str = ""
 
@@ -52,26 +55,25 @@ class Termination(Struct, frozen=True):
 
 
 class PodSnapshot(Struct, frozen=True):
-    """What a node knows of a pod."""
+    """What a node knows of a pod at one moment."""
 
     states: Mapping[ContainerId, ContainerState] = field(default_factory=dict)
-    started_at: Timestamp | None = None  # when the node took the pod
-    is_refused: bool = False  # the node did not take it; then it ends, too
+    started_at: Timestamp | None = None  # when the node admitted the pod
+    is_refused: bool = False  # by admission, or for its devices; it terminates then
     is_set_up: bool = False
-    is_cleared: bool = False  # what was set up is taken back
-    trouble: FailedAttempt | None = None  # why it is not set up, or not cleared
-    waits: Mapping[str, FailedAttempt] = field(
-        default_factory=dict
-    )  # containers that did not start
-    crashes: Mapping[str, CrashBackoff] = field(default_factory=dict)
-    up: frozenset[ContainerId] = frozenset()  # past their startup probe
+    is_cleaned_up: bool = False
+    trouble: FailedAttempt | None = None  # why it is not set up, or not cleaned up
+    start_failures: Mapping[str, FailedAttempt] = field(default_factory=dict)  # by container
+    crash_backoffs: Mapping[str, CrashBackoff] = field(default_factory=dict)
+    started: frozenset[ContainerId] = frozenset()  # past their startup probe
     ready: frozenset[ContainerId] = frozenset()
-    ailing: Mapping[ContainerId, str] = field(default_factory=dict)  # to be killed: why
+    unhealthy: Mapping[ContainerId, str] = field(default_factory=dict)  # why each is killed
     ending: Termination | None = None
-    doing: frozenset[object] = frozenset()
-    stops: Mapping[ContainerId, Timestamp] = field(default_factory=dict)  # by when they are killed
-    is_gone: bool = False  # the cluster has the pod no more
-    is_told: bool = False  # the cluster has its last status
+    in_progress: frozenset[object] = frozenset()
+    # By when containers that are being stopped will be killed.
+    stop_deadlines: Mapping[ContainerId, Timestamp] = field(default_factory=dict)
+    is_gone: bool = False  # the API object is deleted
+    is_status_written: bool = False  # the final status
 
     def latest(self, name: str) -> ContainerState | None:
         """Return the last attempt of a container."""
@@ -96,41 +98,48 @@ def previous_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
 
 
 def is_running(state: ContainerState | None) -> bool:
-    """Tell whether a container runs."""
     return state is not None and state.phase is Phase.RUNNING
 
 
-def has_run(pod: Pod, states: Iterable[ContainerState]) -> bool:
-    """Tell whether a container other than those of the beginning was ever started."""
+def has_started_regular(pod: Pod, states: Iterable[ContainerState]) -> bool:
+    """Tell whether a container other than init containers was ever started."""
     names = {container.name for container in pod.spec.containers}
     return any(state.id.name in names for state in states)
 
 
 def is_initialized(pod: Pod, known: PodSnapshot) -> bool:
-    """Tell whether the containers of the beginning have done, or are at, their work."""
+    """Tell whether all init containers have succeeded, or are running sidecars."""
     latest = latest_of(known.states.values())
-    if has_run(pod, latest.values()):
+    if has_started_regular(pod, latest.values()):
         return True
     return all(
-        is_past(container, latest.get(container.name), known)
+        lets_next_start(container, latest.get(container.name), known)
         for container in pod.spec.init_containers
     )
 
 
-def is_past(container: Container, state: ContainerState | None, known: PodSnapshot) -> bool:
+def lets_next_start(container: Container, state: ContainerState | None, known: PodSnapshot) -> bool:
     """Tell whether the containers after an init container may start."""
     if state is None:
         return False
     if container.is_sidecar:
-        return is_running(state) and state.id in known.up
+        return is_running(state) and state.id in known.started
     return state.phase is Phase.EXITED and state.exit_code == 0
 
 
-# ---- from mooring.node.pods.record: What a node knows of one pod, as it changes.
+def container_of(pod: Pod, name: str) -> Container:
+    """Return a container of a pod by name, with nothing but the name if there is none."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if container.name == name:
+            return container
+    return Container(name=name)
+
+
+# --- the record --------------------------------------------------------------------------------
 
 
 class PodRecord:
-    """Keeps what is known of a pod; `known` is what plans are made from."""
+    """Everything known of a pod, as it changes."""
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
@@ -138,51 +147,51 @@ class PodRecord:
         self.started_at: Timestamp | None = pod.status.start_time
         self.is_refused = False
         self.is_set_up = False
-        self.is_cleared = False
+        self.is_cleaned_up = False
         self.trouble: FailedAttempt | None = None
-        self.waits: dict[str, FailedAttempt] = {}
-        self.crashes: dict[str, CrashBackoff] = {}
-        self.up: set[ContainerId] = set()
+        self.start_failures: dict[str, FailedAttempt] = {}
+        self.crash_backoffs: dict[str, CrashBackoff] = {}
+        self.started: set[ContainerId] = set()
         self.ready: set[ContainerId] = set()
-        self.ailing: dict[ContainerId, str] = {}
+        self.unhealthy: dict[ContainerId, str] = {}
         self.ending: Termination | None = None
-        self.doing: set[object] = set()
-        self.stops: dict[ContainerId, Timestamp] = {}
-        self.refresh_at: Timestamp | None = None  # when what is in volumes is written anew
+        self.in_progress: set[object] = set()
+        self.stop_deadlines: dict[ContainerId, Timestamp] = {}
+        self.refresh_at: Timestamp | None = None  # when volumes are written again
         self.is_gone = False
-        self.is_told = False
+        self.is_status_written = False
 
-    def known(self) -> PodSnapshot:
-        """Return all that is known now."""
+    def snapshot(self) -> PodSnapshot:
+        """Return a snapshot."""
         return PodSnapshot(
             states=self.states,
             started_at=self.started_at,
             is_refused=self.is_refused,
             is_set_up=self.is_set_up,
-            is_cleared=self.is_cleared,
+            is_cleaned_up=self.is_cleaned_up,
             trouble=self.trouble,
-            waits=self.waits,
-            crashes=self.crashes,
-            up=frozenset(self.up),
+            start_failures=self.start_failures,
+            crash_backoffs=self.crash_backoffs,
+            started=frozenset(self.started),
             ready=frozenset(self.ready),
-            ailing=self.ailing,
+            unhealthy=self.unhealthy,
             ending=self.ending,
-            doing=frozenset(self.doing),
-            stops=self.stops,
+            in_progress=frozenset(self.in_progress),
+            stop_deadlines=self.stop_deadlines,
             is_gone=self.is_gone,
-            is_told=self.is_told,
+            is_status_written=self.is_status_written,
         )
 
     def see(self, pod: Pod) -> bool:
-        """Take in a version of the pod; return whether it is a newer one."""
+        """Take in a version of the pod; return whether it is newer."""
         if is_older(pod, self.pod):
             return False
         self.pod = pod
         return True
 
     def recall(self, states: Iterable[ContainerState]) -> None:
-        """Take in containers that were there before; they are as they were told of."""
-        told = {
+        """Take in containers from before a restart, as ready as the status says."""
+        statuses = {
             each.name: each
             for each in (
                 *self.pod.status.init_container_statuses,
@@ -191,39 +200,39 @@ class PodRecord:
         }
         for state in states:
             self.note(state)
-            status = told.get(state.id.name)
+            status = statuses.get(state.id.name)
             if state.phase is not Phase.RUNNING or status is None:
                 continue
             if status.started:
-                self.up.add(state.id)
+                self.started.add(state.id)
             if status.ready:
                 self.ready.add(state.id)
 
     def note(self, state: ContainerState) -> bool:
-        """Take in how a container is; return whether that is news. What has ended stays so."""
+        """Take in the state of a container; return whether it is news. An ended one stays so."""
         before = self.states.get(state.id)
         if before == state or (before is not None and before.phase is Phase.EXITED):
             return False
         self.states[state.id] = state
         if state.phase is Phase.EXITED:
-            self.up.discard(state.id)
+            self.started.discard(state.id)
             self.ready.discard(state.id)
-            self.ailing.pop(state.id, None)
-            self.stops.pop(state.id, None)
+            self.unhealthy.pop(state.id, None)
+            self.stop_deadlines.pop(state.id, None)
         else:
             self._begin(state.id)
         return True
 
     def _begin(self, id_: ContainerId) -> None:
-        """Take a container that nobody asks how it is for well."""
+        """Treat a container without probes as started and ready."""
         container = container_of(self.pod, id_.name)
         if probe_of(container, STARTUP) is None:
-            self.up.add(id_)
+            self.started.add(id_)
             if probe_of(container, READINESS) is None:
                 self.ready.add(id_)
 
 
-# ---- from mooring.node.pods.restarting: Whether a container that ended runs again, and when (pure).
+# --- restarts ----------------------------------------------------------------------------------
 
 FIRST_CRASH_DELAY_S = 10.0
 LONGEST_CRASH_DELAY_S = 300.0
@@ -234,14 +243,14 @@ RESTART = "Restart"
 
 
 class CrashBackoff(Struct, frozen=True):
-    """How long a container waits when it ends the next time."""
+    """How long a container waits before its next restart."""
 
     delay_s: float
-    since: Timestamp  # the end that made it so
+    since: Timestamp  # the end that set the delay
 
 
-def runs_again(pod: Pod, container: Container, exit_code: int) -> bool:
-    """Tell whether a container that ended is to be started again."""
+def should_restart(pod: Pod, container: Container, exit_code: int) -> bool:
+    """Tell whether a container that ended is to be restarted."""
     policy = container.restart_policy or pod.spec.restart_policy or ALWAYS
     if container.restart_policy and _has_rule(container, exit_code):
         return True
@@ -249,14 +258,14 @@ def runs_again(pod: Pod, container: Container, exit_code: int) -> bool:
 
 
 def _has_rule(container: Container, exit_code: int) -> bool:
-    """Tell whether the first rule that is about this exit code says to start again."""
+    """Tell whether the first rule for this exit code says to restart."""
     for rule in container.restart_policy_rules:
-        if isinstance(rule, dict) and _is_about(rule.get("exitCodes"), exit_code):
+        if isinstance(rule, dict) and _applies(rule.get("exitCodes"), exit_code):
             return bool(rule.get("action") == RESTART)
     return False
 
 
-def _is_about(wanted: Any, exit_code: int) -> bool:
+def _applies(wanted: Any, exit_code: int) -> bool:
     if not isinstance(wanted, dict):
         return False
     is_listed = exit_code in (wanted.get("values") or ())
@@ -264,15 +273,15 @@ def _is_about(wanted: Any, exit_code: int) -> bool:
 
 
 def wait_until(crash: CrashBackoff | None, ended: ContainerState) -> Timestamp | None:
-    """Return until when an ended container waits to run again; None: it does not wait."""
+    """Return until when an ended container waits to be restarted; None: it does not."""
     finished = ended.finished_at or ended.started_at
     if crash is None or _is_forgotten(crash, finished):
         return None
     return Timestamp(finished.instant + timedelta(seconds=crash.delay_s))
 
 
-def next_crash(crash: CrashBackoff | None, ended: ContainerState) -> CrashBackoff:
-    """Return how long a container waits the next time, once it runs again after an end."""
+def next_crash_backoff(crash: CrashBackoff | None, ended: ContainerState) -> CrashBackoff:
+    """Return the backoff after a restart."""
     finished = ended.finished_at or ended.started_at
     if crash is None or _is_forgotten(crash, finished):
         return CrashBackoff(FIRST_CRASH_DELAY_S, finished)

@@ -1,4 +1,4 @@
-"""What a node tells of a pod, and the write that tells it (pure)."""
+"""The status of a pod as its node reports it: phase, conditions, containers (pure)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from mooring.node.pods.container_status import (
     initial_statuses,
     no_health,
 )
-from mooring.node.pods.pod_record import PodSnapshot, has_run, is_initialized
+from mooring.node.pods.pod_record import PodSnapshot, has_started_regular, is_initialized
 
-# What is ours to tell; all else of a status is others'.
+# The fields that the node owns; others write the rest.
 FIELDS = (
     "observedGeneration",
     "phase",
@@ -49,7 +49,7 @@ FIELDS = (
 
 
 class NodeAddresses(Struct, frozen=True):
-    """Where pods of a node are."""
+    """The addresses that pods of a node have."""
 
     host_ip: str = ""
 
@@ -61,7 +61,7 @@ def status_of(
     place: NodeAddresses,
     health_of: HealthOf = no_health,
 ) -> PodStatus:
-    """Return the status of a pod, with what others have told of it."""
+    """Return the status of a pod, with the fields that others own unchanged."""
     if known.is_refused:
         return _refused(pod, known, now)
     initial = initial_statuses(pod, known, now)
@@ -89,7 +89,7 @@ def status_of(
 
 
 def _refused(pod: Pod, known: PodSnapshot, now: Timestamp) -> PodStatus:
-    """Return the status of a pod that the node did not take: no container was ever there."""
+    """Return the status of a rejected pod: it never had a container."""
     assert known.ending is not None
     return replace(
         pod.status,
@@ -106,9 +106,9 @@ def _start_time(known: PodSnapshot) -> Timestamp | None:
 
 
 def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
-    """Return the write that makes a status known; None if the cluster knows it already.
+    """Return the patch that writes a status; None if nothing changed.
 
-    Lists are replaced as a whole, so that it only meets the version that was looked at.
+    Lists are replaced as a whole, so the patch applies only to the version it was made from.
     """
     before, after = to_tree(pod.status), to_tree(status)
     body: dict[str, Any] = {
@@ -120,7 +120,7 @@ def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
     return Patch(Target.of(pod), {"metadata": metadata, "status": body}, "status")
 
 
-# ---- from mooring.node.pods.conditions: The conditions of a pod that its node tells, in a kubelet's words (pure).
+# --- conditions --------------------------------------------------------------------------------
 
 READY_TO_START = "PodReadyToStartContainers"
 INITIALIZED = "Initialized"
@@ -141,15 +141,15 @@ Statuses = tuple[tuple[ContainerStatus, ...], tuple[ContainerStatus, ...]]
 def conditions_of(
     pod: Pod, known: PodSnapshot, statuses: Statuses, phase: str, now: Timestamp
 ) -> tuple[PodCondition, ...]:
-    """Return all conditions of a pod: those of others as they are, then ours."""
+    """Return all conditions of a pod: those of others unchanged, then the kubelet's."""
     kept = tuple(each for each in pod.status.conditions if each.type not in OWN)
     containers = _containers_ready(pod, statuses, phase)
     own = (
-        _condition(READY_TO_START, known.is_set_up and not known.is_cleared),
+        _condition(READY_TO_START, known.is_set_up and not known.is_cleaned_up),
         _initialized(pod, known, statuses[0], phase),
         _ready(pod, kept, containers),
         containers,
-        _condition(POD_SCHEDULED, True),  # whoever chose the node
+        _condition(POD_SCHEDULED, True),  # whoever bound it
     )
     before = {each.type: each for each in pod.status.conditions}
     return (*kept, *(_dated(pod, each, before.get(each.type), now) for each in own))
@@ -163,7 +163,7 @@ def _condition(type_: str, holds: bool, reason: str = "", message: str = "") -> 
 def _dated(
     pod: Pod, condition: PodCondition, before: PodCondition | None, now: Timestamp
 ) -> PodCondition:
-    """Return a condition with the time since when it is so."""
+    """Return a condition with the time of its last transition."""
     is_same = before is not None and before.status == condition.status
     since = before.last_transition_time if before is not None and is_same else None
     generation = int(pod.metadata.generation or 0)
@@ -179,13 +179,13 @@ def _initialized(
 ) -> PodCondition:
     if phase == SUCCEEDED:
         return _condition(INITIALIZED, True, COMPLETED)
-    if has_run(pod, known.states.values()):
+    if has_started_regular(pod, known.states.values()):
         return _condition(INITIALIZED, True)
     by_name = {each.name: each for each in initial}
     missing = [
         container.name
         for container in pod.spec.init_containers
-        if not _is_through(by_name.get(container.name), container.is_sidecar)
+        if not _is_initialized(by_name.get(container.name), container.is_sidecar)
     ]
     if not missing:
         return _condition(INITIALIZED, True)
@@ -193,7 +193,7 @@ def _initialized(
     return _condition(INITIALIZED, False, NOT_INITIALIZED, message)
 
 
-def _is_through(status: ContainerStatus | None, is_sidecar: bool) -> bool:
+def _is_initialized(status: ContainerStatus | None, is_sidecar: bool) -> bool:
     if status is None:
         return False
     return bool(status.started) if is_sidecar else status.ready
@@ -218,7 +218,7 @@ def _containers_ready(pod: Pod, statuses: Statuses, phase: str) -> PodCondition:
 
 
 def _serving(pod: Pod) -> Iterator[str]:
-    """Yield the containers that must be ready: sidecars, and those that are not initial."""
+    """Yield the containers that must be ready: sidecars and regular containers."""
     yield from (each.name for each in pod.spec.init_containers if each.is_sidecar)
     yield from (each.name for each in pod.spec.containers)
 
@@ -242,14 +242,14 @@ def _ready(pod: Pod, kept: tuple[PodCondition, ...], containers: PodCondition) -
     return _condition(READY, True)
 
 
-# ---- from mooring.node.pods.phases: Which phase a pod is in, by what is told of its containers (pure).
+# --- phase -------------------------------------------------------------------------------------
 
 
 def phase_of(pod: Pod, known: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:
-    """Return the phase; one that is final stays, and is not told before all is taken back."""
+    """Return the phase; a final one stays, and is not reported before the pod is cleaned up."""
     if pod.status.phase in (SUCCEEDED, FAILED):
         return pod.status.phase
-    if known.ending is not None and known.is_cleared:
+    if known.ending is not None and known.is_cleaned_up:
         return known.ending.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
     has_begun = is_initialized(pod, known) and not any(_is_yet_to_start(each) for each in regular)
     return RUNNING if has_begun else PENDING

@@ -1,4 +1,7 @@
-"""The steps of a plan, carried out: each one by itself, with what it did put on record."""
+"""Carries out the actions of a plan, each by itself, and notes the outcome in the pod's record.
+
+Nothing here raises: a failure becomes a `FailedAttempt` with a backoff, an event, or both.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ from mooring.node.pods.pod_context import (
     reference_of,
     type_of,
 )
-from mooring.node.pods.pod_record import FailedAttempt, PodRecord
+from mooring.node.pods.pod_record import FailedAttempt, PodRecord, container_of
 from mooring.node.pods.probes import HandlerRunner, action_of
 from mooring.node.pods.volumes import Volume, mounts_of
 from mooring.node.runtime.contract import (
@@ -66,55 +69,54 @@ from mooring.node.runtime.sim import annotations_for
 
 LOG = logging.getLogger(__name__)
 
-HOOK_S = 600.0  # of hooks after the start
-LEAST_S = 2.0  # that a container has after its hook took all the time
-REFRESH_AGAIN_S = 60.0  # after volumes could not be written anew
-RUN_ERROR = "RunContainerError"  # what a kubelet calls a program that cannot be started
-AGAIN_S = 1.0  # after a runtime failed to stop a container
+HOOK_S = 600.0  # timeout of postStart hooks
+LEAST_S = 2.0  # for a container whose preStop hook used up the grace period
+REFRESH_AGAIN_S = 60.0  # after volumes could not be written
+RUN_ERROR = "RunContainerError"  # the kubelet's reason for a program that cannot be started
+AGAIN_S = 1.0  # after the runtime failed
 
 
 def later(now: Timestamp, seconds: float) -> Timestamp:
-    """Return the time after so many seconds."""
     return Timestamp(now.instant + timedelta(seconds=seconds))
 
 
 class PodSyncer:
-    """Does for one pod what its plan says. Whatever fails is put on record, never raised."""
+    """Carries out the actions of one pod."""
 
     def __init__(
-        self, record: PodRecord, room: PodContext, started: Callable[[ContainerState], None]
+        self, record: PodRecord, context: PodContext, started: Callable[[ContainerState], None]
     ):
         self._record = record
-        self._room = room
+        self._context = context
         self._started = started
         self._volumes: dict[str, volumes.Volume] = {}
         self._hooked: set[ContainerId] = set()
-        host = room.around().pod_ip
-        self.asking = HandlerRunner(room.runtime, room.clock, host)
+        host = context.node_context().pod_ip
+        self.handlers = HandlerRunner(context.runtime, context.clock, host)
 
     # --- setting up -----------------------------------------------------------------------------
 
     async def _check_handler(self) -> None:
-        """Raise SandboxError for a runtime class: our runtimes have one way to run containers."""
+        """Raise SandboxError for a runtime class: our runtimes have just one handler."""
         name = self._record.pod.spec.runtime_class_name
         if not name:
             return
-        found = await self._room.client.get(RuntimeClass, "", name)
+        found = await self._context.client.get(RuntimeClass, "", name)
         if found is None:
             raise SandboxError(f'runtimeclass.node.k8s.io "{name}" not found')
         raise SandboxError(f'no runtime for "{found.handler}" is configured')
 
     async def set_up(self) -> None:
-        """Have volumes and devices ready."""
-        record, room = self._record, self._room
+        """Set up volumes and devices."""
+        record, context = self._record, self._context
         try:
-            async with room.slots:
+            async with context.slots:
                 await self._make_volumes()
-            room.counts.pods.add()
-            await room.devices.prepare(record.pod)  # a driver that hangs has no slot
+            context.counts.pods.add()
+            await context.devices.prepare(record.pod)  # without a slot, as a driver may hang
             await self._check_handler()
         except SandboxError as error:
-            room.counts.pod_errors.add()
+            context.counts.pod_errors.add()
             self._trouble(FAILED_SANDBOX, failed_sandbox(error))
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
@@ -130,46 +132,46 @@ class PodSyncer:
             record.trouble = None
 
     def _refuse(self, reason: str, message: str) -> None:
-        """End the pod: it will never have what it needs."""
-        record, room = self._record, self._room
-        room.warn(record.pod, reason, message)
-        record.ending = rejection(AdmissionRejection(reason, message), room.now())
+        """Terminate the pod: it can never have its devices."""
+        record, context = self._record, self._context
+        context.warn(record.pod, reason, message)
+        record.ending = rejection(AdmissionRejection(reason, message), context.now())
         record.is_refused = True
 
     async def _make_volumes(self) -> None:
-        """Make volumes, or write anew what is in them; plan when that is next."""
-        pod, room = self._record.pod, self._room
+        """Write the pod's volumes, and schedule the next time if they have tokens."""
+        pod, context = self._record.pod, self._context
         if not pod.spec.volumes:
             return
         wishes = tuple(token_specs(pod))
         materials = volumes.Materials(
-            room.folder_of(pod.metadata.uid),
-            room.around(),
-            await room.library.read(pod.metadata.namespace, needed_by_volumes(pod)),
-            await room.library.tokens(pod, wishes),
+            context.folder_of(pod.metadata.uid),
+            context.node_context(),
+            await context.sources.read(pod.metadata.namespace, needed_by_volumes(pod)),
+            await context.sources.tokens(pod, wishes),
         )
         self._volumes = volumes.volumes_of(pod, materials)
-        await room.aside(volumes.make, self._volumes)
+        await context.in_thread(volumes.make, self._volumes)
         if wishes:
             seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
-            self._record.refresh_at = later(room.now(), seconds)
+            self._record.refresh_at = later(context.now(), seconds)
 
     async def refresh(self) -> None:
-        """Write anew what is in volumes, before tokens end."""
-        record, room = self._record, self._room
-        record.refresh_at = later(room.now(), REFRESH_AGAIN_S)
+        """Write volumes again, before tokens expire."""
+        record, context = self._record, self._context
+        record.refresh_at = later(context.now(), REFRESH_AGAIN_S)
         try:
             await self._make_volumes()
         except (ConfigError, SourceError) as error:
             LOG.warning("volumes of pod %s stay as they are: %s", record.pod.metadata.name, error)
 
-    async def clear(self) -> None:
-        """Take back volumes and devices."""
-        record, room = self._record, self._room
+    async def clean_up(self) -> None:
+        """Clean up volumes and devices."""
+        record, context = self._record, self._context
         try:
-            await room.devices.unprepare(record.pod)
+            await context.devices.unprepare(record.pod)
             if record.pod.spec.volumes:
-                await room.aside(volumes.remove, room.folder_of(record.pod.metadata.uid))
+                await context.in_thread(volumes.remove, context.folder_of(record.pod.metadata.uid))
         except DevicesRefusedError as error:
             text = f"Failed to unprepare dynamic resources: {error}"
             self._trouble("FailedUnprepareDynamicResources", text)
@@ -177,32 +179,32 @@ class PodSyncer:
             LOG.exception("pod %s cannot be cleared", record.pod.metadata.name)
             self._trouble("FailedUnprepareDynamicResources", f"Failed to unprepare: {error!r}")
         else:
-            record.is_cleared = True
+            record.is_cleaned_up = True
             record.trouble = None
 
     def _trouble(self, reason: str, message: str) -> None:
-        """Put on record what went wrong, and when it is tried again."""
+        """Note what went wrong, and when to try again."""
         record = self._record
         record.trouble = self._wait(record.trouble, reason, message, SET_UP_BACKOFF)
         if not record.is_gone:
-            self._room.warn(record.pod, reason, message)
+            self._context.warn(record.pod, reason, message)
 
     def _wait(
         self, before: FailedAttempt | None, reason: str, message: str, backoff: Backoff
     ) -> FailedAttempt:
         failures = 1 if before is None else before.failures + 1
-        until = later(self._room.now(), backoff.delay_s(failures))
+        until = later(self._context.now(), backoff.delay_s(failures))
         return FailedAttempt(reason, message, until, failures)
 
     # --- containers -----------------------------------------------------------------------------
 
-    async def start(self, step: Start) -> None:
+    async def start(self, action: Start) -> None:
         """Start a container."""
         record = self._record
-        container = container_of(record.pod, step.name)
-        self._room.counts.containers.add(type_of(record.pod, step.name))
+        container = container_of(record.pod, action.name)
+        self._context.counts.containers.add(type_of(record.pod, action.name))
         try:
-            state = await self._start(container, step.attempt)
+            state = await self._start(container, action.attempt)
         except (ConfigError, SourceError) as error:
             self._not_started(container, CONFIG_ERROR, str(error))
         except RuntimeRefusedError as error:
@@ -210,118 +212,118 @@ class PodSyncer:
         except DevicesRefusedError as error:
             self._not_started(container, "PreStartContainerError", str(error))
         except Exception as error:
-            LOG.exception("container %s cannot be started", step.name)
+            LOG.exception("container %s cannot be started", action.name)
             self._not_started(container, "CreateContainerError", repr(error))
         else:
-            record.waits.pop(step.name, None)
-            if step.crash is not None:
-                record.crashes[step.name] = step.crash
-            self._tell_started(container, state)
+            record.start_failures.pop(action.name, None)
+            if action.crash is not None:
+                record.crash_backoffs[action.name] = action.crash
+            self._report_started(container, state)
             self._started(state)
             await self._after_start(container, state.id)
 
     async def _start(self, container: Container, attempt: int) -> ContainerState:
-        record, room = self._record, self._room
-        given = room.devices.given(record.pod, container.name)
+        record, context = self._record, self._context
+        given = context.devices.given(record.pod, container.name)
         needed = needed_by_container(container)
-        contents = await room.library.read(record.pod.metadata.namespace, needed)
+        contents = await context.sources.read(record.pod.metadata.namespace, needed)
         spec = spec_of(
             record.pod,
             container,
             attempt,
             given=given,
             volumes=self._volumes,
-            around=room.around(),
+            node_context=context.node_context(),
             contents=contents,
         )
-        volumes.make_parts(spec.edits.mounts)
-        await room.devices.before_start(record.pod, container.name)
-        async with room.slots:
-            return await room.runtime.start(spec)
+        volumes.make_subpaths(spec.edits.mounts)
+        await context.devices.before_start(record.pod, container.name)
+        async with context.slots:
+            return await context.runtime.start(spec)
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record
-        self._room.counts.container_errors.add(type_of(record.pod, container.name), reason)
-        before = record.waits.get(container.name)
-        record.waits[container.name] = self._wait(before, reason, message, START_BACKOFF)
+        self._context.counts.container_errors.add(type_of(record.pod, container.name), reason)
+        before = record.start_failures.get(container.name)
+        record.start_failures[container.name] = self._wait(before, reason, message, START_BACKOFF)
         about = reference_of(record.pod, container)
-        self._room.warn(about, "Failed", f"Error: {message}")
+        self._context.warn(about, "Failed", f"Error: {message}")
 
-    def _tell_started(self, container: Container, state: ContainerState) -> None:
-        """Tell of a start; of steps before it only where a runtime has them: with images."""
+    def _report_started(self, container: Container, state: ContainerState) -> None:
+        """Record events of a start; image events only for a runtime with images."""
         about = reference_of(self._record.pod, container)
         if state.reason == START_ERROR:
             type_ = type_of(self._record.pod, container.name)
-            self._room.counts.container_errors.add(type_, RUN_ERROR)
-            self._room.warn(about, "Failed", f"Error: {state.message}")
+            self._context.counts.container_errors.add(type_, RUN_ERROR)
+            self._context.warn(about, "Failed", f"Error: {state.message}")
             return
         if state.image_id:
             text = f'Container image "{container.image}" already present on machine'
-            self._room.tell(Tell(about, "Pulled", text))
-            self._room.tell(Tell(about, "Created", "Container created"))
-        self._room.tell(Tell(about, "Started", "Container started"))
+            self._context.record_event(Tell(about, "Pulled", text))
+            self._context.record_event(Tell(about, "Created", "Container created"))
+        self._context.record_event(Tell(about, "Started", "Container started"))
 
     async def _after_start(self, container: Container, id_: ContainerId) -> None:
         written = (container.lifecycle or {}).get("postStart")
         if not written:
             return
-        answer = await self.asking.ask(id_, action_of(container, written), HOOK_S)
-        if not answer.is_well:
+        answer = await self.handlers.run(id_, action_of(container, written), HOOK_S)
+        if not answer.succeeded:
             about = reference_of(self._record.pod, container)
-            self._room.warn(about, "FailedPostStartHook", "PostStartHook failed")
-            self._record.ailing[id_] = "FailedPostStartHook"
+            self._context.warn(about, "FailedPostStartHook", "PostStartHook failed")
+            self._record.unhealthy[id_] = "FailedPostStartHook"
 
-    async def stop(self, step: Stop) -> None:
-        """Stop a container, after its hook."""
-        record, room = self._record, self._room
-        container = container_of(record.pod, step.id.name)
-        by_s = room.clock.monotonic() + step.grace_s
+    async def stop(self, action: Stop) -> None:
+        """Stop a container, after its preStop hook."""
+        record, context = self._record, self._context
+        container = container_of(record.pod, action.id.name)
+        by_s = context.clock.monotonic() + action.grace_s
         try:
-            if step.id not in self._hooked:
-                self._hooked.add(step.id)
+            if action.id not in self._hooked:
+                self._hooked.add(action.id)
                 about = reference_of(record.pod, container)
-                room.tell(Tell(about, "Killing", step.message))
-                await self._before_stop(container, step)
-            least_s = min(LEAST_S, step.grace_s)
-            await room.runtime.stop(step.id, max(by_s - room.clock.monotonic(), least_s))
-            await self._look(step.id)
+                context.record_event(Tell(about, "Killing", action.message))
+                await self._before_stop(container, action)
+            least_s = min(LEAST_S, action.grace_s)
+            await context.runtime.stop(action.id, max(by_s - context.clock.monotonic(), least_s))
+            await self._look(action.id)
         except Exception as error:
-            LOG.warning("container %s cannot be stopped: %r", step.id, error)
-            await room.clock.sleep(AGAIN_S)
-            record.stops.pop(step.id, None)
+            LOG.warning("container %s cannot be stopped: %r", action.id, error)
+            await context.clock.sleep(AGAIN_S)
+            record.stop_deadlines.pop(action.id, None)
 
-    async def _before_stop(self, container: Container, step: Stop) -> None:
+    async def _before_stop(self, container: Container, action: Stop) -> None:
         written = (container.lifecycle or {}).get("preStop")
-        if not written or step.grace_s <= 0:
+        if not written or action.grace_s <= 0:
             return
-        answer = await self.asking.ask(step.id, action_of(container, written), step.grace_s)
-        if not answer.is_well:
+        answer = await self.handlers.run(action.id, action_of(container, written), action.grace_s)
+        if not answer.succeeded:
             about = reference_of(self._record.pod, container)
-            self._room.warn(about, "FailedPreStopHook", "PreStopHook failed")
+            self._context.warn(about, "FailedPreStopHook", "PreStopHook failed")
 
     async def _look(self, id_: ContainerId) -> None:
-        """See how a container ended, if nobody has told yet."""
+        """Look up how a container ended, if that is not known yet."""
         state = self._record.states.get(id_)
         if state is None or state.finished_at is not None:
             return
-        for each in await self._room.runtime.containers(id_.pod_uid):
+        for each in await self._context.runtime.containers(id_.pod_uid):
             self._record.note(each)
 
     async def forget(self, id_: ContainerId) -> None:
-        """Forget an old attempt; if that fails, it stays until the pod goes."""
+        """Remove an old attempt; if that fails, it stays until the pod is gone."""
         self._record.states.pop(id_, None)
         try:
-            await self._room.runtime.forget(id_)
+            await self._context.runtime.forget(id_)
         except Exception as error:
             LOG.warning("container %s cannot be forgotten: %r", id_, error)
 
-    # --- the last things ------------------------------------------------------------------------
+    # --- deletion -------------------------------------------------------------------------------
 
     async def delete(self) -> bool:
-        """Take the pod from the cluster; return whether that worked."""
+        """Delete the API object; return whether that worked."""
         record = self._record
         try:
-            await self._room.client.write(DeleteObject(Target.of(record.pod), grace_s=0))
+            await self._context.client.write(DeleteObject(Target.of(record.pod), grace_s=0))
         except NotFoundError:
             return True
         except ClientError as error:
@@ -332,29 +334,21 @@ class PodSyncer:
         return True
 
     async def discard(self) -> None:
-        """Forget all that is left of the pod."""
+        """Remove the containers and the folder of the pod."""
         uid = self._record.pod.metadata.uid
         while True:
             try:
-                await self._room.runtime.remove(uid)
+                await self._context.runtime.remove(uid)
                 break
             except asyncio.CancelledError:
                 raise
             except Exception as error:
                 LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
-                await self._room.clock.sleep(AGAIN_S)
-        await self._room.aside(volumes.remove, self._room.folder_of(uid))
+                await self._context.clock.sleep(AGAIN_S)
+        await self._context.in_thread(volumes.remove, self._context.folder_of(uid))
 
 
-# ---- from mooring.node.pods.containerspecs: A container of a pod as it is to be started: everything worked out (pure).
-
-
-def container_of(pod: Pod, name: str) -> Container:
-    """Return a container of a pod by its name; of one that there is not, only that."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        if container.name == name:
-            return container
-    return Container(name=name)
+# --- container specs ---------------------------------------------------------------------------
 
 
 def spec_of(
@@ -364,11 +358,11 @@ def spec_of(
     *,
     given: DeviceRunOptions,
     volumes: Mapping[str, Volume],
-    around: NodeContext,
+    node_context: NodeContext,
     contents: Contents = NOTHING,
 ) -> ContainerSpec:
-    """Return how a container is started with its devices and volumes, or raise ConfigError."""
-    values = environment(pod, container, around, contents)
+    """Return the spec of a container with its devices and volumes, or raise ConfigError."""
+    values = environment(pod, container, node_context, contents)
     mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
     return ContainerSpec(
         id=ContainerId(pod.metadata.uid, container.name, attempt),
@@ -391,7 +385,7 @@ def spec_of(
 
 
 def limits_of(pod: Pod, container: Container) -> ResourceLimits:
-    """Return what a container may use: its limits, raised by what comes with its claims."""
+    """Return the limits of a container, raised by the resources of its claims."""
     statuses = pod.status.node_allocatable_resource_claim_statuses or ()
     more = container_claim_resources(statuses, container.name)
 

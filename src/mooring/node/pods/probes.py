@@ -1,4 +1,8 @@
-"""Probes as they are written in a container, and what their answers come to (pure)."""
+"""Probes and lifecycle hooks of containers: how they are specified, run and counted.
+
+A handler is an exec, HTTP or TCP action, or a sleep. A probe repeats its handler, and its result
+changes after enough successes or failures in a row, as the thresholds say.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,13 @@ STARTUP, LIVENESS, READINESS = "Startup", "Liveness", "Readiness"
 
 
 class ExecAction(NamedTuple):
-    """Run a command; 0 is well."""
+    """Run a command; exit code 0 is success."""
 
     command: tuple[str, ...]
 
 
 class HttpGetAction(NamedTuple):
-    """Get a page; 200 to 399 is well."""
+    """Get a page; a status of 200 to 399 is success."""
 
     host: str  # empty: the pod
     port: int
@@ -41,13 +45,13 @@ class TcpSocketAction(NamedTuple):
 
 
 class SleepAction(NamedTuple):
-    """Wait a while; only for hooks."""
+    """Wait; only for hooks."""
 
     seconds: float
 
 
 class UnsupportedAction(NamedTuple):
-    """Something that this node does not do."""
+    """An action that this node does not support."""
 
     what: str
 
@@ -56,7 +60,7 @@ HandlerAction = ExecAction | HttpGetAction | TcpSocketAction | SleepAction | Uns
 
 
 class Probe(Struct, frozen=True):
-    """What is asked how often, and how many answers count."""
+    """How often a handler runs, and how many results count."""
 
     kind: str
     action: HandlerAction
@@ -88,14 +92,13 @@ def probe_of(container: Container, kind: str) -> Probe | None:
 
 
 def has_probes(container: Container) -> bool:
-    """Tell whether a container is asked how it is."""
     return any(
         (container.startup_probe, container.liveness_probe, container.readiness_probe),
     )
 
 
 def action_of(container: Container, written: Mapping[str, Any]) -> HandlerAction:
-    """Return what a probe or hook does."""
+    """Return the action of a probe or hook."""
     if (command := written.get("exec")) is not None:
         return ExecAction(tuple(map(str, command.get("command") or ())))
     if (page := written.get("httpGet")) is not None:
@@ -116,7 +119,7 @@ def action_of(container: Container, written: Mapping[str, Any]) -> HandlerAction
 
 
 def _port(container: Container, given: Any) -> int:
-    """Return the number of a port that may be named; 0 for a name that there is not."""
+    """Return the number of a port that may be named; 0 for an unknown name."""
     text = str(given if given is not None else "")
     if text.isdigit():
         return int(text)
@@ -124,49 +127,49 @@ def _port(container: Container, given: Any) -> int:
     return next(ports, 0)
 
 
-class ProbeWorkerResults:
-    """Counts answers until they say something."""
+class ProbeResults:
+    """Counts results in a row."""
 
     def __init__(self, probe: Probe, verdict: bool | None = None) -> None:
         self._probe = probe
         self._last: bool | None = None
         self._run = 0
-        self.verdict = verdict  # None: not known yet
+        self.verdict = verdict  # None: unknown yet
 
-    def count(self, is_well: bool) -> bool:
-        """Take in an answer; return whether the verdict is another than before."""
-        self._run = self._run + 1 if is_well is self._last else 1
-        self._last = is_well
-        needed = self._probe.successes if is_well else self._probe.failures
-        if self._run < needed or self.verdict is is_well:
+    def count(self, succeeded: bool) -> bool:
+        """Take in a result; return whether the verdict changed."""
+        self._run = self._run + 1 if succeeded is self._last else 1
+        self._last = succeeded
+        needed = self._probe.successes if succeeded else self._probe.failures
+        if self._run < needed or self.verdict is succeeded:
             return False
-        self.verdict = is_well
+        self.verdict = succeeded
         return True
 
 
-# ---- from mooring.node.pods.asking: How a container is: a command run beside it, a page got, a connection opened.
+# --- handlers ----------------------------------------------------------------------------------
 
 TEXT_MAX = 1024
 
 
 class ProbeResult(NamedTuple):
-    """What came back."""
+    """The result of a handler."""
 
-    is_well: bool
+    succeeded: bool
     text: str = ""
 
 
 class HandlerRunner:
-    """Asks containers, with a bound on the time."""
+    """Runs handlers, with a timeout."""
 
     def __init__(self, runtime: Runtime, clock: Clock, host: str) -> None:
         self._runtime = runtime
         self._clock = clock
         self._host = host or "127.0.0.1"
 
-    async def ask(self, id_: ContainerId, action: HandlerAction, timeout_s: float) -> ProbeResult:
-        """Return how it went; never raises but when cancelled."""
-        work = asyncio.ensure_future(self._ask(id_, action))
+    async def run(self, id_: ContainerId, action: HandlerAction, timeout_s: float) -> ProbeResult:
+        """Return the result of a handler; raises only when cancelled."""
+        work = asyncio.ensure_future(self._run(id_, action))
         timer = asyncio.ensure_future(self._clock.sleep(timeout_s))
         try:
             await asyncio.wait({work, timer}, return_when=asyncio.FIRST_COMPLETED)
@@ -180,7 +183,7 @@ class HandlerRunner:
                 task.cancel()
             await asyncio.gather(work, timer, return_exceptions=True)
 
-    async def _ask(self, id_: ContainerId, action: HandlerAction) -> ProbeResult:
+    async def _run(self, id_: ContainerId, action: HandlerAction) -> ProbeResult:
         match action:
             case ExecAction(command=command):
                 return await self._execute(id_, command)
@@ -232,7 +235,7 @@ async def _output(session: ExecSession) -> str:
 
 
 def _unchecked() -> ssl.SSLContext:
-    """Return how to speak TLS with whoever answers: probes check no certificates."""
+    """Return a TLS context that accepts any certificate, as probes do."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -241,94 +244,96 @@ def _unchecked() -> ssl.SSLContext:
     return context
 
 
-# ---- from mooring.node.pods.prober: Probes of one container, asked as long as it runs.
+# --- probe workers -----------------------------------------------------------------------------
 
 
 class ProbeListener(Protocol):
-    """Who is told how a container is."""
+    """Receives the results of a container's probes."""
 
-    def is_up(self, id_: ContainerId) -> None:
-        """Take that a container is past its start."""
+    def has_started(self, id_: ContainerId) -> None:
+        """Note that a container is past its startup probe."""
 
     def is_ready(self, id_: ContainerId, ready: bool) -> None:
-        """Take whether a container can serve."""
+        """Note whether a container is ready."""
 
-    def is_ailing(self, id_: ContainerId, message: str) -> None:
-        """Take that a container is to be killed."""
+    def is_unhealthy(self, id_: ContainerId, message: str) -> None:
+        """Note that a container is to be killed."""
 
 
 async def probe(
     container: Container,
     id_: ContainerId,
     *,
-    patient: ProbeListener,
-    asking: HandlerRunner,
+    listener: ProbeListener,
+    handlers: HandlerRunner,
     clock: Clock,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     was_up: bool = False,
 ) -> None:
-    """Ask a container how it is until cancelled, or until it is given up."""
+    """Probe a container until cancelled, or until it is to be killed."""
 
-    async def follow(kind: str, verdict: bool | None, told: Callable[[bool], None]) -> None:
+    async def follow(kind: str, verdict: bool | None, changed: Callable[[bool], None]) -> None:
         found = probe_of(container, kind)
         if found is not None:
-            await _follow(found, ProbeWorkerResults(found, verdict), id_, asking, clock, tell, told)
+            await _follow(
+                found, ProbeResults(found, verdict), id_, handlers, clock, report, changed
+            )
 
     def gives_up(kind: str) -> Callable[[bool], None]:
         text = f"Container {container.name} failed {kind.lower()} probe, will be restarted"
-        return lambda is_well: None if is_well else patient.is_ailing(id_, text)
+        return lambda succeeded: None if succeeded else listener.is_unhealthy(id_, text)
 
     startup = probe_of(container, STARTUP)
     if startup is not None and not was_up:
-        tally = ProbeWorkerResults(startup)
-        await _until_known(startup, tally, id_, asking, clock, tell)
-        if not tally.verdict:
+        results = ProbeResults(startup)
+        await _until_known(startup, results, id_, handlers, clock, report)
+        if not results.verdict:
             gives_up(STARTUP)(False)
             return
-    patient.is_up(id_)
+    listener.has_started(id_)
     if probe_of(container, READINESS) is None:
-        patient.is_ready(id_, True)
+        listener.is_ready(id_, True)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(follow(LIVENESS, True, gives_up(LIVENESS)))
-        ready = follow(READINESS, None, lambda is_well: patient.is_ready(id_, is_well))
+        ready = follow(READINESS, None, lambda succeeded: listener.is_ready(id_, succeeded))
         tasks.create_task(ready)
 
 
 async def _until_known(
-    asked: Probe,
-    tally: ProbeWorkerResults,
+    probe_: Probe,
+    results: ProbeResults,
     id_: ContainerId,
-    asking: HandlerRunner,
+    handlers: HandlerRunner,
     clock: Clock,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
-    await clock.sleep(asked.delay_s)
-    while tally.verdict is None:
-        tally.count(await _ask(asked, id_, asking, tell))
-        if tally.verdict is None:
-            await clock.sleep(asked.period_s)
+    await clock.sleep(probe_.delay_s)
+    while results.verdict is None:
+        results.count(await _run(probe_, id_, handlers, report))
+        if results.verdict is None:
+            await clock.sleep(probe_.period_s)
 
 
 async def _follow(
-    asked: Probe,
-    tally: ProbeWorkerResults,
+    probe_: Probe,
+    results: ProbeResults,
     id_: ContainerId,
-    asking: HandlerRunner,
+    handlers: HandlerRunner,
     clock: Clock,
-    tell: Callable[[str], None],
-    told: Callable[[bool], None],
+    report: Callable[[str], None],
+    changed: Callable[[bool], None],
 ) -> None:
-    await clock.sleep(asked.delay_s)
+    await clock.sleep(probe_.delay_s)
     while True:
-        if tally.count(await _ask(asked, id_, asking, tell)):
-            told(bool(tally.verdict))
-        await clock.sleep(asked.period_s)
+        if results.count(await _run(probe_, id_, handlers, report)):
+            changed(bool(results.verdict))
+        await clock.sleep(probe_.period_s)
 
 
-async def _ask(
-    asked: Probe, id_: ContainerId, asking: HandlerRunner, tell: Callable[[str], None]
+async def _run(
+    probe_: Probe, id_: ContainerId, handlers: HandlerRunner, report: Callable[[str], None]
 ) -> bool:
-    answer: ProbeResult = await asking.ask(id_, asked.action, asked.timeout_s)
-    if not answer.is_well:
-        tell(f"{asked.kind} probe failed: {answer.text}")
-    return answer.is_well
+    answer: ProbeResult = await handlers.run(id_, probe_.action, probe_.timeout_s)
+    if not answer.succeeded:
+        report(f"{probe_.kind} probe failed: {answer.text}")
+    return answer.succeeded

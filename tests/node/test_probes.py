@@ -13,7 +13,7 @@ from mooring.node.pods.probes import (
     HandlerRunner,
     HttpGetAction,
     ProbeResult,
-    ProbeWorkerResults,
+    ProbeResults,
     TcpSocketAction,
     action_of,
     probe_of,
@@ -43,8 +43,8 @@ def ask(
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            asking = HandlerRunner(MemoryRuntime(REAL), REAL, "127.0.0.1")
-            return await asking.ask(ID, make(port), timeout_s)
+            handlers = HandlerRunner(MemoryRuntime(REAL), REAL, "127.0.0.1")
+            return await handlers.run(ID, make(port), timeout_s)
 
     return asyncio.run(run())
 
@@ -54,10 +54,10 @@ def page(port: int) -> HttpGetAction:
 
 
 def test_pages_are_well_from_200_to_399() -> None:
-    assert ask(page, b"HTTP/1.1 204 No Content\r\n\r\n").is_well
+    assert ask(page, b"HTTP/1.1 204 No Content\r\n\r\n").succeeded
     failed = ask(page, b"HTTP/1.1 500 No\r\n\r\n")
     assert failed == (False, "HTTP probe failed with statuscode: 500")
-    assert not ask(page, b"nonsense\r\n").is_well
+    assert not ask(page, b"nonsense\r\n").succeeded
 
 
 def test_a_server_that_says_nothing_is_waited_for_only_so_long() -> None:
@@ -65,13 +65,13 @@ def test_a_server_that_says_nothing_is_waited_for_only_so_long() -> None:
 
 
 def test_connections_are_opened() -> None:
-    assert ask(lambda port: TcpSocketAction("", port)).is_well
-    assert not ask(lambda _: TcpSocketAction("", 1)).is_well
+    assert ask(lambda port: TcpSocketAction("", port)).succeeded
+    assert not ask(lambda _: TcpSocketAction("", 1)).succeeded
 
 
 def test_line_breaks_never_reach_a_server() -> None:
     bad = ask(lambda port: HttpGetAction("", port, "/\r\nX: y", False), b"HTTP/1.1 200 OK\r\n\r\n")
-    assert not bad.is_well
+    assert not bad.succeeded
 
 
 def test_probes_are_read_with_their_defaults_and_named_ports() -> None:
@@ -89,6 +89,6 @@ def test_a_verdict_needs_as_many_answers_as_are_wanted() -> None:
     one = make_pod(container(livenessProbe={"exec": {}, "failureThreshold": 3})).spec.containers[0]
     found = probe_of(one, LIVENESS)
     assert found is not None
-    tally = ProbeWorkerResults(found, verdict=True)
+    tally = ProbeResults(found, verdict=True)
     changes = [tally.count(each) for each in (False, False, True, False, False, False)]
     assert changes == [False, False, False, False, False, True]

@@ -16,14 +16,14 @@ from mooring.api.core.podstatus import ContainerStatus
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, UnavailableError
 from mooring.kit.clock import settle
-from mooring.node.pods.pod_actions import Clear, LookAgain, SetUp, Start, Stop, plan, termination_of
+from mooring.node.pods.pod_actions import CleanUp, Requeue, SetUp, Start, Stop, plan, termination_of
 from mooring.node.pods.pod_record import (
     CrashBackoff,
     FailedAttempt,
     PodSnapshot,
     Termination,
-    next_crash,
-    runs_again,
+    next_crash_backoff,
+    should_restart,
     wait_until,
 )
 from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
@@ -46,24 +46,24 @@ def state(name: str, attempt: int = 0, code: int | None = None) -> ContainerStat
 def known(*states: ContainerState, **more: Any) -> PodSnapshot:
     running = frozenset(each.id for each in states if each.phase is Phase.RUNNING)
     found = {each.id: each for each in states}
-    return PodSnapshot(states=found, up=running, ready=running, **{"is_set_up": True, **more})
+    return PodSnapshot(states=found, started=running, ready=running, **{"is_set_up": True, **more})
 
 
 def test_devices_come_before_the_first_container() -> None:
     assert plan(make_pod(), PodSnapshot(), NOW) == (SetUp(),)
-    assert plan(make_pod(), PodSnapshot(doing=frozenset({SetUp()})), NOW) == ()
+    assert plan(make_pod(), PodSnapshot(in_progress=frozenset({SetUp()})), NOW) == ()
 
 
 def test_what_failed_is_tried_again_at_its_time() -> None:
     trouble = FailedAttempt("FailedMount", "no", at(4))
-    assert plan(make_pod(), PodSnapshot(trouble=trouble), NOW) == (LookAgain(4),)
+    assert plan(make_pod(), PodSnapshot(trouble=trouble), NOW) == (Requeue(4),)
     assert plan(make_pod(), PodSnapshot(trouble=trouble), at(4)) == (SetUp(),)
 
 
 def test_a_start_that_is_under_way_is_not_planned_again() -> None:
     one = Start("c", 0)
     assert plan(make_pod(), known(), NOW) == (one,)
-    assert plan(make_pod(), known(doing=frozenset({one.key})), NOW) == ()
+    assert plan(make_pod(), known(in_progress=frozenset({one.key})), NOW) == ()
 
 
 def test_sidecars_start_again_while_others_run_and_init_containers_do_not() -> None:
@@ -87,8 +87,8 @@ def test_containers_end_before_sidecars_and_these_in_reverse_order() -> None:
 def test_nothing_is_cleared_while_a_container_starts() -> None:
     ending = Termination(NOW, 30)
     starting = frozenset({Start("c", 0).key})
-    assert plan(make_pod(), known(ending=ending, doing=starting), NOW) == ()
-    assert plan(make_pod(), known(ending=ending), NOW) == (Clear(),)
+    assert plan(make_pod(), known(ending=ending, in_progress=starting), NOW) == ()
+    assert plan(make_pod(), known(ending=ending), NOW) == (CleanUp(),)
 
 
 def test_an_end_is_found_once_all_containers_have_ended_for_good() -> None:
@@ -101,19 +101,19 @@ def test_the_delay_of_a_crash_loop_doubles_up_to_five_minutes_and_is_forgotten()
     crash: CrashBackoff | None = None
     delays = []
     for _ in range(7):
-        crash = next_crash(crash, state("c", code=1))
+        crash = next_crash_backoff(crash, state("c", code=1))
         delays.append(crash.delay_s)
     assert delays == [10, 20, 40, 80, 160, 300, 300]
     late = ContainerState(ContainerId("u", "c", 9), Phase.EXITED, NOW, at(601), 1)
     assert crash is not None
     assert wait_until(crash, late) is None
-    assert next_crash(crash, late).delay_s == 10
+    assert next_crash_backoff(crash, late).delay_s == 10
 
 
 def test_policies_say_whether_a_container_runs_again() -> None:
     def again(pod_policy: str, code: int, **more: Any) -> bool:
         pod = make_pod(container(**more), restartPolicy=pod_policy)
-        return runs_again(pod, pod.spec.containers[0], code)
+        return should_restart(pod, pod.spec.containers[0], code)
 
     assert again("Always", 0)
     assert not again("OnFailure", 0)
