@@ -36,6 +36,8 @@ FILE, CHANGES = "checkpoint.json", "checkpoint.changes"
 CHANGES_MAX = 1000
 REMEDY = "drain the node, remove both files of the checkpoint and start the driver again"
 VERSION = "v1"
+BYTES_MAX = 64 * 1024 * 1024  # of a file that is read
+TEMPORARY = ".tmp"
 
 
 class PreparedDevice(Struct, frozen=True):
@@ -240,9 +242,6 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bo
 
 
 # ---- from mooring.driver.files: Files that are there as a whole or not at all, and folders that may hold what is not ours.
-
-BYTES_MAX = 64 * 1024 * 1024  # of a file that is read
-TEMPORARY = ".tmp"
 
 
 class FileSystem:

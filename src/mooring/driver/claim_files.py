@@ -34,6 +34,8 @@ from mooring.kit.beneath import UnsafePathError, check_name
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.:-]")
 _UID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,126}[A-Za-z0-9])?", re.ASCII)
+LOG = logging.getLogger(__name__)
+FOLDER = "dra-device-metadata"
 
 
 def is_usable_uid(uid: str) -> bool:
@@ -117,10 +119,6 @@ class CdiFiles:
 
 
 # ---- from mooring.driver.metadatafiles: Device metadata written for containers: files of prepared claims, and the mounts to them.
-
-LOG = logging.getLogger(__name__)
-
-FOLDER = "dra-device-metadata"
 
 
 class MetadataWriteError(DriverError):

@@ -33,6 +33,7 @@ _OURS = {
     f"mooring.driver.{each}"
     for each in ("calling", "healthservice", "nodeservice", "preparing", "publishing")
 }
+INSTANCE_LOCK, SERIALIZE_LOCK = "instance.lock", "serialize.lock"
 
 
 async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
@@ -131,8 +132,6 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 # ---- from mooring.driver.serializing: Who may work now: one call at a time, also of two instances of a driver that run side by side.
-
-INSTANCE_LOCK, SERIALIZE_LOCK = "instance.lock", "serialize.lock"
 
 
 @contextmanager

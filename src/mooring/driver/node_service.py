@@ -43,6 +43,14 @@ from mooring.wire.services import DRA_V1, DRA_V1BETA1, PREPARE, UNPREPARE, Metho
 FindDevice = Callable[[str, str], Device | None]  # by pool and name
 
 _SOURCES = {"FromClass": 0, "FromClaim": 1}
+LOG = logging.getLogger(__name__)
+CLAIMS_AT_ONCE = 16  # of a driver that does not ask for one after the other
+CLAIMS_MAX = 10_000
+FINISH_S = 10.0  # for calls under way, when the driver stops
+ERROR_CHARACTERS_MAX = 4096
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 async def fetch(client: Client, name: ClaimName) -> ResourceClaim:
@@ -122,19 +130,8 @@ def _parameters(config: DeviceAllocationConfiguration, value: ResourceClaim) -> 
 
 # ---- from mooring.driver.nodeservice: What the node asks of a driver: claims prepared and undone, many in a call.
 
-LOG = logging.getLogger(__name__)
-
-CLAIMS_AT_ONCE = 16  # of a driver that does not ask for one after the other
-CLAIMS_MAX = 10_000
-FINISH_S = 10.0  # for calls under way, when the driver stops
-ERROR_CHARACTERS_MAX = 4096
-
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 
 Note = Callable[[str, Exception], None]  # takes what went wrong, in words and as it is
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class NodeService:

@@ -51,6 +51,8 @@ from mooring.wire.services import (
 
 NAME_MAX = 63
 PROBLEMS_MAX = 100
+LOG = logging.getLogger(__name__)
+GRACE_S = 5.0  # for calls under way, when a driver stops
 
 
 class DriverProblem(NamedTuple):
@@ -334,8 +336,6 @@ def _check_name(driver: Driver) -> None:
 
 # ---- from mooring.driver.registration: How a driver becomes known to its node: it says who it is, and hears what the node thinks.
 
-LOG = logging.getLogger(__name__)
-
 
 class Registration:
     """Answers the node's plugin watcher."""
@@ -378,8 +378,6 @@ class Registration:
 
 
 # ---- from mooring.driver.sockets: Sockets of a driver: served, found again by the node, and removed at the end.
-
-GRACE_S = 5.0  # for calls under way, when a driver stops
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ INDEX_WIDTH_MIN = 5
 TaintTimes = Mapping[tuple[str, str, str, str], DeviceTaint]  # by device, key, value and effect
 
 _INDEX = re.compile(r"([0-9a-f]+)-", re.IGNORECASE)
+_SECOND = timedelta(seconds=1)
 
 
 class Publisher(Struct, frozen=True):
@@ -223,8 +224,6 @@ def _as_sent(value: ResourceSlice, stored: Mapping[str, StoredSlice]) -> Resourc
 
 
 # --- comparing ------------------------------------------------------------------------------------
-
-_SECOND = timedelta(seconds=1)
 
 
 def is_same_spec(a: ResourceSliceSpec, b: ResourceSliceSpec) -> bool:

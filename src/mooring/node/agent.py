@@ -40,6 +40,7 @@ SOURCE = "kubelet"  # as whom events are told
 AT_ONCE = 32  # how many pods have volumes made or containers started at the same time
 LEFT_S = 2.0  # what unknown pods left is mostly gone by then, and its devices are free at once
 RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+CALLS_AT_ONCE = 16
 
 
 class Hooks(Struct, frozen=True):
@@ -198,8 +199,6 @@ class Agent:
 # ---- from mooring.node.fewcalls: A client that asks only so much at the same time.
 
 ObjectT = TypeVar("ObjectT")
-
-CALLS_AT_ONCE = 16
 
 
 class LimitedClient:

@@ -51,6 +51,10 @@ OWN = (*(type_ for type_, _, _ in _WELL), READY)
 
 # What a node can do that pods may need, by the gates that have it.
 DECLARED = (Gate.DRA_NODE_ALLOCATABLE_RESOURCES, Gate.DRA_OPTIONAL_NODE_OPERATIONS)
+# What is kept free unless said otherwise: as a kubelet, so that it need not evict.
+KEPT_MEMORY = Quantity.parse("100Mi")
+KEPT_DISK_PART = 10  # in percent
+TEXT_MAX = 256
 
 
 class PluginResource(NamedTuple):
@@ -225,11 +229,6 @@ def lease_of(node: Node, before: Lease | None, now: Timestamp) -> Lease:
     return Lease(metadata=metadata, spec=spec)
 
 
-# What is kept free unless said otherwise: as a kubelet, so that it need not evict.
-KEPT_MEMORY = Quantity.parse("100Mi")
-KEPT_DISK_PART = 10  # in percent
-
-
 def kept_free(capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
     """Return what a node keeps for itself, besides what it is told to."""
     disk = capacity.get(EPHEMERAL_STORAGE, Quantity.ZERO)
@@ -241,8 +240,6 @@ def kept_free(capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
 
 
 # ---- from mooring.node.machine: What the machine is that the agent runs on: its size, its software, its addresses.
-
-TEXT_MAX = 256
 
 
 class MachineInfo(Struct, frozen=True):

@@ -46,53 +46,53 @@ def said(name: str, health: int, message: str = "", timeout_s: int = 0) -> wire.
     )
 
 
-# --- the book ------------------------------------------------------------------------------------
+# --- the cache ------------------------------------------------------------------------------------
 
 
 def test_what_was_said_holds_for_its_time() -> None:
-    book = HealthInfo()
-    change = book.report(GPU, [(D, ReportedHealth(HEALTHY, "fine", 10, seen_s=0))], 0)
+    cache = HealthInfo()
+    change = cache.report(GPU, [(D, ReportedHealth(HEALTHY, "fine", 10, seen_s=0))], 0)
     assert change.devices == (D,)
-    assert book.get(GPU, D, 10).health == HEALTHY
-    assert book.get(GPU, D, 10.1) == ReportedHealth(UNKNOWN)
-    assert book.next_expiry_s() == 10
-    assert book.expire(10.1)[GPU].devices == (D,)
-    assert book.expire(10.1) == {}
-    assert book.get("other", D, 0).health == UNKNOWN
+    assert cache.get(GPU, D, 10).health == HEALTHY
+    assert cache.get(GPU, D, 10.1) == ReportedHealth(UNKNOWN)
+    assert cache.next_expiry_s() == 10
+    assert cache.expire(10.1)[GPU].devices == (D,)
+    assert cache.expire(10.1) == {}
+    assert cache.get("other", D, 0).health == UNKNOWN
 
 
 def test_only_news_is_told() -> None:
-    book = HealthInfo()
-    book.report(GPU, [(D, ReportedHealth(HEALTHY, seen_s=0))], 0)
-    assert book.report(GPU, [(D, ReportedHealth(HEALTHY, seen_s=5))], 5).devices == ()
-    assert book.get(GPU, D, 34).health == HEALTHY  # but it holds for longer
+    cache = HealthInfo()
+    cache.report(GPU, [(D, ReportedHealth(HEALTHY, seen_s=0))], 0)
+    assert cache.report(GPU, [(D, ReportedHealth(HEALTHY, seen_s=5))], 5).devices == ()
+    assert cache.get(GPU, D, 34).health == HEALTHY  # but it holds for longer
     for changed in (
         ReportedHealth(HEALTHY, "warm", seen_s=6),
         ReportedHealth(HEALTHY, "warm", 60, seen_s=7),
         ReportedHealth(UNHEALTHY, "warm", 60, seen_s=8),
     ):
-        assert book.report(GPU, [(D, changed)], changed.seen_s).devices == (D,)
+        assert cache.report(GPU, [(D, changed)], changed.seen_s).devices == (D,)
 
 
 def test_a_device_that_is_not_mentioned_is_unknown_after_its_time() -> None:
-    book, other = HealthInfo(), DeviceKey("pool", "e")
-    book.report(
+    cache, other = HealthInfo(), DeviceKey("pool", "e")
+    cache.report(
         GPU, [(D, ReportedHealth(HEALTHY, seen_s=0)), (other, ReportedHealth(UNKNOWN, seen_s=0))], 0
     )
-    assert book.report(GPU, [], 30).devices == ()
-    change = book.report(GPU, [], 31)
+    assert cache.report(GPU, [], 30).devices == ()
+    change = cache.report(GPU, [], 31)
     assert change.devices == (D,)  # that the other is unknown is no news
-    assert dict(book.items())[GPU] == {}
+    assert dict(cache.items())[GPU] == {}
 
 
 def test_a_driver_cannot_make_us_keep_more_and_more() -> None:
-    book = HealthInfo()
+    cache = HealthInfo()
     first = [
         (DeviceKey("p", str(number)), ReportedHealth(HEALTHY)) for number in range(DEVICES_MAX)
     ]
-    assert book.report(GPU, first, 0).ignored == 0
+    assert cache.report(GPU, first, 0).ignored == 0
     more = [(D, ReportedHealth(HEALTHY)), (first[0][0], ReportedHealth(UNHEALTHY))]
-    change = book.report(GPU, more, 0)
+    change = cache.report(GPU, more, 0)
     assert (change.ignored, change.devices) == (1, (first[0][0],))
 
 
@@ -124,8 +124,8 @@ def test_a_message_is_cut() -> None:
 
 def test_the_file_is_the_kubelets() -> None:
     clock = ManualClock()
-    book = HealthInfo({GPU: {D: ReportedHealth(UNHEALTHY, "hot", 10, clock.monotonic())}})
-    assert json.loads(health_streams.encode(book, clock)) == {
+    cache = HealthInfo({GPU: {D: ReportedHealth(UNHEALTHY, "hot", 10, clock.monotonic())}})
+    assert json.loads(health_streams.encode(cache, clock)) == {
         GPU: {
             "Devices": {
                 "pool/d": {
@@ -144,8 +144,8 @@ def test_the_file_is_the_kubelets() -> None:
 def test_what_is_read_is_as_old_as_it_is(tmp_path: Path) -> None:
     async def run() -> None:
         clock, path = ManualClock(), tmp_path / "health"
-        book = HealthInfo({GPU: {D: ReportedHealth(UNHEALTHY, "hot", 10, clock.monotonic())}})
-        path.write_bytes(health_streams.encode(book, clock))
+        cache = HealthInfo({GPU: {D: ReportedHealth(UNHEALTHY, "hot", 10, clock.monotonic())}})
+        path.write_bytes(health_streams.encode(cache, clock))
         await clock.advance(8)
         read = health_streams.read(path, clock)
         assert read.get(GPU, D, clock.monotonic() + 2).health == UNHEALTHY
@@ -314,8 +314,8 @@ def test_silence_is_told_too(tmp_path: Path) -> None:
         streams = HealthStreams(tmp_path, lambda driver, devices: told.append(devices), clock=clock)
         async with streams.running():
             report = [(D, ReportedHealth(HEALTHY, timeout_s=10, seen_s=clock.monotonic()))]
-            streams._tell(GPU, streams._book.report(GPU, report, clock.monotonic()))
-            streams._looked_anew.set()
+            streams._note(GPU, streams._cache.report(GPU, report, clock.monotonic()))
+            streams._expiry_changed.set()
             await clock.advance(9)
             assert told == [(D,)]
             await clock.advance(2)

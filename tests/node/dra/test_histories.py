@@ -212,7 +212,7 @@ class Node:
         if not self.manager.file.path.exists():
             return
         kept = {state.key: state for state in decode(self.manager.file.path.read_bytes())}
-        for state in self.manager.book:
+        for state in self.manager.cache:
             # A claim that a pod runs with, or that drivers may have prepared, is always on disk.
             assert kept[state.key].uid == state.uid
             if state.phase is ClaimPhase.PREPARED:
@@ -224,7 +224,7 @@ class Node:
         """Let all pods go; then nothing is prepared, and nothing is known."""
         self.running.clear()
         await self.manager.reconcile([])
-        assert list(self.manager.book) == []
+        assert list(self.manager.cache) == []
         assert [driver.owners for driver in self.drivers.values()] == [{}, {}]
         if self.manager.file.path.exists():
             assert decode(self.manager.file.path.read_bytes()) == []

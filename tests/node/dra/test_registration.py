@@ -342,7 +342,7 @@ def test_a_folder_that_cannot_be_watched_is_looked_at(
 def test_what_fails_while_claims_are_served_is_said_and_begun_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(service, "AGAIN_S", 0.005)
+    monkeypatch.setattr(service, "RETRY_S", 0.005)
     faults = [RuntimeError("of pods")]
 
     def active() -> list[str]:

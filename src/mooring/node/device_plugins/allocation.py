@@ -20,6 +20,8 @@ from mooring.node.contract import DeviceRunOptions
 from mooring.node.device_plugins.inventory import PluginDevice, ResourceDevices
 from mooring.wire import podresources_pb2 as wire
 
+HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
+
 
 class AllotmentKey(NamedTuple):
     """Whose devices of which resource."""
@@ -245,8 +247,6 @@ def _unhealthy(why: str, resource: str) -> str:
 
 
 # ---- from mooring.node.device_plugins.telling: What is told of the devices of plugins: in the status of pods, and by PodResources.
-
-HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 
 def resource_statuses(

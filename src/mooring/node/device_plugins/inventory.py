@@ -17,6 +17,13 @@ from mooring.node.contract import DeviceRunOptions
 from mooring.wire import deviceplugin_pb2 as wire
 
 GRACE_S = 300.0  # for a plugin to come back
+VERSION = "v1beta1"
+_HEALTHY_STATE = "Healthy"
+DEVICES_MAX = 65_536  # of one plugin
+ID_LENGTH_MAX = 1024
+NUMA_NODES_MAX = 1024
+ENTRIES_MAX = 4096  # of each kind, for one container
+_PERMISSIONS = frozenset("rwm")
 
 
 class PluginDevice(Struct, frozen=True, gc=False):
@@ -124,14 +131,6 @@ class Inventory:
 
 
 # ---- from mooring.node.device_plugins.readings: What plugins say, checked: nobody looks at their messages after this.
-
-VERSION = "v1beta1"
-_HEALTHY_STATE = "Healthy"
-DEVICES_MAX = 65_536  # of one plugin
-ID_LENGTH_MAX = 1024
-NUMA_NODES_MAX = 1024
-ENTRIES_MAX = 4096  # of each kind, for one container
-_PERMISSIONS = frozenset("rwm")
 
 
 def check_registration(resource: str, versions: Iterable[str]) -> None:

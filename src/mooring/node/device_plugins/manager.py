@@ -42,6 +42,9 @@ from mooring.node.errors import CheckpointError, PluginError
 TIMER_SLACK_S = 0.01  # timers may come a moment early
 REASON = "UnexpectedAdmissionError"
 _LOG = logging.getLogger(__name__)
+CHECKPOINT_NAME = "kubelet_internal_checkpoint"
+SIZE_MAX = 64 * 1024 * 1024
+VERSION = 1
 
 
 class DevicePlugins:
@@ -318,10 +321,6 @@ def _error(refusal: AllocationRefusal) -> DevicesRefusedError:
 
 
 # ---- from mooring.node.device_plugins.checkpoint: What of device plugins outlives the agent: who has which devices, and which resources there were.
-
-CHECKPOINT_NAME = "kubelet_internal_checkpoint"
-SIZE_MAX = 64 * 1024 * 1024
-VERSION = 1
 
 
 class SavedAllotments(Struct, frozen=True):

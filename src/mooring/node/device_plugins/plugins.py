@@ -26,6 +26,10 @@ CONNECT_S_MAX = 10.0
 PREFER_S_MAX = 10.0
 ALLOCATE_S_MAX = 60.0  # Kubernetes waits for as long as it takes
 PRE_START_S_MAX = 30.0
+PLUGINS_MAX = 256
+LISTS_AT_ONCE_MAX = 20  # then so many a second
+_LOG = logging.getLogger(__name__)
+SOCKET_NAME = "kubelet.sock"
 
 
 class DevicePlugin:
@@ -112,10 +116,6 @@ def _text(error: grpc.aio.AioRpcError) -> str:
 
 
 # ---- from mooring.node.device_plugins.connections: Plugins that are connected: their lists are followed for as long as they live.
-
-PLUGINS_MAX = 256
-LISTS_AT_ONCE_MAX = 20  # then so many a second
-_LOG = logging.getLogger(__name__)
 
 
 class Listener(Protocol):
@@ -222,8 +222,6 @@ def _is(connection: _Connection, resource: str) -> bool:
 
 
 # ---- from mooring.node.device_plugins.registration: The socket at which device plugins come: `device-plugins/kubelet.sock`.
-
-SOCKET_NAME = "kubelet.sock"
 
 
 class Registrar(Protocol):

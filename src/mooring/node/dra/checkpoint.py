@@ -1,14 +1,13 @@
-"""The claims of this node in a file, in the kubelet's own form: it can read ours, and we its.
+"""The claim info cache in a file, in the kubelet's own format: each can read the other's.
 
     {"Data": "{…}", "Checksum": crc32 of Data}
 
-Data is JSON in a string, so that the checksum is of bytes that nobody formats anew.
+Data is JSON in a string, so that the checksum covers exact bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from binascii import crc32
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from mooring.kit.atomic_file import read_bounded, replace_file
 from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
 from mooring.node.errors import CheckpointError, SaveError
 
@@ -40,7 +40,7 @@ class _Driver(Struct):
 
 
 class _Empty(Struct):
-    """What Go writes for the members of a set."""
+    """A member of a set, as Go writes it."""
 
 
 class _Claim(Struct, rename="pascal"):
@@ -69,13 +69,13 @@ class _Checkpoint(Struct, rename="pascal"):
 
 
 class Encoder:
-    """Makes the content of the file again and again; only claims that changed cost something."""
+    """Encodes the checkpoint again and again; only changed claims cost something."""
 
     def __init__(self) -> None:
         self._made: dict[ClaimKey, tuple[ClaimInfo, msgspec.Raw]] = {}
 
     def encode(self, states: Iterable[ClaimInfo]) -> bytes:
-        """Return the content of the file for claims."""
+        """Return the content of the file."""
         ordered = sorted(states, key=lambda state: state.key)
         self._made = {state.key: (state, self._claim(state)) for state in ordered}
         claims = [claim for _, claim in self._made.values()]
@@ -90,18 +90,18 @@ class Encoder:
 
 
 def encode(states: Iterable[ClaimInfo]) -> bytes:
-    """Return the content of the file for claims."""
+    """Return the content of the file."""
     return Encoder().encode(states)
 
 
 def decode(content: bytes) -> list[ClaimInfo]:
-    """Return the claims of a file, or raise ValueError that says what is wrong with it."""
+    """Return the claims of a file, or raise ValueError that says what is wrong."""
     checkpoint = msgspec.json.decode(content, type=_Checkpoint)
     found = crc32(checkpoint.data.encode())
     if found != checkpoint.checksum:
         raise ValueError(f"its checksum is {checkpoint.checksum}, that of its data is {found}")
     data = msgspec.json.decode(checkpoint.data, type=_Data)
-    # Of whatever version: the kubelet reads what it knows of it, too.
+    # Whatever its version: the kubelet also reads the fields that it knows.
     if data.kind != KIND:
         raise ValueError(f"it is {data.kind[:64]!r}, not {KIND}")
     return [_state(claim) for claim in data.claims or ()]
@@ -169,50 +169,22 @@ def _share(driver: _Driver) -> DriverShare:
     return DriverShare(devices, tuple(driver.skips or ()))
 
 
-# ---- from mooring.node.dra.files: Files that are whole or not there: read with a bound, written aside and put in place.
-
-
-def read_bounded(path: Path, bytes_max: int) -> bytes:
-    """Return the content of a file, or raise ValueError if it is too large."""
-    with path.open("rb") as file:
-        content = file.read(bytes_max + 1)
-    if len(content) > bytes_max:
-        raise ValueError(f"it is larger than {bytes_max} bytes")
-    return content
+# --- files that follow a state -------------------------------------------------------------------
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by another that is on the disk, or raise SaveError and leave it as it was."""
-    aside = path.with_name(f".{path.name}.new")
+    """Replace a file durably, or raise SaveError and leave it as it was."""
     try:
-        try:
-            aside.unlink(missing_ok=True)  # of a crash
-            with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
-            _sync_folder(path.parent)
-        except OSError:
-            aside.unlink(missing_ok=True)  # on a full disk, room for the next try
-            raise
+        replace_file(path, content)
     except OSError as error:
         raise SaveError(f"{path} could not be written: {error.strerror or error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class SavedFile:
-    """A file that follows a state; many who wait for it are served by one write.
+    """A file that follows a state; one write serves all who wait for it.
 
-    `content` is asked in the event loop when a write begins, so it has all that was changed until
-    then. Nothing else in the loop waits for the disk.
+    `content` is called in the event loop when a write begins, so it includes all changes until then.
+    Nothing else in the loop waits for the disk.
     """
 
     def __init__(
@@ -223,22 +195,22 @@ class SavedFile:
     ) -> None:
         self.path = path
         self.writes = 0
-        self.is_behind = False  # the last write failed
+        self.is_outdated = False  # a write is due, or the last one failed
         self._content = content
         self._write = write
         self._running: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
 
     async def save(self) -> None:
-        """Return once the state of now is on the disk, or raise SaveError."""
+        """Return once the current state is on disk, or raise SaveError."""
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._running))
             self._next.add_done_callback(_look_at)
-        # Whoever is cancelled does not cancel the write for the others.
+        # A cancelled caller does not cancel the write for others.
         await asyncio.shield(self._next)
 
     async def settled(self) -> None:
-        """Return once nothing is being written, so that the folder can be left."""
+        """Return once nothing is being written, so that the folder can be removed."""
         while tasks := [each for each in (self._running, self._next) if each and not each.done()]:
             await asyncio.wait(tasks)
 
@@ -247,13 +219,13 @@ class SavedFile:
             await asyncio.wait([running])
         self._running, self._next = self._next, None
         self.writes += 1
-        self.is_behind = True
+        self.is_outdated = True
         await asyncio.to_thread(self._write, self.path, self._content())
-        self.is_behind = False
+        self.is_outdated = False
 
 
 def _look_at(task: asyncio.Task[None]) -> None:
-    # Whoever waited may be gone; then nobody else wants to know.
+    # If the callers are gone, nobody needs the error.
     if not task.cancelled():
         task.exception()
 

@@ -1,9 +1,9 @@
-"""What is known of the claims that pods of this node use: plain values, and the book of them.
+"""Which claims the pods of this node use, and how far they are: the claim info cache (pure).
 
 # attach: a pod begins to use claims; all of them or, if one is refused, none
-# detach: a pod ends to use claims; the last pod of a claim has it unprepared
-# prepared: drivers said so to this agent; that is not written down, so they are asked again
-# after a restart
+# detach: a pod stops using claims; after the last pod of a claim it is unprepared
+# prepared: drivers said so to this agent; the checkpoint does not have it, so they are called again
+#           after a restart
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ANY_DRIVER = "<any>"
 
 
 class ClaimKey(NamedTuple):
-    """Where a claim stands in the cluster."""
+    """The namespaced name of a claim."""
 
     namespace: str
     name: str
@@ -34,7 +34,7 @@ class PreparedDevice(Struct, frozen=True):
     pool: str
     name: str
     share_id: str | None = None
-    requests: tuple[str, ...] = ()  # none: it is for all
+    requests: tuple[str, ...] = ()  # none: for all
     cdi_ids: tuple[str, ...] = ()
 
     def serves(self, request: str) -> bool:
@@ -43,18 +43,18 @@ class PreparedDevice(Struct, frozen=True):
 
 
 class DriverShare(Struct, frozen=True):
-    """What one driver has to do with a claim."""
+    """One driver's part in a claim."""
 
     devices: tuple[PreparedDevice, ...] = ()
-    skips: tuple[str, ...] = ()  # operations that it need not be asked for
+    skips: tuple[str, ...] = ()  # operations that it need not be called for
 
     def needs(self, operation: str) -> bool:
-        """Tell whether the driver is to be asked."""
+        """Tell whether the driver must be called for an operation."""
         return operation not in self.skips and ALL not in self.skips
 
 
 class AllocatedDevice(NamedTuple):
-    """A device, or a share of one, that no two claims have."""
+    """A device, or a share of one, that no two claims can have."""
 
     driver: str
     pool: str
@@ -65,9 +65,9 @@ class AllocatedDevice(NamedTuple):
 class ClaimPhase(Enum):
     """How far a claim is."""
 
-    WANTED = "wanted"  # drivers may or may not have been asked
+    WANTED = "wanted"  # drivers may or may not have been called
     PREPARED = "prepared"
-    UNPREPARING = "unpreparing"  # from now on for nobody new, however often it takes
+    UNPREPARING = "unpreparing"  # no new pod may use it, however many attempts this takes
 
 
 class ClaimInfo(Struct, frozen=True):
@@ -80,7 +80,7 @@ class ClaimInfo(Struct, frozen=True):
     phase: ClaimPhase = ClaimPhase.WANTED
     allocated: frozenset[AllocatedDevice] = (
         frozenset()
-    )  # not written down: it is read with the claim
+    )  # not in the checkpoint: it comes with the claim
 
     @property
     def devices(self) -> Iterator[tuple[str, PreparedDevice]]:
@@ -90,7 +90,7 @@ class ClaimInfo(Struct, frozen=True):
                 yield driver, device
 
     def drivers_to_ask(self, operation: str) -> list[str]:
-        """Return the drivers that are to be asked for an operation."""
+        """Return the drivers to call for an operation."""
         return [driver for driver, share in self.drivers.items() if share.needs(operation)]
 
 
@@ -115,7 +115,7 @@ class ClaimInfoCache:
         return [state.key for state in self if pod in state.pods]
 
     def attach(self, pod: str, wanted: Sequence[ClaimInfo]) -> list[ClaimInfo] | Refused:
-        """Note that a pod uses claims, and return those of them that are still to be prepared."""
+        """Note that a pod uses claims, and return those that are still to be prepared."""
         if refused := self.refusal(wanted):
             return refused
         for claim in wanted:
@@ -129,7 +129,7 @@ class ClaimInfoCache:
     def note_devices(
         self, claim: ClaimInfo, driver: str, devices: tuple[PreparedDevice, ...]
     ) -> None:
-        """Note what a driver prepared, instead of what it said before."""
+        """Replace the devices that a driver prepared."""
         state = self._same(claim)
         if state is not None:
             share = state.drivers.get(driver, DriverShare())
@@ -137,16 +137,16 @@ class ClaimInfoCache:
             self._states[claim.key] = replace(state, drivers=drivers)
 
     def note_prepared(self, claims: Iterable[ClaimInfo]) -> None:
-        """Note that all drivers of claims have prepared them."""
+        """Note that all drivers have prepared claims."""
         for claim in claims:
             state = self._same(claim)
             if state is not None and state.phase is ClaimPhase.WANTED:
                 self._states[claim.key] = replace(state, phase=ClaimPhase.PREPARED)
 
     def detach(self, pod: str, keys: Iterable[ClaimKey]) -> list[ClaimInfo]:
-        """Note that a pod needs claims no more, and return those that nobody needs.
+        """Note that a pod no longer needs claims, and return those that nobody needs.
 
-        For them the pod stays noted until drivers have unprepared them.
+        Of these, the pod stays the user until drivers have unprepared them.
         """
         last = []
         for key in keys:
@@ -167,7 +167,7 @@ class ClaimInfoCache:
                 del self._states[claim.key]
 
     def inactive(self, active: Iterable[str]) -> dict[str, list[ClaimKey]]:
-        """Return the claims of pods that are not among the active ones."""
+        """Return the claims of pods that are not active, by pod."""
         alive = set(active)
         found: dict[str, list[ClaimKey]] = {}
         for state in self:
@@ -213,7 +213,7 @@ class ClaimInfoCache:
         return None
 
     def _holder(self, claim: ClaimInfo) -> Refused | None:
-        """Return why devices are not free here, although the cluster has given them to a claim."""
+        """Return why a device is not free here, although the cluster allocated it to a claim."""
         for other in self:
             if other.key != claim.key and not other.allocated.isdisjoint(claim.allocated):
                 slot = min(other.allocated & claim.allocated)
@@ -234,8 +234,8 @@ def _attached(known: ClaimInfo | None, claim: ClaimInfo, pod: str) -> ClaimInfo:
     known = replace(known, pods=known.pods | {pod})
     if known.phase is ClaimPhase.PREPARED:
         return known
-    # It may have been allocated anew while nobody looked: the drivers it had must still unprepare
-    # it, but what they prepared is not for these pods.
+    # It may have been reallocated meanwhile: its old drivers must still unprepare it, but their
+    # devices are not for these pods.
     old = {driver: replace(share, devices=()) for driver, share in known.drivers.items()}
     now = {
         driver: replace(share, devices=known.drivers.get(driver, share).devices)

@@ -1,4 +1,7 @@
-"""What a claim means for this node: which drivers are to be asked, and whether a pod may use it."""
+"""From a pod's claims to requests for drivers, and from drivers' responses to devices (pure).
+
+Responses are untrusted: they may be about other claims, about too few, or too large.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,17 @@ from mooring.node.dra.claim_info import (
     DriverShare,
     PreparedDevice,
 )
-from mooring.node.errors import ResponseError
+from mooring.node.errors import TEXT_CHARACTERS_MAX, ResponseError
 from mooring.wire import dra_v1_pb2 as dra
 
 GATE_OFF = "DRAOptionalNodeOperations feature gate is disabled on kubelet"
+DEVICES_MAX = 1024  # of one driver for one claim; a claim itself has at most 32
+NAMES_MAX = 128  # requests or CDI ids of one device
+TEXT_BYTES_MAX = 1024  # of one name
 
 
 class NodeFeatures(Struct, frozen=True):
-    """The features that decide how claims are handled on a node."""
+    """The features that decide how a node handles claims."""
 
     claims: Features
     extended: bool = True  # claims for extended resources
@@ -44,7 +50,7 @@ class NodeFeatures(Struct, frozen=True):
 
 
 def features_of(gates: Gates) -> NodeFeatures:
-    """Return the features of a node that gates switch on."""
+    """Return the features that feature gates enable."""
     return NodeFeatures(
         claims=Features.of(gates),
         extended=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
@@ -54,7 +60,7 @@ def features_of(gates: Gates) -> NodeFeatures:
 
 
 def entries_of(pod: Pod, features: NodeFeatures) -> tuple[PodResourceClaim, ...]:
-    """Return the entries of a pod; the claim for its extended resources is the last one."""
+    """Return the claim entries of a pod; the claim for its extended resources is last."""
     special = pod.status.extended_resource_claim_status
     if special is None or not features.extended:
         return pod.spec.resource_claims
@@ -63,7 +69,7 @@ def entries_of(pod: Pod, features: NodeFeatures) -> tuple[PodResourceClaim, ...]
 
 
 def claim_name(pod: Pod, entry: PodResourceClaim) -> Named | Refused | None:
-    """Return which claim an entry means, None for one that needs none, or why that is not known."""
+    """Return the claim that an entry means, None if it needs none, or why it is unknown."""
     reference = reference_of(pod, entry)
     if isinstance(reference, NotNeeded):
         return None
@@ -73,7 +79,7 @@ def claim_name(pod: Pod, entry: PodResourceClaim) -> Named | Refused | None:
 def check_found(
     pod: Pod, reference: Named, claim: ResourceClaim | None, features: NodeFeatures
 ) -> ClaimInfo | Refused:
-    """Return what a claim means that was looked up, or why the pod cannot have it now."""
+    """Return the claim as this node needs it, or why the pod cannot have it now."""
     if claim is None:
         name = reference.name
         text = f'resourceclaims.resource.k8s.io "{name}" not found'
@@ -84,7 +90,7 @@ def check_found(
 def check_claim(
     pod: Pod, claim: ResourceClaim, features: NodeFeatures, *, is_generated: bool
 ) -> ClaimInfo | Refused:
-    """Return what the claim means for this node, or why the pod may not use it."""
+    """Return the claim as this node needs it, or why the pod may not use it."""
     name = claim.metadata.name
     if is_generated and (refused := check_made_for_pod(claim, pod, features.claims)):
         return refused
@@ -112,7 +118,7 @@ def check_claim(
 
 
 def driver_shares(results: tuple[DeviceRequestAllocationResult, ...]) -> dict[str, DriverShare]:
-    """Return the drivers of a claim, each with the operations that all of its results skip."""
+    """Return the drivers of a claim, each with the operations that all its results skip."""
     skipped: dict[str, set[str]] = {}
     for result in results:
         named = set(result.skip_node_operations)
@@ -134,7 +140,7 @@ def requests_of(
 ) -> Iterator[tuple[ClaimKey, str]]:
     """Yield claim and request (empty: all) of everything that a container uses.
 
-    A claim that is not made yet is not used; whoever prepares the pod says so.
+    A claim that does not exist yet is skipped; preparing the pod reports it.
     """
     for entry in pod.spec.resource_claims:
         reference = reference_of(pod, entry)
@@ -153,18 +159,13 @@ def requests_of(
 
 
 def container_of(pod: Pod, name: str) -> Container | None:
-    """Return a container of a pod, of whatever sort."""
+    """Return a container of a pod, of any kind."""
     spec = pod.spec
     everything = (*spec.init_containers, *spec.containers, *spec.ephemeral_containers)
     return next((each for each in everything if each.name == name), None)
 
 
-# ---- from mooring.node.dra.replies: What drivers answer, read as from strangers: for other claims, for too few, or too much.
-
-DEVICES_MAX = 1024  # of one driver for one claim; a claim itself has at most 32
-NAMES_MAX = 128  # requests or CDI ids of one device
-TEXT_BYTES_MAX = 1024  # of one name
-ERROR_CHARACTERS_MAX = 2048
+# --- responses ---------------------------------------------------------------------------------
 
 
 def request_for(claims: Sequence[ClaimInfo], request: type[Any]) -> Any:
@@ -177,7 +178,7 @@ def request_for(claims: Sequence[ClaimInfo], request: type[Any]) -> Any:
 def read_prepared(
     claims: Sequence[ClaimInfo], answers: Mapping[str, dra.NodePrepareResourceResponse]
 ) -> Iterator[tuple[ClaimInfo, tuple[PreparedDevice, ...]]]:
-    """Yield what was prepared for each claim; raises ResponseError at the first that was not."""
+    """Yield the devices of each claim; raises ResponseError at the first that failed."""
     for claim, answer in _matched(PREPARE, claims, answers):
         if len(answer.devices) > DEVICES_MAX:
             text = f"{len(answer.devices)} devices are more than {DEVICES_MAX}"
@@ -221,8 +222,8 @@ def _check_complete(
 
 
 def _failed(operation: str, claim: ClaimInfo, text: str) -> str:
-    shown = text if len(text) <= ERROR_CHARACTERS_MAX else text[:ERROR_CHARACTERS_MAX] + "…"
-    return f"{operation} failed for ResourceClaim {claim.key.name}: {shown}"
+    bounded = text if len(text) <= TEXT_CHARACTERS_MAX else text[:TEXT_CHARACTERS_MAX] + "…"
+    return f"{operation} failed for ResourceClaim {claim.key.name}: {bounded}"
 
 
 def _prepared_device(device: dra.Device) -> PreparedDevice:

@@ -1,7 +1,7 @@
-"""What drivers said of the health of their devices, and how long that holds.
+"""What drivers reported of the health of their devices, and how long that holds (pure).
 
-A device of which nothing is known, or nothing for too long, is Unknown. What a driver can make us
-keep is bounded.
+A device is Unknown without a report, or if the last one is too old. What a driver can make the node
+store is bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.claims.references import Named, reference_of
 from mooring.node.dra.claim_info import ClaimInfo, ClaimInfoCache, ClaimKey, PreparedDevice
 from mooring.wire import health_v1_pb2 as wire
 
-TIMEOUT_S = 30.0  # where the driver does not say
+TIMEOUT_S = 30.0  # if the driver does not say
 TIMEOUT_MAX_S = 10.0 * 365 * 24 * 3600
 DEVICES_MAX = 16384  # of one driver
 NAME_MAX = 256  # of a pool or device; that is what the API allows
@@ -42,19 +42,19 @@ class DeviceKey(NamedTuple):
 
 
 class ReportedHealth(Struct, frozen=True):
-    """What was said of a device, and when."""
+    """What was reported of a device, and when."""
 
     health: str = UNKNOWN
     message: str = ""
     timeout_s: float = TIMEOUT_S
-    seen_s: float = 0.0  # by a clock that never goes back
+    seen_s: float = 0.0  # monotonic
 
     def is_stale(self, now_s: float) -> bool:
-        """Tell whether this holds no more."""
+        """Tell whether the report no longer holds."""
         return now_s - self.seen_s > self.timeout_s
 
     def differs(self, other: ReportedHealth) -> bool:
-        """Tell whether another one says something else."""
+        """Tell whether another report says something else."""
         return (self.health, self.message, self.timeout_s) != (
             other.health,
             other.message,
@@ -62,16 +62,16 @@ class ReportedHealth(Struct, frozen=True):
         )
 
 
-UNHEARD = ReportedHealth()
+UNKNOWN_HEALTH = ReportedHealth()
 DriverHealth = dict[str, dict[DeviceKey, ReportedHealth]]
 
 
 class HealthChange(NamedTuple):
-    """Devices whose health is another one now, and how many were too many."""
+    """Devices whose health changed, and how many were ignored."""
 
     devices: tuple[DeviceKey, ...] = ()
     ignored: int = 0
-    is_kept_anew: bool = False  # something that is kept changed
+    is_changed: bool = False  # the checkpoint is outdated
 
 
 class HealthInfo:
@@ -83,18 +83,18 @@ class HealthInfo:
         self._drivers: DriverHealth = {name: dict(each) for name, each in (drivers or {}).items()}
 
     def get(self, driver: str, device: DeviceKey, now_s: float) -> ReportedHealth:
-        """Return the health of a device, which is Unknown if nothing that holds was said."""
+        """Return the health of a device, Unknown without a report that holds."""
         found = self._drivers.get(driver, {}).get(device)
-        return UNHEARD if found is None or found.is_stale(now_s) else found
+        return UNKNOWN_HEALTH if found is None or found.is_stale(now_s) else found
 
     def items(self) -> Iterator[tuple[str, Mapping[DeviceKey, ReportedHealth]]]:
-        """Give all drivers with their devices."""
+        """Yield all drivers with their devices."""
         yield from self._drivers.items()
 
     def report(
         self, driver: str, devices: Iterable[tuple[DeviceKey, ReportedHealth]], now_s: float
     ) -> HealthChange:
-        """Note what a driver reports; what it does not mention holds for its time."""
+        """Take in a report; devices that it does not mention keep their health for its time."""
         known = self._drivers.setdefault(driver, {})
         changed, ignored, reported = [], 0, set()
         for key, health in devices:
@@ -107,16 +107,16 @@ class HealthInfo:
                 changed.append(key)
             known[key] = health
         gone = self._drop_stale(driver, now_s, spared=reported)
-        is_kept_anew = bool(changed) or gone.is_kept_anew
-        return HealthChange((*changed, *gone.devices), ignored, is_kept_anew)
+        is_changed = bool(changed) or gone.is_changed
+        return HealthChange((*changed, *gone.devices), ignored, is_changed)
 
     def expire(self, now_s: float) -> dict[str, HealthChange]:
-        """Forget what holds no more, and return what changed by that, for each driver."""
+        """Drop reports that no longer hold, and return the changes by driver."""
         found = {driver: self._drop_stale(driver, now_s) for driver in self._drivers}
-        return {driver: change for driver, change in found.items() if change.is_kept_anew}
+        return {driver: change for driver, change in found.items() if change.is_changed}
 
     def next_expiry_s(self) -> float | None:
-        """Return when something may hold no more."""
+        """Return when the next report expires."""
         ends = (
             each.seen_s + each.timeout_s
             for some in self._drivers.values()
@@ -125,12 +125,12 @@ class HealthInfo:
         return min(ends, default=None)
 
     def clear(self, driver: str) -> HealthChange:
-        """Forget a driver."""
+        """Drop all reports of a driver."""
         gone = self._drivers.pop(driver, None)
         if not gone:
             return HealthChange()
         devices = (key for key, health in gone.items() if health.health != UNKNOWN)
-        return HealthChange(tuple(devices), is_kept_anew=True)
+        return HealthChange(tuple(devices), is_changed=True)
 
     def _drop_stale(
         self, driver: str, now_s: float, spared: Iterable[DeviceKey] = frozenset()
@@ -141,19 +141,19 @@ class HealthInfo:
         }
         for key in stale:
             del known[key]
-        # That an Unknown device is Unknown is no news.
+        # An Unknown device stays Unknown: no change.
         news = tuple(key for key, health in stale.items() if health.health != UNKNOWN)
-        return HealthChange(news, is_kept_anew=bool(stale))
+        return HealthChange(news, is_changed=bool(stale))
 
 
 def read_report(
     report: wire.NodeWatchResourcesResponse, now_s: float
 ) -> Iterator[tuple[DeviceKey, ReportedHealth]]:
-    """Yield what a report says of devices, up to as many as are kept."""
+    """Yield the devices of a report, up to the bound."""
     for device in report.devices[:DEVICES_MAX]:
         key = DeviceKey(device.device.pool_name, device.device.device_name)
         if max(map(len, key)) > NAME_MAX:
-            continue  # no slice has such a device
+            continue  # no ResourceSlice can have such a device
         wanted_s = float(device.health_check_timeout_seconds)
         yield (
             key,
@@ -174,27 +174,32 @@ def cut(message: str) -> str:
     return encoded[: MESSAGE_BYTES_MAX - len(_CUT)].decode(errors="ignore") + _CUT
 
 
-# ---- from mooring.node.dra.podhealth: The health of a pod's devices, as the status of its containers has it.
+# --- in a pod's status --------------------------------------------------------------------------
 
 # The health of a device, by driver, pool and name.
-Look = Callable[[str, str, str], ReportedHealth]
+FindHealth = Callable[[str, str, str], ReportedHealth]
 
 
 def allocated_resources_status(
-    pod: Pod, container: str, book: ClaimInfoCache, look: Look, *, has_messages: bool = True
+    pod: Pod,
+    container: str,
+    cache: ClaimInfoCache,
+    find_health: FindHealth,
+    *,
+    has_messages: bool = True,
 ) -> tuple[ResourceStatus, ...]:
-    """Return the health of the devices of a container; only regular containers have it."""
+    """Return the health of a container's devices; only regular containers have it."""
     found = next((each for each in pod.spec.containers if each.name == container), None)
     statuses: dict[str, ResourceStatus] = {}
     for used in found.resources.claims if found is not None else ():
-        state = _state(pod, used.name, book)
+        state = _state(pod, used.name, cache)
         if state is None:
             continue
         name = CLAIM_STATUS_PREFIX + used.name + (f"/{used.request}" if used.request else "")
         resources: dict[str, ResourceHealth] = {}
         for driver, device in state.devices:
             if device.serves(used.request):
-                health = look(driver, device.pool, device.name)
+                health = find_health(driver, device.pool, device.name)
                 entry = _entry(driver, device, health, has_messages=has_messages)
                 resources.setdefault(entry.resource_id, entry)
         if resources:
@@ -202,12 +207,12 @@ def allocated_resources_status(
     return tuple(statuses.values())
 
 
-def _state(pod: Pod, entry_name: str, book: ClaimInfoCache) -> ClaimInfo | None:
+def _state(pod: Pod, entry_name: str, cache: ClaimInfoCache) -> ClaimInfo | None:
     for entry in pod.spec.resource_claims:
         if entry.name == entry_name:
             reference = reference_of(pod, entry)
             if isinstance(reference, Named):
-                return book.get(ClaimKey(pod.metadata.namespace, reference.name))
+                return cache.get(ClaimKey(pod.metadata.namespace, reference.name))
     return None
 
 

@@ -1,13 +1,13 @@
 """Claims are prepared before a pod starts, and unprepared when the last pod that uses them ended.
 
-    1. The claims of a pod are read and checked; until then nothing changed (`claimneeds`).
-    2. The book notes the pod, and that is on the disk before any driver is called.
-    3. Each driver is asked once for all its claims; drivers at the same time, claims of other pods,
-       too. Only a claim that is being asked for is not asked for twice: who comes later waits, and
-       finds it prepared.
-    4. The book notes the devices, on the disk again.
+    1. Read and check the pod's claims (`claim_requests`); nothing has changed so far.
+    2. Note the pod in the claim info cache, and write the checkpoint before any driver is called.
+    3. Call each driver once for all its claims; drivers in parallel, and other pods' claims, too.
+       Only a claim with a call in progress is not called for twice: a later pod waits, and finds it
+       prepared.
+    4. Note the devices in the cache, and write the checkpoint again.
 
-Every change of the book happens at once, between two waits; nothing is locked.
+The cache changes atomically, between two awaits; nothing is locked.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ LOG = logging.getLogger(__name__)
 
 RECONCILE_S = 60.0
 SOON_S = 2.0
+BUCKETS_S = exponential_buckets_between(0.1, 40, 15)  # up to a driver's timeout
 
 
 class DriverClient(Protocol):
-    """A driver that can be asked."""
+    """A driver that can be called."""
 
     async def ask(self, method: services.Method, request: Any) -> Any:
-        """Return its answer, or raise CallError."""
+        """Return its response, or raise CallError."""
 
 
 # Finds a driver by its name, or raises NotRegisteredError.
@@ -87,23 +88,23 @@ class ClaimManager:
         *,
         clock: Clock = REAL,
     ) -> None:
-        """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
+        """Read the checkpoint of an earlier agent; raises CheckpointError if it is damaged."""
         path = folder / checkpoint.FILE_NAME
-        self.book = ClaimInfoCache(checkpoint.read(path))
+        self.cache = ClaimInfoCache(checkpoint.read(path))
         encoder = checkpoint.Encoder()
-        self.file = SavedFile(path, lambda: encoder.encode(self.book))
-        self.metrics = DraMetrics(self.book.in_use)
+        self.file = SavedFile(path, lambda: encoder.encode(self.cache))
+        self.metrics = DraMetrics(self.cache.in_use)
         self.features = features
         self._client, self._clock = client, clock
-        self._find: FindDriver = _nobody
+        self._find: FindDriver = _no_driver
         self._busy: dict[ClaimKey, asyncio.Future[None]] = {}
 
     def use(self, find: FindDriver) -> None:
-        """Ask these drivers from now on."""
+        """Call these drivers from now on."""
         self._find = find
 
     async def prepare(self, pod: Pod) -> None:
-        """Have a pod's claims prepared before its first container; else DevicesRefusedError."""
+        """Prepare a pod's claims before its first container; else DevicesRefusedError."""
         await self._timed("PrepareResources", PREPARING, self._prepare(pod))
 
     def given(self, pod: Pod, container: str) -> DeviceRunOptions:
@@ -111,7 +112,7 @@ class ClaimManager:
         found = claim_requests.container_of(pod, container)
         ids: dict[str, None] = {}  # in order, each once
         for key, request in claim_requests.requests_of(pod, found, self.features) if found else ():
-            state = self.book.get(key)
+            state = self.cache.get(key)
             if state is None or pod.metadata.uid not in state.pods:
                 raise DevicesRefusedError(
                     f"unable to get claim info for ResourceClaim {key.name} "
@@ -123,57 +124,57 @@ class ClaimManager:
         return DeviceRunOptions(tuple(ids))
 
     async def before_start(self, pod: Pod, container: str) -> None:
-        """Do nothing: drivers are not told of starts."""
+        """Do nothing: drivers do not hear of starts."""
 
     async def unprepare(self, pod: Pod) -> None:
-        """Have a pod's claims unprepared that no other pod uses; else DevicesRefusedError."""
+        """Unprepare a pod's claims that no other pod uses; else DevicesRefusedError."""
         await self._timed(
             "UnprepareResources", "unprepare dynamic resources", self._unprepare_pod(pod)
         )
 
     def may_need_unprepare(self, uid: str) -> bool:
-        """Tell whether a pod has claims that it must give back before it is gone."""
-        return bool(self.book.of_pod(uid))
+        """Tell whether a pod has claims to unprepare before it is gone."""
+        return bool(self.cache.of_pod(uid))
 
     async def reconcile(self, active: Iterable[str]) -> None:
-        """Unprepare what only pods use that are not active any more; failures are tried again."""
-        gone = self.book.inactive(active).items()
+        """Unprepare claims that only inactive pods use; failures are tried again."""
+        gone = self.cache.inactive(active).items()
         await asyncio.gather(*(self._unprepare_gone(uid, keys) for uid, keys in gone))
 
     async def follow_active(self, active: Callable[[], Iterable[str] | None]) -> None:
-        """Reconcile every minute until cancelled; None says that pods are not known yet.
+        """Reconcile every minute until cancelled; None means that pods are not known yet.
 
-        Sooner while there is something to do: pods that went while no agent was here keep devices
+        Sooner while there is something to do: pods that went away while no agent ran keep devices
         from others, and their drivers may not have registered yet.
         """
         while True:
             uids = active()
             if uids is not None:
                 await self.reconcile(uids)
-            is_done = uids is not None and not self.book.inactive(uids)
+            is_done = uids is not None and not self.cache.inactive(uids)
             await self._clock.sleep(RECONCILE_S if is_done else SOON_S)
 
     # --- prepare --------------------------------------------------------------------------------
 
     async def _prepare(self, pod: Pod) -> None:
-        wanted = await self._wanted(pod)
+        wanted = await self._pod_claims(pod)
         if not wanted:
             return
-        if refused := self.book.refusal(wanted):  # at once, not after waiting
+        if refused := self.cache.refusal(wanted):  # fail fast, without waiting for other pods
             raise DevicesRefusedError(refused.reason)
-        async with self._alone([claim.key for claim in wanted]):
-            todo = self.book.attach(pod.metadata.uid, wanted)
+        async with self._exclusive([claim.key for claim in wanted]):
+            todo = self.cache.attach(pod.metadata.uid, wanted)
             if isinstance(todo, Refused):
                 raise DevicesRefusedError(todo.reason)
             await self._save("cache")
             if not todo:
                 return
             batches = self._batches(todo, PREPARE, self.metrics.prepare_skips.add)
-            await _all([self._ask_prepare(name, claims) for name, claims in batches.items()])
-            self.book.note_prepared(todo)
+            await _gather([self._ask_prepare(name, claims) for name, claims in batches.items()])
+            self.cache.note_prepared(todo)
             await self._save("state")
 
-    async def _wanted(self, pod: Pod) -> list[ClaimInfo]:
+    async def _pod_claims(self, pod: Pod) -> list[ClaimInfo]:
         entries = claim_requests.entries_of(pod, self.features)
         found = await asyncio.gather(*(self._look_up(pod, entry) for entry in entries))
         wanted: dict[ClaimKey, ClaimInfo] = {}
@@ -182,7 +183,7 @@ class ClaimManager:
                 raise DevicesRefusedError(each.reason)
             if each is not None:
                 for driver in each.drivers_to_ask(PREPARE):
-                    # Even if all is prepared: without it something is wrong with this node.
+                    # Even if all is prepared: a missing driver is a fault of this node.
                     self._driver(driver)
                 wanted[each.key] = each
         return list(wanted.values())
@@ -201,17 +202,17 @@ class ClaimManager:
         answer = await _ask(self._driver(driver), services.PREPARE, claims)
         try:
             for claim, devices in read_prepared(claims, answer.claims):
-                self.book.note_devices(claim, driver, devices)
+                self.cache.note_devices(claim, driver, devices)
         except ResponseError as error:
             raise DevicesRefusedError(str(error)) from error
 
     # --- unprepare ------------------------------------------------------------------------------
 
     async def _unprepare_pod(self, pod: Pod) -> None:
-        # Kubernetes looks at the pod itself if the book has nothing of it, and finds nothing then:
-        # what is not in the book was never asked of a driver.
-        keys = self.book.of_pod(pod.metadata.uid)
-        if keys or self.file.is_behind:
+        # Kubernetes also looks at the pod itself, in vain: without an entry in the cache, no driver
+        # was ever called.
+        keys = self.cache.of_pod(pod.metadata.uid)
+        if keys or self.file.is_outdated:
             await self._unprepare(pod.metadata.uid, keys)
 
     async def _unprepare_gone(self, uid: str, keys: Sequence[ClaimKey]) -> None:
@@ -221,11 +222,11 @@ class ClaimManager:
             LOG.warning("claims of pod %s, which is gone: %s", uid, error)
 
     async def _unprepare(self, uid: str, keys: Sequence[ClaimKey]) -> None:
-        async with self._alone(keys):
-            last = self.book.detach(uid, keys)
+        async with self._exclusive(keys):
+            last = self.cache.detach(uid, keys)
             batches = self._batches(last, UNPREPARE, self.metrics.unprepare_skips.add)
-            await _all([self._ask_unprepare(name, claims) for name, claims in batches.items()])
-            self.book.note_unprepared(last)
+            await _gather([self._ask_unprepare(name, claims) for name, claims in batches.items()])
+            self.cache.note_unprepared(last)
             await self._save("state")
 
     async def _ask_unprepare(self, driver: str, claims: Sequence[ClaimInfo]) -> None:
@@ -256,10 +257,10 @@ class ClaimManager:
         return dict(sorted(batches.items()))
 
     @asynccontextmanager
-    async def _alone(self, keys: Sequence[ClaimKey]) -> AsyncIterator[None]:
-        """Be the only one who has drivers called for these claims.
+    async def _exclusive(self, keys: Sequence[ClaimKey]) -> AsyncIterator[None]:
+        """Allow no other calls to drivers for these claims.
 
-        Whoever waits holds nothing, so no two wait for each other.
+        A waiting caller holds nothing, so no two wait for each other.
         """
         while waited := [self._busy[key] for key in keys if key in self._busy]:
             await asyncio.wait(waited)
@@ -289,7 +290,7 @@ class ClaimManager:
             self.metrics.operations.note(self._clock.monotonic() - began_s, name, is_error)
 
 
-def _nobody(driver: str) -> DriverClient:
+def _no_driver(driver: str) -> DriverClient:
     raise NotRegisteredError(driver)
 
 
@@ -300,20 +301,18 @@ async def _ask(driver: DriverClient, method: services.Method, claims: Sequence[C
         raise DevicesRefusedError(f"{method.name}: {error}") from error
 
 
-async def _all(calls: Sequence[Awaitable[None]]) -> None:
-    """Wait for all calls, and raise the first failure only then: the others still count."""
+async def _gather(calls: Sequence[Awaitable[None]]) -> None:
+    """Await all calls, and raise the first failure only then: the others still count."""
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
 
-# ---- from mooring.node.dra.counting: What is counted of claims on this node, under the kubelet's names.
-
-BUCKETS_S = exponential_buckets_between(0.1, 40, 15)  # as far as a driver may take
+# --- metrics -----------------------------------------------------------------------------------
 
 
 class DraMetrics:
-    """The counts of this node's claims and drivers."""
+    """The kubelet's metrics of claims and drivers."""
 
     def __init__(self, in_use: Callable[[], Mapping[str, int]]) -> None:
         self.operations = Durations(
@@ -346,16 +345,16 @@ class DraMetrics:
         )
 
     def observe_call(self, driver: str, method: str, status: str, seconds: float) -> None:
-        """Note how long a driver took."""
+        """Note how long a call took."""
         self.calls.note(seconds, driver, method, status)
 
     def families(self) -> Iterator[Family]:
-        """Give all metrics."""
+        """Yield all metrics."""
         yield from (self.operations, self.calls, self.prepare_skips, self.unprepare_skips)
         yield self._in_use
 
     def text(self) -> str:
-        """Return all of it as Prometheus reads it."""
+        """Return all metrics in Prometheus' text format."""
         return exposition(self.families())
 
 

@@ -1,20 +1,22 @@
-"""The DRA drivers of this node: registered, found by name, followed.
+"""The DRA plugins of this node: registered drivers, and the connections to them.
 
-A driver with no instance that is connected is unusable; whoever wipes its slices is told, and told
-again when one is back.
+A driver may have several plugins at a time, as when one version takes over from another; the newest
+connected one is called. A driver without a connected plugin is unusable, and its slices are deleted
+unless one connects in time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from mooring.api.names import dns1123_subdomain
 from mooring.kit.clock import REAL, Clock
-from mooring.node.dra.plugin_registration import PluginInfo
+from mooring.kit.go_quote import go_quote, go_quote_list
+from mooring.node.dra.plugin_registration import PluginInfo, readable
 from mooring.node.errors import CallError, NotRegisteredError, RegistrationRefusedError, code_name
 from mooring.wire import grpc
 from mooring.wire.services import (
@@ -32,196 +34,19 @@ from mooring.wire.services import (
 LOG = logging.getLogger(__name__)
 
 VERSIONS = (DRA_V1, DRA_V1BETA1)
-HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)  # the first that the driver has, too
+HEALTH_VERSIONS = (HEALTH_V1, HEALTH_V1ALPHA1)  # in order of preference
 NAME_CHARACTERS_MAX = 63
 INSTANCES_MAX = 16  # of one driver; a rolling update needs two
+CALL_TIMEOUT_S = 45.0  # half of the kubelet's interval between syncs of a pod
 
+CALLS_MAX = 64  # in progress at one driver; each costs memory, and most drivers serve one at a time
 
-class UsabilityWatcher(Protocol):
-    """Wants to know which drivers can be used."""
-
-    def usable(self, driver: str) -> None:
-        """Note that a driver is connected."""
-
-    def unusable(self, driver: str) -> None:
-        """Note that it is not, for now or for ever; it may be told again."""
-
-
-# Follows the health of an instance's devices until cancelled.
-FollowHealth = Callable[[DraPlugin], Awaitable[None]]
-
-
-class DraPluginManager:
-    """All drivers that are registered; a handler of plugins of type DRAPlugin."""
-
-    def __init__(
-        self,
-        watcher: UsabilityWatcher,
-        *,
-        follow_health: FollowHealth | None = None,
-        observe: Observe = lambda *_: None,
-        registered: Callable[[], None] = lambda: None,
-        clock: Clock = REAL,
-        call_timeout_s: float = CALL_TIMEOUT_S,
-    ) -> None:
-        self._watcher, self._follow_health = watcher, follow_health
-        self._registered = registered
-        self._observe, self._clock, self._call_timeout_s = observe, clock, call_timeout_s
-        self._instances: dict[str, list[DraPlugin]] = {}  # in the order they came
-        self._followers: dict[DraPlugin, asyncio.Task[None]] = {}
-
-    def get(self, driver: str) -> DraPlugin:
-        """Return who to ask: the newest that is connected, else the newest."""
-        instances = self._instances.get(driver)
-        if not instances:
-            raise NotRegisteredError(driver)
-        connected = (each for each in reversed(instances) if each.is_connected)
-        return next(connected, instances[-1])
-
-    def names(self) -> list[str]:
-        """Return the drivers that are registered."""
-        return sorted(self._instances)
-
-    def is_usable(self, driver: str) -> bool:
-        """Tell whether an instance of a driver is connected."""
-        return any(each.is_connected for each in self._instances.get(driver, ()))
-
-    def check(self, plugin: PluginInfo) -> None:
-        """Raise RegistrationRefusedError unless this is a driver that we can talk to."""
-        if problems := _name_problems(plugin.name):
-            raise RegistrationRefusedError(
-                f"invalid DRA driver name {_quoted(plugin.name)}: {'; '.join(problems)}"
-            )
-        if len(plugin.endpoint.encode()) > SOCKET_PATH_BYTES_MAX or "\0" in plugin.endpoint:
-            raise RegistrationRefusedError(
-                f"endpoint of DRA driver plugin {plugin.name} cannot be a socket: "
-                f"{_quoted(plugin.endpoint)}"
-            )
-        _version_of(plugin)
-
-    async def register(self, plugin: PluginInfo) -> None:
-        """Begin to use an instance, or raise RegistrationRefusedError."""
-        self.check(plugin)
-        name, endpoint = plugin.name, plugin.endpoint
-        instances = self._instances.get(name, [])
-        if any(each.endpoint == endpoint for each in instances):
-            raise RegistrationRefusedError(
-                f"endpoint {endpoint} already registered for DRA driver plugin {name}"
-            )
-        if len(instances) >= INSTANCES_MAX:
-            raise RegistrationRefusedError(f"DRA driver {name} has {INSTANCES_MAX} instances")
-        instance = self._connect(plugin)
-        self._instances[name] = [*instances, instance]
-        self._followers[instance] = asyncio.create_task(self._follow(instance))
-        self._tell(name)
-        self._registered()
-        LOG.info("driver %s registered at %s with %s", name, endpoint, instance.version)
-
-    async def deregister(self, plugin: PluginInfo) -> None:
-        """Use an instance no more."""
-        instances = self._instances.get(plugin.name, [])
-        gone = next((each for each in instances if each.endpoint == plugin.endpoint), None)
-        if gone is None:
-            return
-        rest = [each for each in instances if each is not gone]
-        if rest:
-            self._instances[plugin.name] = rest
-        else:
-            del self._instances[plugin.name]
-        self._tell(plugin.name)
-        await self._disconnect(gone)
-        LOG.info("driver %s at %s is gone", plugin.name, plugin.endpoint)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[DraPluginManager]:
-        """Disconnect all instances at the end."""
-        try:
-            yield self
-        finally:
-            instances, self._instances = self._instances, {}
-            for instance in [each for some in instances.values() for each in some]:
-                await self._disconnect(instance)
-
-    def _connect(self, plugin: PluginInfo) -> DraPlugin:
-        health = next((each for each in HEALTH_VERSIONS if each in plugin.versions), None)
-        return DraPlugin(
-            plugin.name,
-            plugin.endpoint,
-            version=_version_of(plugin),
-            health_version=health,
-            clock=self._clock,
-            observe=self._observe,
-            changed=lambda: self._tell(plugin.name),
-            call_timeout_s=self._call_timeout_s,
-        )
-
-    async def _follow(self, instance: DraPlugin) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(instance.follow())
-            if self._follow_health is not None and instance.health_version is not None:
-                tasks.create_task(_coroutine(self._follow_health(instance)))
-
-    async def _disconnect(self, instance: DraPlugin) -> None:
-        follower = self._followers.pop(instance)
-        follower.cancel()
-        await asyncio.wait([follower])
-        await instance.close()
-
-    def _tell(self, driver: str) -> None:
-        if self.is_usable(driver):
-            self._watcher.usable(driver)
-        else:
-            self._watcher.unusable(driver)
-
-
-async def _coroutine(awaitable: Awaitable[None]) -> None:
-    await awaitable
-
-
-def _version_of(plugin: PluginInfo) -> str:
-    refused = f"invalid supported gRPC versions of DRA driver plugin {plugin.name} at endpoint"
-    if not plugin.versions:
-        raise RegistrationRefusedError(
-            f"{refused} {plugin.endpoint}: "
-            "empty list of supported gRPC services (aka supported versions)"
-        )
-    for version in plugin.versions:
-        if version in VERSIONS:
-            return version
-    raise RegistrationRefusedError(
-        f"{refused} {plugin.endpoint}: none of services supported by the plugin "
-        f"({_listed(plugin.versions)}) are supported by the kubelet ({_listed(VERSIONS)})"
-    )
-
-
-def _name_problems(name: str) -> list[str]:
-    if not name:
-        return ["it is empty"]
-    if len(name) > NAME_CHARACTERS_MAX:
-        return [f"must be no more than {NAME_CHARACTERS_MAX} characters"]
-    return dns1123_subdomain(name.lower())
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return "[" + " ".join(_quoted(text) for text in texts[:32]) + "]"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text[:256].replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-# ---- from mooring.node.dra.instances: One running driver that registered: how it is reached, whether it is there, and how it is asked.
-
-CALL_TIMEOUT_S = 45.0  # half of how long the kubelet waits before it tries a pod again
-
-CALLS_MAX = 64  # under way at one driver; each costs memory, and most drivers do one at a time
-
-# Told of each call: driver, method, status, seconds.
+# Called after each call: driver, method, status, seconds.
 Observe = Callable[[str, str, str, float], None]
 
 
 class DraPlugin:
-    """A connection to a driver's endpoint, kept while the driver is registered."""
+    """A connection to a driver's endpoint, for as long as the plugin is registered."""
 
     def __init__(
         self,
@@ -245,7 +70,7 @@ class DraPlugin:
         self._is_closed = False
 
     async def follow(self) -> None:
-        """Keep the connection, and tell when it comes and goes, until cancelled."""
+        """Keep the connection, and report when it comes and goes, until cancelled."""
         while True:
             state = self._channel.get_state(try_to_connect=True)
             is_connected = state is grpc.ChannelConnectivity.READY
@@ -255,7 +80,7 @@ class DraPlugin:
             await self._channel.wait_for_state_change(state)
 
     async def ask(self, method: Method, request: Any) -> Any:
-        """Return the answer to a call, or raise CallError."""
+        """Return the response to a call, or raise CallError."""
         async with self._turns:
             return await self._ask(method.of(self.version), request)
 
@@ -284,7 +109,7 @@ class DraPlugin:
             self._observe(self.driver, method.path, code_name(code), taken_s)
 
     async def health_reports(self) -> AsyncIterator[Any]:
-        """Yield what the driver says of its devices until it ends, or raise CallError."""
+        """Yield the driver's health reports until the stream ends, or raise CallError."""
         assert self.health_version is not None
         method = WATCH_HEALTH.of(self.health_version)
         stream = call(self._channel, method)(method.request())
@@ -297,15 +122,175 @@ class DraPlugin:
             stream.cancel()
 
     async def close(self) -> None:
-        """End the connection, and what is under way on it."""
+        """Close the connection, and cancel calls on it."""
         self._is_closed = True
         self.is_connected = False
         await self._channel.close()
 
 
-def readable(answer: Any, method: Method) -> Any:
-    """Return an answer, or raise CallError for bytes that are none: gRPC gives None for them."""
-    if answer is None:
-        name = method.response.__name__
-        raise CallError(grpc.StatusCode.INTERNAL, f"the answer is no {name}")
-    return answer
+# --- the manager -------------------------------------------------------------------------------
+
+
+class UsabilityWatcher(Protocol):
+    """Wants to know which drivers can be used."""
+
+    def usable(self, driver: str) -> None:
+        """Note that a driver is connected."""
+
+    def unusable(self, driver: str) -> None:
+        """Note that it is not, for now or for good; may be called repeatedly."""
+
+
+# Follows the health stream of a plugin until cancelled.
+FollowHealth = Callable[[DraPlugin], Awaitable[None]]
+
+
+class DraPluginManager:
+    """All registered drivers; the handler of plugins of type DRAPlugin."""
+
+    def __init__(
+        self,
+        watcher: UsabilityWatcher,
+        *,
+        follow_health: FollowHealth | None = None,
+        observe: Observe = lambda *_: None,
+        registered: Callable[[], None] = lambda: None,
+        clock: Clock = REAL,
+        call_timeout_s: float = CALL_TIMEOUT_S,
+    ) -> None:
+        self._watcher, self._follow_health = watcher, follow_health
+        self._registered = registered
+        self._observe, self._clock, self._call_timeout_s = observe, clock, call_timeout_s
+        self._instances: dict[str, list[DraPlugin]] = {}  # in the order of registration
+        self._followers: dict[DraPlugin, asyncio.Task[None]] = {}
+
+    def get(self, driver: str) -> DraPlugin:
+        """Return the plugin to call: the newest connected one, else the newest."""
+        instances = self._instances.get(driver)
+        if not instances:
+            raise NotRegisteredError(driver)
+        connected = (each for each in reversed(instances) if each.is_connected)
+        return next(connected, instances[-1])
+
+    def names(self) -> list[str]:
+        """Return the registered drivers."""
+        return sorted(self._instances)
+
+    def is_usable(self, driver: str) -> bool:
+        """Tell whether a plugin of a driver is connected."""
+        return any(each.is_connected for each in self._instances.get(driver, ()))
+
+    def check(self, plugin: PluginInfo) -> None:
+        """Raise RegistrationRefusedError unless this is a usable DRA plugin."""
+        if problems := _name_problems(plugin.name):
+            raise RegistrationRefusedError(
+                f"invalid DRA driver name {go_quote(plugin.name[:256])}: {'; '.join(problems)}"
+            )
+        if len(plugin.endpoint.encode()) > SOCKET_PATH_BYTES_MAX or "\0" in plugin.endpoint:
+            raise RegistrationRefusedError(
+                f"endpoint of DRA driver plugin {plugin.name} cannot be a socket: "
+                f"{go_quote(plugin.endpoint[:256])}"
+            )
+        _version_of(plugin)
+
+    async def register(self, plugin: PluginInfo) -> None:
+        """Begin to use a plugin, or raise RegistrationRefusedError."""
+        self.check(plugin)
+        name, endpoint = plugin.name, plugin.endpoint
+        instances = self._instances.get(name, [])
+        if any(each.endpoint == endpoint for each in instances):
+            raise RegistrationRefusedError(
+                f"endpoint {endpoint} already registered for DRA driver plugin {name}"
+            )
+        if len(instances) >= INSTANCES_MAX:
+            raise RegistrationRefusedError(f"DRA driver {name} has {INSTANCES_MAX} instances")
+        instance = self._connect(plugin)
+        self._instances[name] = [*instances, instance]
+        self._followers[instance] = asyncio.create_task(self._follow(instance))
+        self._report_usability(name)
+        self._registered()
+        LOG.info("driver %s registered at %s with %s", name, endpoint, instance.version)
+
+    async def deregister(self, plugin: PluginInfo) -> None:
+        """Stop using a plugin."""
+        instances = self._instances.get(plugin.name, [])
+        gone = next((each for each in instances if each.endpoint == plugin.endpoint), None)
+        if gone is None:
+            return
+        rest = [each for each in instances if each is not gone]
+        if rest:
+            self._instances[plugin.name] = rest
+        else:
+            del self._instances[plugin.name]
+        self._report_usability(plugin.name)
+        await self._disconnect(gone)
+        LOG.info("driver %s at %s is gone", plugin.name, plugin.endpoint)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[DraPluginManager]:
+        """Disconnect all plugins at the end."""
+        try:
+            yield self
+        finally:
+            instances, self._instances = self._instances, {}
+            for instance in [each for some in instances.values() for each in some]:
+                await self._disconnect(instance)
+
+    def _connect(self, plugin: PluginInfo) -> DraPlugin:
+        health = next((each for each in HEALTH_VERSIONS if each in plugin.versions), None)
+        return DraPlugin(
+            plugin.name,
+            plugin.endpoint,
+            version=_version_of(plugin),
+            health_version=health,
+            clock=self._clock,
+            observe=self._observe,
+            changed=lambda: self._report_usability(plugin.name),
+            call_timeout_s=self._call_timeout_s,
+        )
+
+    async def _follow(self, instance: DraPlugin) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(instance.follow())
+            if self._follow_health is not None and instance.health_version is not None:
+                tasks.create_task(_coroutine(self._follow_health(instance)))
+
+    async def _disconnect(self, instance: DraPlugin) -> None:
+        follower = self._followers.pop(instance)
+        follower.cancel()
+        await asyncio.wait([follower])
+        await instance.close()
+
+    def _report_usability(self, driver: str) -> None:
+        if self.is_usable(driver):
+            self._watcher.usable(driver)
+        else:
+            self._watcher.unusable(driver)
+
+
+async def _coroutine(awaitable: Awaitable[None]) -> None:
+    await awaitable
+
+
+def _version_of(plugin: PluginInfo) -> str:
+    refused = f"invalid supported gRPC versions of DRA driver plugin {plugin.name} at endpoint"
+    if not plugin.versions:
+        raise RegistrationRefusedError(
+            f"{refused} {plugin.endpoint}: "
+            "empty list of supported gRPC services (aka supported versions)"
+        )
+    for version in plugin.versions:
+        if version in VERSIONS:
+            return version
+    raise RegistrationRefusedError(
+        f"{refused} {plugin.endpoint}: none of services supported by the plugin "
+        f"({go_quote_list(plugin.versions[:32])}) are supported by the kubelet ({go_quote_list(VERSIONS)})"
+    )
+
+
+def _name_problems(name: str) -> list[str]:
+    if not name:
+        return ["it is empty"]
+    if len(name) > NAME_CHARACTERS_MAX:
+        return [f"must be no more than {NAME_CHARACTERS_MAX} characters"]
+    return dns1123_subdomain(name.lower())

@@ -1,8 +1,10 @@
-"""Drivers register: each socket in the registry folder is asked who is behind it.
+"""Plugin registration: each socket in the registry folder is asked which plugin it is.
 
-A socket that is refused, dead or silent is asked again after a while that grows, and said once. A
-socket that vanishes, or is made anew, ends what was registered by it. Types of plugins that are
-not ours go to whoever handles them.
+A socket that refuses, or does not answer, is tried again with a backoff, and logged once. A socket
+that vanishes, or is replaced, ends its registration. Plugins go to the handler of their type.
+
+Whatever happens in the folder, all of it is read again, so no event can be missed or misunderstood.
+Events only say when to look; without them the folder is polled every second.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from msgspec import Struct
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
-from mooring.node.dra.plugin_manager import readable
 from mooring.node.errors import CallError, RegistrationRefusedError
 from mooring.node.inotify import FolderEvents
 from mooring.wire import grpc
@@ -29,15 +30,22 @@ from mooring.wire.services import GET_INFO, NOTIFY, Method, call, open_socket
 
 LOG = logging.getLogger(__name__)
 
-INFO_TIMEOUT_S = 5.0  # a socket is there a moment before it answers
+INFO_TIMEOUT_S = 5.0  # a socket exists a moment before it answers
 NOTIFY_TIMEOUT_S = 5.0
 BACKOFF = Backoff(first_s=0.5, longest_s=122.0)
 VERSIONS_MAX = 64
 TEXT_MAX = 1024
+ENTRIES_MAX = 4096  # files and folders that are read
+DEPTH_MAX = 8
+POLL_S = 1.0
+LOOK_ANYWAY_S = 60.0  # with events, in case they stop
+PAUSE_S = 0.02  # between two looks, however many events
+PATH_BYTES_MAX = 107
+WARNINGS_MAX = 100  # logged
 
 
 class PluginInfo(Struct, frozen=True):
-    """What a plugin says of itself."""
+    """What a plugin reports of itself."""
 
     type: str
     name: str
@@ -49,13 +57,13 @@ class PluginHandler(Protocol):
     """Uses plugins of one type."""
 
     def check(self, plugin: PluginInfo) -> None:
-        """Raise RegistrationRefusedError unless the plugin is one that can be used."""
+        """Raise RegistrationRefusedError unless the plugin can be used."""
 
     async def register(self, plugin: PluginInfo) -> None:
         """Begin to use a plugin, or raise RegistrationRefusedError."""
 
     async def deregister(self, plugin: PluginInfo) -> None:
-        """Use it no more."""
+        """Stop using a plugin."""
 
 
 class Registrar:
@@ -71,23 +79,25 @@ class Registrar:
     ) -> None:
         self._handlers, self._clock = handlers, clock
         self._info_timeout_s, self._notify_timeout_s = info_timeout_s, notify_timeout_s
-        self._attended: dict[Path, asyncio.Task[None]] = {}
+        self._tasks: dict[Path, asyncio.Task[None]] = {}
         self._registered: dict[Path, PluginInfo] = {}
 
     async def run(self, folder: AsyncIterator[frozenset[PluginSocket]]) -> None:
-        """Follow what sockets there are until cancelled; what was registered then ends."""
+        """Follow the sockets until cancelled; all registrations end then."""
         known: frozenset[PluginSocket] = frozenset()
         try:
             async for found in folder:
                 await self._leave({socket.path for socket in known - found})
                 for socket in found - known:
-                    self._attended[socket.path] = asyncio.create_task(self._attend(socket.path))
+                    self._tasks[socket.path] = asyncio.create_task(
+                        self._keep_registered(socket.path)
+                    )
                 known = found
         finally:
-            await self._leave(set(self._attended))
+            await self._leave(set(self._tasks))
 
     async def _leave(self, paths: set[Path]) -> None:
-        tasks = [self._attended.pop(path) for path in paths]
+        tasks = [self._tasks.pop(path) for path in paths]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -95,19 +105,19 @@ class Registrar:
         for path in paths:
             await self._deregister(path)
 
-    async def _attend(self, path: Path) -> None:
-        failures, said = 0, ""
+    async def _keep_registered(self, path: Path) -> None:
+        failures, warned = 0, ""
         while True:
             try:
                 await self._register(path)
-            except Exception as error:  # handlers may be anybody's
+            except Exception as error:  # from any handler
                 failures += 1
                 delay_s = BACKOFF.delay_s(failures)
-                if str(error) != said:
+                if str(error) != warned:
                     is_expected = isinstance(error, RegistrationRefusedError | CallError)
                     trace = None if is_expected else error
                     LOG.warning("%s: %s; again in %.3g s", path, error, delay_s, exc_info=trace)
-                    said = str(error)
+                    warned = str(error)
                 await self._clock.sleep(delay_s)
             else:
                 return
@@ -167,19 +177,19 @@ def _read(info: registration.PluginInfo, path: Path) -> PluginInfo:
     )
 
 
-# ---- from mooring.node.dra.registryfolder: The folder in which plugins put their sockets: what is there, and again when it changes.
+def readable(answer: Any, method: Method) -> Any:
+    """Return a response, or raise CallError for malformed bytes: gRPC returns None for them."""
+    if answer is None:
+        name = method.response.__name__
+        raise CallError(grpc.StatusCode.INTERNAL, f"the answer is no {name}")
+    return answer
 
-ENTRIES_MAX = 4096  # files and folders that are looked at
-DEPTH_MAX = 8
-POLL_S = 1.0
-LOOK_ANYWAY_S = 60.0  # with events, in case they stop
-PAUSE_S = 0.02  # between two looks, however much happens
-PATH_BYTES_MAX = 107
-SAID_MAX = 100  # complaints
+
+# --- the registry folder ------------------------------------------------------------------------
 
 
 class PluginSocket(NamedTuple):
-    """A socket; one that is made anew under its name is another one."""
+    """A socket; one that is replaced under its name is another one."""
 
     path: Path
     inode: int
@@ -189,17 +199,17 @@ class PluginSocket(NamedTuple):
 async def follow_sockets(
     folder: Path, *, clock: Clock = REAL, has_events: bool = True
 ) -> AsyncGenerator[frozenset[PluginSocket], None]:
-    """Yield the sockets in a folder and below it, at once and whenever they are others."""
+    """Yield the sockets in a folder and below it, at once and whenever they change."""
     with contextlib.closing(FolderEvents()) as events:
         if not (has_events and events.is_available):
-            LOG.info("%s is looked at every %g s", folder, POLL_S)
+            LOG.info("polling %s every %g s", folder, POLL_S)
             events.close()
         before: frozenset[PluginSocket] | None = None
-        said: set[str] = set()
+        warned: set[str] = set()
         while True:
-            with contextlib.suppress(OSError):  # then reading it says why
+            with contextlib.suppress(OSError):  # reading it reports why
                 folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            found = frozenset(_look(folder, events, said))
+            found = frozenset(_look(folder, events, warned))
             if found != before:
                 before = found
                 yield found
@@ -219,19 +229,19 @@ async def _wait(events: FolderEvents, clock: Clock) -> None:
     events.happened.clear()
 
 
-def _look(folder: Path, events: FolderEvents, said: set[str]) -> Iterator[PluginSocket]:
+def _look(folder: Path, events: FolderEvents, warned: set[str]) -> Iterator[PluginSocket]:
     seen = 0
     todo = [(folder, 0)]
     while todo:
         place, depth = todo.pop()
-        events.watch(place)  # before it is read, so that nothing comes between
+        events.watch(place)  # before reading it, so that nothing is missed
         try:
             with os.scandir(place) as entries:
                 for entry in entries:
                     seen += 1
                     if seen > ENTRIES_MAX:
-                        _say_once(
-                            f"{folder}: of more than {ENTRIES_MAX} files some are ignored", said
+                        _warn_once(
+                            f"{folder}: more than {ENTRIES_MAX} files, some are ignored", warned
                         )
                         return
                     if entry.name.startswith("."):
@@ -242,20 +252,20 @@ def _look(folder: Path, events: FolderEvents, said: set[str]) -> Iterator[Plugin
                     elif (socket := _socket(entry)) is not None:
                         yield socket
         except OSError as error:
-            _say_once(f"{place}: {error.strerror or error}", said)
+            _warn_once(f"{place}: {error.strerror or error}", warned)
 
 
 def _socket(entry: os.DirEntry[str]) -> PluginSocket | None:
     try:
         found = entry.stat()
-    except OSError:  # gone meanwhile, or a link to nowhere
+    except OSError:  # gone meanwhile, or a broken link
         return None
     if not stat.S_ISSOCK(found.st_mode) or len(os.fsencode(entry.path)) > PATH_BYTES_MAX:
         return None
     return PluginSocket(Path(entry.path), found.st_ino, found.st_mtime_ns)
 
 
-def _say_once(text: str, said: set[str]) -> None:
-    if text not in said and len(said) < SAID_MAX:
-        said.add(text)
+def _warn_once(text: str, warned: set[str]) -> None:
+    if text not in warned and len(warned) < WARNINGS_MAX:
+        warned.add(text)
         LOG.warning("%s", text)

@@ -1,4 +1,4 @@
-"""Which devices the pods of this node have, told to monitors on a socket (PodResources v1)."""
+"""The PodResources API (v1): which devices the pods of this node have, for monitoring agents."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from mooring.wire.services import GET_ALLOCATABLE, GET_POD, LIST_PODS, new_serve
 SOCKET = Path("pod-resources/kubelet.sock")
 STOP_GRACE_S = 1.0
 
-Pods = Callable[[], Iterable[Pod]]  # those that are active
+Pods = Callable[[], Iterable[Pod]]  # the active ones
 
 
 class OtherDevices(Protocol):
-    """Devices that came from elsewhere than from claims: device plugins."""
+    """Devices of device plugins, not of claims."""
 
     def of_container(self, pod_uid: str, container: str) -> Iterable[wire.ContainerDevices]:
         """Return the devices of a container."""
 
     def allocatable(self) -> Iterable[wire.ContainerDevices]:
-        """Return all devices that there are."""
+        """Return all devices."""
 
 
 class NoOtherDevices:
-    """There are no device plugins."""
+    """A node without device plugins."""
 
     def of_container(self, pod_uid: str, container: str) -> Iterable[wire.ContainerDevices]:  # noqa: ARG002
         """Return nothing."""
@@ -45,23 +45,23 @@ class NoOtherDevices:
 
 
 class PodResources:
-    """Answers which devices pods have."""
+    """Serves the devices of pods."""
 
     def __init__(
         self,
-        book: ClaimInfoCache,
+        cache: ClaimInfoCache,
         pods: Pods,
         features: NodeFeatures,
         others: OtherDevices | None = None,
     ) -> None:
-        self._book, self._pods, self._features = book, pods, features
+        self._cache, self._pods, self._features = cache, pods, features
         self._others: OtherDevices = others or NoOtherDevices()
 
     @asynccontextmanager
     async def serving(self, path: Path) -> AsyncIterator[None]:
-        """Answer on a socket."""
+        """Serve on a socket."""
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # of an agent that was killed
+        path.unlink(missing_ok=True)  # left by an agent that was killed
         server = new_server()
         methods = {LIST_PODS: self._list, GET_POD: self._get, GET_ALLOCATABLE: self._allocatable}
         server.add_generic_rpc_handlers((serve(methods),))
@@ -120,7 +120,7 @@ class PodResources:
             mapped = {each.container_name for each in special.request_mappings}
             names += [special.resource_claim_name] if container.name in mapped else []
         for name in dict.fromkeys(names):
-            state = self._book.get(ClaimKey(pod.metadata.namespace, name))
+            state = self._cache.get(ClaimKey(pod.metadata.namespace, name))
             if state is not None and pod.metadata.uid in state.pods:
                 yield state
 

@@ -1,7 +1,11 @@
-"""All that serves claims on a node, put together and running.
+"""Everything that serves claims on a node, put together and running.
 
-async with serving_claims(client, settings) as dra:
-    await dra.manager.prepare(pod)
+    async with serving_claims(client, settings) as dra:
+        await dra.manager.prepare(pod)
+
+ResourceSlices of drivers that are gone are deleted, so that no pod is scheduled for them. A driver
+has a while to come back, as during an update. When the agent starts, no driver has registered yet,
+so all slices of the node are deleted, except those of drivers that register first.
 """
 
 from __future__ import annotations
@@ -36,51 +40,55 @@ from mooring.wire.services import DRA_PLUGIN
 LOG = logging.getLogger(__name__)
 
 REGISTRY = Path("plugins_registry")
-AGAIN_S = 5.0  # after a fault
+RETRY_S = 5.0  # after an internal error
 
-# Told of pods, by uid, whose devices have another health now.
+# Called with the UIDs of pods whose devices changed their health.
 PodsAffected = Callable[[set[str]], None]
+CLEAN_UP_DELAY_S = 30.0  # for a driver to come back
+CLEAN_UP_BACKOFF = Backoff(first_s=1.0, longest_s=300.0, jitter=0.2)
+PAGE = 500
+ALL_DRIVERS = ""
 
 
 class DraSettings(Struct, frozen=True):
-    """What is known of the node and its surroundings."""
+    """The node, and who is called back."""
 
-    root: Path  # the kubelet's folder, or one like it
+    root: Path  # the kubelet's folder
     node: str
     gates: Gates
-    pods: Pods  # those that are active, for monitors
-    # Uids of pods that may still need their claims; None while that is not known.
+    pods: Pods  # the active ones, for the PodResources API
+    # UIDs of pods that may still need their claims; None while they are unknown.
     active: Callable[[], Iterable[str] | None]
     affected: PodsAffected = lambda _: None
-    registered: Callable[[], None] = lambda: None  # told when a driver has come
-    handlers: Mapping[str, PluginHandler] = {}  # of plugins that are no DRA drivers, by type
+    registered: Callable[[], None] = lambda: None  # called when a driver has registered
+    handlers: Mapping[str, PluginHandler] = {}  # of other plugins, by type
     others: OtherDevices | None = None
     clock: Clock = REAL
     random: Callable[[], float] | None = None
     call_timeout_s: float = CALL_TIMEOUT_S
-    wiping_delay_s: float = CLEAN_UP_DELAY_S
+    clean_up_delay_s: float = CLEAN_UP_DELAY_S
 
 
 class Dra:
     """The parts that serve claims."""
 
     def __init__(self, client: Client, settings: DraSettings) -> None:
-        """Read what an agent before this one knew; raises CheckpointError if that is damaged."""
+        """Read the checkpoint of an earlier agent; raises CheckpointError if it is damaged."""
         clock, root = settings.clock, settings.root
         root.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._settings, self._affected = settings, settings.affected
         self.manager = ClaimManager(client, root, features_of(settings.gates), clock=clock)
-        self.wiper = SliceCleaner(
+        self.slice_cleaner = SliceCleaner(
             client,
             settings.node,
             clock=clock,
-            delay_s=settings.wiping_delay_s,
+            delay_s=settings.clean_up_delay_s,
             random=settings.random,
         )
-        self.health = HealthStreams(root, self._tell, clock=clock)
+        self.health = HealthStreams(root, self._note_health, clock=clock)
         has_health = settings.gates.enabled(Gate.RESOURCE_HEALTH_STATUS)
         self.drivers = DraPluginManager(
-            self.wiper,
+            self.slice_cleaner,
             follow_health=self.health.follow if has_health else None,
             observe=self.manager.metrics.observe_call,
             registered=settings.registered,
@@ -90,7 +98,7 @@ class Dra:
         self.manager.use(self.drivers.get)
         self.registrar = Registrar({**settings.handlers, DRA_PLUGIN: self.drivers}, clock=clock)
         self.pod_resources = PodResources(
-            self.manager.book, settings.pods, self.manager.features, settings.others
+            self.manager.cache, settings.pods, self.manager.features, settings.others
         )
 
     def allocated_resources_status(self, pod: Pod, container: str) -> tuple[ResourceStatus, ...]:
@@ -98,25 +106,25 @@ class Dra:
         return allocated_resources_status(
             pod,
             container,
-            self.manager.book,
+            self.manager.cache,
             self.health.get,
             has_messages=self.manager.features.health_messages,
         )
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve claims: drivers register, monitors ask, what pods left behind is taken back."""
+        """Serve claims: register drivers, answer monitoring agents, reconcile pods that are gone."""
         settings = self._settings
-        await self.manager.file.save()  # better now than when the first pod comes
+        await self.manager.file.save()  # fail now rather than with the first pod
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.manager.file.settled)
-            await stack.enter_async_context(self.wiper.running())
+            await stack.enter_async_context(self.slice_cleaner.running())
             await stack.enter_async_context(self.health.running())
             await stack.enter_async_context(self.drivers.running())
             await stack.enter_async_context(self.pod_resources.serving(settings.root / SOCKET))
             following = [
-                asyncio.create_task(self._keep_up("plugins", self._follow_plugins)),
-                asyncio.create_task(self._keep_up("pods", self._follow_pods)),
+                asyncio.create_task(self._retry_forever("plugins", self._follow_plugins)),
+                asyncio.create_task(self._retry_forever("pods", self._follow_pods)),
             ]
             try:
                 yield
@@ -135,42 +143,37 @@ class Dra:
     async def _follow_pods(self) -> None:
         await self.manager.follow_active(self._settings.active)
 
-    async def _keep_up(self, what: str, follow: Callable[[], Awaitable[None]]) -> None:
-        """Follow something until cancelled; after a fault again, as claims need it."""
+    async def _retry_forever(self, what: str, follow: Callable[[], Awaitable[None]]) -> None:
+        """Run something until cancelled; after an internal error again."""
         while True:
             try:
                 await follow()
             except Exception:
-                LOG.exception("%s are not followed any more; again in %g s", what, AGAIN_S)
-            await self._settings.clock.sleep(AGAIN_S)
+                LOG.exception("following %s failed; again in %g s", what, RETRY_S)
+            await self._settings.clock.sleep(RETRY_S)
 
-    def _tell(self, driver: str, devices: Iterable[DeviceKey]) -> None:
-        pods = self.manager.book.pods_with(driver, devices)
+    def _note_health(self, driver: str, devices: Iterable[DeviceKey]) -> None:
+        pods = self.manager.cache.pods_with(driver, devices)
         if pods:
             self._affected(pods)
 
 
 @asynccontextmanager
 async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator[Dra]:
-    """Give claims served as long as a block lasts.
+    """Serve claims for as long as a block lasts.
 
-    Raises CheckpointError where the file of claims is damaged, SaveError where it cannot be kept.
+    Raises CheckpointError if the checkpoint is damaged, SaveError if it cannot be written.
     """
     dra = Dra(client, settings)
     async with dra.serving():
         yield dra
 
 
-# ---- from mooring.node.dra.wiping: Slices of drivers that are not there are deleted, so that nobody is scheduled for them.
-
-CLEAN_UP_DELAY_S = 30.0  # that a driver has to come back
-CLEAN_UP_BACKOFF = Backoff(first_s=1.0, longest_s=300.0, jitter=0.2)
-PAGE = 500
-ALL_DRIVERS = ""
+# --- slices of missing drivers -----------------------------------------------------------------
 
 
 class SliceCleaner:
-    """Deletes slices of this node; a watcher of which drivers are usable."""
+    """Deletes ResourceSlices of this node whose driver is not usable."""
 
     def __init__(
         self,
@@ -187,7 +190,7 @@ class SliceCleaner:
         self._usable: set[str] = set()
 
     def usable(self, driver: str) -> None:
-        """Leave the slices of a driver alone."""
+        """Keep the slices of a driver."""
         self._usable.add(driver)
         task = self._pending.pop(driver, None)
         if task is not None:
@@ -201,7 +204,7 @@ class SliceCleaner:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[SliceCleaner]:
-        """Delete all slices of the node now; nothing is deleted any more at the end."""
+        """Delete all slices of the node now; delete nothing more at the end."""
         self._start(ALL_DRIVERS, 0.0)
         try:
             yield self
@@ -213,22 +216,22 @@ class SliceCleaner:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, driver: str, delay_s: float) -> None:
-        task = asyncio.create_task(self._wipe(driver, delay_s))
+        task = asyncio.create_task(self._clean_up(driver, delay_s))
         self._pending[driver] = task
 
-    async def _wipe(self, driver: str, delay_s: float) -> None:
+    async def _clean_up(self, driver: str, delay_s: float) -> None:
         if delay_s:
             await self._clock.sleep(delay_s)
-        failures, said = 0, ""
+        failures, logged = 0, ""
         while True:
             try:
                 count = await self._delete_all(driver)
             except ClientError as error:
                 failures += 1
                 retry_s = CLEAN_UP_BACKOFF.delay_s(failures, self._random)
-                if error.message != said:
+                if error.message != logged:
                     LOG.warning("slices of %s: %s; again in %.3g s", driver, error, retry_s)
-                    said = error.message
+                    logged = error.message
                 await self._clock.sleep(retry_s)
             else:
                 break

@@ -31,6 +31,10 @@ JSON = "application/json"
 QUERY_FIELDS_MAX = 1000  # the words of a command are many
 
 _NO_SPDY = f"only WebSocket is spoken here, with {' or '.join(PROTOCOLS)}; SPDY is not"
+_PULLING = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
 
 
 class PlainResponse(NamedTuple):
@@ -214,11 +218,6 @@ NO_PODS: Final = _NoPods()
 
 
 # ---- from mooring.node.kubelet_server.finding: Which container is meant, by the status of its pod; Kubernetes' words where there is none.
-
-_PULLING = {
-    "ErrImagePull": "image can't be pulled",
-    "ImagePullBackOff": "trying and failing to pull image",
-}
 
 
 def log_container(

@@ -43,6 +43,10 @@ from mooring.node.runtime.contract import (
 INPUT, OUTPUT, ERRORS, STATUS, SIZE, CLOSE = 0, 1, 2, 3, 4, 255
 PART_BYTES = 32 * 1024
 CELLS_MAX = 2**16 - 1
+READ_BYTES = 64 * 1024
+STALLED_S = 60.0  # for the other side to take what was sent
+WEBSOCKET_VERSION = "13"
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")  # the best first
 
 
 class StreamOptions(Struct, frozen=True):
@@ -227,11 +231,6 @@ def read_stream_options(fields: Sequence[tuple[str, str]]) -> StreamOptions:
 
 
 # ---- from mooring.node.kubelet_server.sockets: WebSocket messages on a connection that was accepted.
-
-READ_BYTES = 64 * 1024
-STALLED_S = 60.0  # for the other side to take what was sent
-WEBSOCKET_VERSION = "13"
-PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")  # the best first
 
 
 def chosen_protocol(head: Head) -> str | None:

@@ -34,6 +34,11 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 CONFIG_ERROR = "CreateContainerConfigError"
 NOTHING: Contents = {}
+CONFIG_MAP, SECRET = "configmap", "secret"
+FRESH_S = 30.0  # how long an object is cached
+CACHED_MAX = 500
+TOKEN_S = 3600
+REFRESHED_PART = 0.8  # of its lifetime, after which a token is replaced
 
 
 class NodeContext(Struct, frozen=True):
@@ -201,12 +206,6 @@ def _divided(amount: Quantity, divisor: Any, resource: str) -> str:
 # --- sources -----------------------------------------------------------------------------------
 
 ObjectT = TypeVar("ObjectT")
-
-CONFIG_MAP, SECRET = "configmap", "secret"
-FRESH_S = 30.0  # how long an object is cached
-CACHED_MAX = 500
-TOKEN_S = 3600
-REFRESHED_PART = 0.8  # of its lifetime, after which a token is replaced
 
 
 class ObjectSource(NamedTuple):

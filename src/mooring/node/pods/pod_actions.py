@@ -36,6 +36,10 @@ from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 STARTING = "start"
 KEPT_ATTEMPTS = 2  # the last one, and the one before it for its log
 SHORTEST_GRACE_S = 2.0  # of sidecars, if the others used up the grace period
+DEADLINE = "DeadlineExceeded"
+DEADLINE_TEXT = "Pod was active on the node longer than the specified deadline"
+GRACE_S = 30
+GONE_GRACE_S = 1.0  # of pods whose API object is gone
 
 
 class SetUp(Struct, frozen=True):
@@ -281,11 +285,6 @@ def _until_s(when: Timestamp, now: Timestamp) -> float:
 
 
 # --- termination -------------------------------------------------------------------------------
-
-DEADLINE = "DeadlineExceeded"
-DEADLINE_TEXT = "Pod was active on the node longer than the specified deadline"
-GRACE_S = 30
-GONE_GRACE_S = 1.0  # of pods whose API object is gone
 
 
 def termination_of(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termination | None:

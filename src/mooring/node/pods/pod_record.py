@@ -28,6 +28,11 @@ INITIALIZING = "PodInitializing"
 CRASH_LOOP = "CrashLoopBackOff"
 UNKNOWN_END = "ContainerStatusUnknown"
 KILLED = 137
+FIRST_CRASH_DELAY_S = 10.0
+LONGEST_CRASH_DELAY_S = 300.0
+CRASH_FORGOTTEN_S = 2 * LONGEST_CRASH_DELAY_S
+ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
+RESTART = "Restart"
 
 
 class FailedAttempt(Struct, frozen=True):
@@ -233,13 +238,6 @@ class PodRecord:
 
 
 # --- restarts ----------------------------------------------------------------------------------
-
-FIRST_CRASH_DELAY_S = 10.0
-LONGEST_CRASH_DELAY_S = 300.0
-CRASH_FORGOTTEN_S = 2 * LONGEST_CRASH_DELAY_S
-
-ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
-RESTART = "Restart"
 
 
 class CrashBackoff(Struct, frozen=True):

@@ -46,6 +46,16 @@ FIELDS = (
     "initContainerStatuses",
     "containerStatuses",
 )
+READY_TO_START = "PodReadyToStartContainers"
+INITIALIZED = "Initialized"
+READY = "Ready"
+CONTAINERS_READY = "ContainersReady"
+OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED)
+COMPLETED = "PodCompleted"
+POD_FAILED = "PodFailed"
+NOT_READY = "ContainersNotReady"
+NOT_INITIALIZED = "ContainersNotInitialized"
+GATES_NOT_READY = "ReadinessGatesNotReady"
 
 
 class NodeAddresses(Struct, frozen=True):
@@ -122,17 +132,6 @@ def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
 
 # --- conditions --------------------------------------------------------------------------------
 
-READY_TO_START = "PodReadyToStartContainers"
-INITIALIZED = "Initialized"
-READY = "Ready"
-CONTAINERS_READY = "ContainersReady"
-OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED)
-
-COMPLETED = "PodCompleted"
-POD_FAILED = "PodFailed"
-NOT_READY = "ContainersNotReady"
-NOT_INITIALIZED = "ContainersNotInitialized"
-GATES_NOT_READY = "ReadinessGatesNotReady"
 
 # Statuses of init containers, and of the others.
 Statuses = tuple[tuple[ContainerStatus, ...], tuple[ContainerStatus, ...]]

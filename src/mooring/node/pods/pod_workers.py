@@ -32,6 +32,9 @@ LOG = logging.getLogger(__name__)
 AGAIN_S = 1.0
 STUCK_S = 30.0  # after which a removal that does not end is logged
 PODS_BETWEEN = 100  # ended pods between two garbage collections
+LOST = (
+    "The container could not be located when the pod was deleted.  The container used to be Running"
+)
 
 
 class PodWorkers:
@@ -254,10 +257,6 @@ def _age(pod: Pod) -> tuple[object, str]:
 
 
 # --- containers that are gone ------------------------------------------------------------------
-
-LOST = (
-    "The container could not be located when the pod was deleted.  The container used to be Running"
-)
 
 
 def recalled(pod: Pod, names: Iterable[str], now: Timestamp) -> list[ContainerState]:

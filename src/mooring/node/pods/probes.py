@@ -19,6 +19,7 @@ from mooring.kit.clock import Clock
 from mooring.node.runtime.contract import ContainerId, ExecSession, Runtime, RuntimeRefusedError
 
 STARTUP, LIVENESS, READINESS = "Startup", "Liveness", "Readiness"
+TEXT_MAX = 1024
 
 
 class ExecAction(NamedTuple):
@@ -148,8 +149,6 @@ class ProbeResults:
 
 
 # --- handlers ----------------------------------------------------------------------------------
-
-TEXT_MAX = 1024
 
 
 class ProbeResult(NamedTuple):

@@ -27,6 +27,7 @@ SUFFIXES = (".json", ".yaml")
 FILE_BYTES_MAX = 16 * 1024 * 1024
 FILES_MAX = 8192  # in one folder
 FAULTS_SHOWN_MAX = 3
+_ALL = None  # of the devices
 
 
 class _Stamp(NamedTuple):
@@ -39,7 +40,6 @@ class _Stamp(NamedTuple):
 
 
 _NO_STAMP = _Stamp(0, 0, 0, 0)
-_ALL = None  # of the devices
 
 
 class _Read(NamedTuple):

@@ -18,6 +18,10 @@ from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.timestamp import Timestamp
 from mooring.node.errors import RuntimeRefusedError as RuntimeRefusedError
 
+_ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+NOT_SUPPORTED = "NotSupported"  # the reason of a request that a runtime cannot serve
+START_ERROR = "StartError"  # the reason of a container whose program could not be executed
+
 
 class ContainerId(Struct, frozen=True, order=True):
     """One attempt to run one container of one pod."""
@@ -28,9 +32,6 @@ class ContainerId(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.pod_uid}/{self.name}/{self.attempt}"
-
-
-_ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 
 
 def is_id_part(text: str) -> bool:
@@ -92,10 +93,6 @@ class ContainerSpec(Struct, frozen=True):
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False  # the input ends when the first client detaches
-
-
-NOT_SUPPORTED = "NotSupported"  # the reason of a request that a runtime cannot serve
-START_ERROR = "StartError"  # the reason of a container whose program could not be executed
 
 
 class Phase(Enum):

@@ -46,6 +46,17 @@ from mooring.node.runtime.contract import (
 STOPPED = 143  # ended by SIGTERM
 TERMINATED = 15
 LONG_S = 10 * 365 * 86400.0  # a longer run never ends
+RUNS_FOR = "mooring.dev/runs-for"
+EXITS_WITH = "mooring.dev/exits-with"
+FOREVER = "forever"
+PROGRAM_S = 5.0
+TEXT_MAX = 10_000
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)?")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SHELLS = ("sh", "bash", "ash", "dash")
+_BETWEEN = re.compile(r"&&|\|\||[;\n]")
+_FOREVER = frozenset(("while", "until", "for", "tail", "wait", "pause", "cat"))
+_AT_ONCE = frozenset(("echo", "printf", "true", "set", "export", "env", "ls", "date", ":", "trap"))
 
 
 class _SimulatedContainer(Struct, frozen=True):
@@ -254,19 +265,6 @@ def _said(spec: ContainerSpec) -> tuple[str, ...]:
 
 
 # --- durations ---------------------------------------------------------------------------------
-
-RUNS_FOR = "mooring.dev/runs-for"
-EXITS_WITH = "mooring.dev/exits-with"
-FOREVER = "forever"
-PROGRAM_S = 5.0
-TEXT_MAX = 10_000
-
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)?")
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SHELLS = ("sh", "bash", "ash", "dash")
-_BETWEEN = re.compile(r"&&|\|\||[;\n]")
-_FOREVER = frozenset(("while", "until", "for", "tail", "wait", "pause", "cat"))
-_AT_ONCE = frozenset(("echo", "printf", "true", "set", "export", "env", "ls", "date", ":", "trap"))
 
 
 class End(NamedTuple):

@@ -33,6 +33,13 @@ COMMAND_S_MAX = 60.0
 OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 ERRORS_BYTES_MAX = 64 * 1024
 LINE_BYTES_MAX = 1024 * 1024
+PART_BYTES_MAX = 65_536
+PARTS_MAX = 64  # that are not read yet
+OUTPUT, ERRORS = 1, 2
+ALWAYS, NEVER = "Always", "Never"
+PULL_S_MAX = 600.0
+FAILURES_MAX = 1024  # images whose failures are kept
+BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
 
 
 class CommandResult(NamedTuple):
@@ -118,10 +125,6 @@ async def _bounded(stream: asyncio.StreamReader, bytes_max: int) -> bytes:
 
 
 # --- sessions ----------------------------------------------------------------------------------
-
-PART_BYTES_MAX = 65_536
-PARTS_MAX = 64  # that are not read yet
-OUTPUT, ERRORS = 1, 2
 
 
 class PipeSession:
@@ -266,11 +269,6 @@ class TerminalSession:
 
 
 # --- images ------------------------------------------------------------------------------------
-
-ALWAYS, NEVER = "Always", "Never"
-PULL_S_MAX = 600.0
-FAILURES_MAX = 1024  # images whose failures are kept
-BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
 
 
 class _Failure(NamedTuple):

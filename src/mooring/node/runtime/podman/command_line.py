@@ -37,6 +37,9 @@ INSPECTED = (
     '{"id":{{json .ID}},"image":{{json .Image}},"labels":{{json .Config.Labels}},'
     '"state":{{json .State}}}'
 )
+_NEVER_STARTED = frozenset(("configured", "created", "initialized"))
+KILLED = 137
+_RUNNING = frozenset(("running", "paused", "stopping"))
 
 
 def name_of(owner: str, id_: ContainerId) -> str:
@@ -198,10 +201,6 @@ def _joined(*parts: str) -> str:
 
 
 # --- output ------------------------------------------------------------------------------------
-
-_NEVER_STARTED = frozenset(("configured", "created", "initialized"))
-KILLED = 137
-_RUNNING = frozenset(("running", "paused", "stopping"))
 
 
 class _State(Struct, frozen=True, rename="pascal"):

@@ -62,6 +62,8 @@ EVENTS_AGAIN_S = 1.0
 # Podman's words, by which we recognize an error.
 _CONFLICT, _MISSING, _NO_IMAGE = "already in use", "no such container", "image not known"
 _LOG = logging.getLogger(__name__)
+MOUNTS_BYTES_MAX = 4 * 1024 * 1024
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class PodmanRuntime:
@@ -348,8 +350,6 @@ def _reason(code: int) -> str:
 
 # --- subPaths ----------------------------------------------------------------------------------
 
-MOUNTS_BYTES_MAX = 4 * 1024 * 1024
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 Identities = Counter[tuple[int, int]]  # device and inode, and how often they are mounted
 

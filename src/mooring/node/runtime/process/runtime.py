@@ -38,6 +38,8 @@ from mooring.node.runtime.process.shim_client import ProcessSession, ShimClient,
 from mooring.node.runtime.shim.protocol import ContainerKey, Launch, LaunchError, MountLaunch
 
 VERSION = 1
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+REFUSED = "CreateContainerError"
 
 
 class ProcessRuntime:
@@ -210,9 +212,6 @@ def _timestamp(seconds: float) -> Timestamp:
 
 
 # --- launches ----------------------------------------------------------------------------------
-
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-REFUSED = "CreateContainerError"
 
 
 def launch_of(

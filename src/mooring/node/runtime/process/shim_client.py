@@ -43,6 +43,9 @@ _PROGRAM = (
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ShimState = dict[str, Any]
+SESSION_CHUNK_BYTES = 64 * 1024
+UNREAD_FRAMES_MAX = 64
+LOST_CODE = 137  # the exit code of a command whose shim was lost: it was killed
 
 
 class ShimLostError(ConnectionError):
@@ -207,10 +210,6 @@ class ShimClient:
 
 
 # --- sessions ----------------------------------------------------------------------------------
-
-SESSION_CHUNK_BYTES = 64 * 1024
-UNREAD_FRAMES_MAX = 64
-LOST_CODE = 137  # the exit code of a command whose shim was lost: it was killed
 
 
 class ProcessSession:

@@ -24,6 +24,19 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 WAIT_S_MAX = 3600.0
 
 Callback = Callable[[], object]
+_HAS_CHILDREN = os.path.exists(
+    "/proc/thread-self/children"
+)  # depends on the kernel's configuration
+CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_REMOUNT, MS_NOATIME, MS_NODIRATIME, MS_BIND = 32, 1024, 2048, 4096
+MS_MOVE, MS_REC, MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE = 8192, 16384, 1 << 17, 1 << 18, 1 << 19
+MS_RELATIME = 1 << 21
+MNT_DETACH = 2
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_MPOL_BIND = 2
+# Not every C library has pivot_root and set_mempolicy; their numbers depend on the machine.
+_NUMBERS = {"x86_64": (155, 238), "aarch64": (41, 237), "riscv64": (41, 237)}
 
 
 class LoopTimer:
@@ -121,10 +134,6 @@ def guarded(call: Callback) -> None:
 
 
 # --- processes ---------------------------------------------------------------------------------
-
-_HAS_CHILDREN = os.path.exists(
-    "/proc/thread-self/children"
-)  # depends on the kernel's configuration
 
 
 class Process(NamedTuple):
@@ -231,17 +240,6 @@ def kill(found: Process) -> None:
 
 # --- system calls ------------------------------------------------------------------------------
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
-MS_REMOUNT, MS_NOATIME, MS_NODIRATIME, MS_BIND = 32, 1024, 2048, 4096
-MS_MOVE, MS_REC, MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE = 8192, 16384, 1 << 17, 1 << 18, 1 << 19
-MS_RELATIME = 1 << 21
-MNT_DETACH = 2
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_MPOL_BIND = 2
-# Not every C library has pivot_root and set_mempolicy; their numbers depend on the machine.
-_NUMBERS = {"x86_64": (155, 238), "aarch64": (41, 237), "riscv64": (41, 237)}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -22,6 +22,12 @@ from typing import Any, NamedTuple
 # A part of an id is also the name of a folder.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 MARKER = "MOORING_CONTAINER"  # in the environment of every member
+HEADER = struct.Struct(">IB")
+MESSAGE, OUTPUT, ERRORS, INPUT = range(4)
+PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
+PROTOCOL = 1  # agents refuse a shim with another version
+RECORD_NAME = "record"
+RECORD_BYTES_MAX = 64 * 1024
 
 
 class LaunchError(ValueError):
@@ -107,11 +113,6 @@ class Launch(NamedTuple):
 
 # --- frames ------------------------------------------------------------------------------------
 
-HEADER = struct.Struct(">IB")
-MESSAGE, OUTPUT, ERRORS, INPUT = range(4)
-PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
-PROTOCOL = 1  # agents refuse a shim with another version
-
 
 class FrameError(ValueError):
     """Bytes that are not of this protocol."""
@@ -160,9 +161,6 @@ class Frames:
 
 
 # --- records -----------------------------------------------------------------------------------
-
-RECORD_NAME = "record"
-RECORD_BYTES_MAX = 64 * 1024
 
 
 class Record(NamedTuple):

@@ -38,6 +38,12 @@ from mooring.node.runtime.shim.server import IDLE_S, ShimServer
 KILLED_CODE = 137
 RECOVERY_S_MAX = 10.0
 CONTAINERS_MAX = 16384
+# Older agents and shims use these names, so they stay.
+SOCKET, LOCK, PID, LOG = "keeper.sock", "keeper.lock", "keeper.pid", "keeper.log"
+LOG_BYTES_MAX = 1024 * 1024
+STOP_GRACE_S = 10.0
+LISTEN_BACKLOG = 128
+ANOTHER_ONE = 3
 
 
 class Shim:
@@ -269,13 +275,6 @@ def _kill_and_wait(each: Process, deadline: float) -> None:
 
 
 # --- start-up ----------------------------------------------------------------------------------
-
-# Older agents and shims use these names, so they stay.
-SOCKET, LOCK, PID, LOG = "keeper.sock", "keeper.lock", "keeper.pid", "keeper.log"
-LOG_BYTES_MAX = 1024 * 1024
-STOP_GRACE_S = 10.0
-LISTEN_BACKLOG = 128
-ANOTHER_ONE = 3
 
 
 def main(options: dict[str, Any]) -> int:

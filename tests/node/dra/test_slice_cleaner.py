@@ -34,9 +34,9 @@ def test_at_the_start_the_slices_of_the_node_are_deleted_and_of_no_other() -> No
 def test_a_driver_that_is_there_already_keeps_its_slices() -> None:
     async def run() -> None:
         slices, clock = server(), ManualClock()
-        wiper = SliceCleaner(slices, NODE, clock=clock)
-        async with wiper.running():
-            wiper.usable(NIC)
+        slice_cleaner = SliceCleaner(slices, NODE, clock=clock)
+        async with slice_cleaner.running():
+            slice_cleaner.usable(NIC)
             await clock.advance(0)
             assert set(slices.slices) == {"c", "d"}
 
@@ -65,24 +65,24 @@ def _away(times: int) -> list[UnavailableError]:
 def test_a_driver_has_half_a_minute_to_come_back() -> None:
     async def run() -> None:
         slices, clock = FakeServer(), ManualClock()
-        wiper = SliceCleaner(slices, NODE, clock=clock)
-        async with wiper.running():
+        slice_cleaner = SliceCleaner(slices, NODE, clock=clock)
+        async with slice_cleaner.running():
             await clock.advance(0)
             slices.slices = server().slices
-            wiper.unusable(GPU)
+            slice_cleaner.unusable(GPU)
             await clock.advance(29)
-            wiper.unusable(GPU)  # says nothing new
-            wiper.usable(GPU)
+            slice_cleaner.unusable(GPU)  # says nothing new
+            slice_cleaner.usable(GPU)
             await clock.advance(60)
             assert len(slices.slices) == 4
-            wiper.unusable(GPU)
+            slice_cleaner.unusable(GPU)
             await clock.advance(20)
-            wiper.unusable(GPU)
+            slice_cleaner.unusable(GPU)
             await clock.advance(10)
             assert set(slices.slices) == {"c", "d"}
             assert slices.selectors[-1] == f"spec.nodeName={NODE},spec.driver={GPU}"
             slices.slices = server().slices
-            wiper.unusable(GPU)
+            slice_cleaner.unusable(GPU)
             await clock.advance(30)
             assert set(slices.slices) == {"c", "d"}
 
@@ -91,7 +91,7 @@ def test_a_driver_has_half_a_minute_to_come_back() -> None:
 
 def test_what_a_driver_published_is_deleted_when_it_stays_away() -> None:
     async def scenario(world: World) -> None:
-        world.settings["wiping_delay_s"] = 0.02
+        world.settings["clean_up_delay_s"] = 0.02
         async with world.agent() as dra:
             async with FakeDriver(world.root, GPU):
                 await connected(dra, GPU)
