@@ -1,9 +1,9 @@
-"""The agent of a node: what runs here is what the cluster wants to run here.
+"""The node agent: it makes this node run the pods that are bound to it.
 
-1. The node registers.
-2. Containers that an agent before this one left are taken over, or removed with their pods.
-3. Each pod that is bound to the node gets a worker; what containers do is handed to it.
-4. The node says that it is alive, and whether it can run pods.
+1. Register the node.
+2. Take over containers that an earlier agent left, or remove them with their pods.
+3. Run a worker for each pod that is bound to the node, and pass on what containers do.
+4. Report that the node is alive, and whether it can run pods.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from mooring.node.runtime.contract import Runtime
 
 LOG = logging.getLogger(__name__)
 
-SOURCE = "kubelet"  # as whom events are told
-AT_ONCE = 32  # how many pods have volumes made or containers started at the same time
-LEFT_S = 2.0  # what unknown pods left is mostly gone by then, and its devices are free at once
+SOURCE = "kubelet"  # the component that events come from
+AT_ONCE = 32  # pods that set up volumes or start containers at the same time
+LEFT_S = 2.0  # enough to remove most unknown pods, so that their devices are free at once
 RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
 CALLS_AT_ONCE = 16
 
 
 class Hooks(Struct, frozen=True):
-    """What others tell the agent, or are told by it."""
+    """Callbacks between the agent and others."""
 
-    more_resources: Callable[[], Mapping[str, PluginResource]] = dict  # that device plugins have
-    health_of: HealthOf = no_health  # of the devices of containers
-    trouble: Callable[[], str] = str  # why others cannot serve pods; empty if they can
+    more_resources: Callable[[], Mapping[str, PluginResource]] = dict  # of device plugins
+    health_of: HealthOf = no_health  # the health of a container's devices
+    trouble: Callable[[], str] = str  # why pods cannot be served; empty if they can
 
 
 NO_HOOKS = Hooks()
@@ -68,7 +68,7 @@ class Agent:
         random: Callable[[], float],
         clock: Clock = REAL,
         hooks: Hooks = NO_HOOKS,
-        pod_ip: str = "",  # empty: that of the node
+        pod_ip: str = "",  # empty: the node's
     ) -> None:
         self._client = client
         self._runtime = runtime
@@ -95,13 +95,15 @@ class Agent:
             clock=clock,
             folder=folder / "pods",
             record_event=self._recorder.tell,
-            node_context=self._around,
+            node_context=self._node_context,
             slots=asyncio.Semaphore(AT_ONCE),
             sources=SourceCache(few, clock),
             health_of=hooks.health_of,
         )
         self.keeper = PodWorkers(context, lambda: self.heartbeat.node)
-        self.has_taken_over = asyncio.Event()  # then what is not in `keeper.active` has no devices
+        self.has_taken_over = (
+            asyncio.Event()
+        )  # then pods that are not in `keeper.active` have no devices
 
     def trouble(self) -> str:
         """Return why the node can run no pods; empty if it can."""
@@ -110,7 +112,7 @@ class Agent:
             found.append(other)
         return ", ".join(found)
 
-    def _around(self) -> NodeContext:
+    def _node_context(self) -> NodeContext:
         node = self.heartbeat.node
         return NodeContext(
             node_name=self._description.name,
@@ -134,7 +136,7 @@ class Agent:
     # --- containers -----------------------------------------------------------------------------
 
     async def _follow_runtime(self) -> None:
-        """Hand what containers do to their pods; a runtime that fails is asked again."""
+        """Pass changes of containers on to their pods; a runtime that fails is called again."""
         failures = 0
         while True:
             try:
@@ -144,7 +146,7 @@ class Agent:
                     self._note("")
                     async for state in changes:
                         self.keeper.note(state)
-                raise RuntimeError("it tells no more of its containers")
+                raise RuntimeError("it reports no more changes of its containers")
             except Exception as error:
                 failures += 1
                 self._note(str(error) or repr(error))
@@ -152,7 +154,7 @@ class Agent:
 
     @asynccontextmanager
     async def _changes(self) -> AsyncIterator[AsyncIterator[Any]]:
-        """Give what containers do, from now on: nothing is missed that happens after."""
+        """Yield changes of containers from now on, without a gap before the first is awaited."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
 
         async def listen() -> None:
@@ -170,7 +172,7 @@ class Agent:
                 yield each
 
         task = asyncio.create_task(listen())
-        await asyncio.sleep(0)  # it listens before we ask what there is
+        await asyncio.sleep(0)  # it listens before we list containers
         try:
             yield taken()
         finally:
@@ -182,7 +184,7 @@ class Agent:
         if self.has_taken_over.is_set():
             self.keeper.compare(states)
             return
-        # Nothing is awaited between, so that no pod goes unseen.
+        # Nothing is awaited in between, so that no pod is missed.
         self.keeper.take_over(states, self.informers.objects.all(Pod))
         self._pods.on_change(self.keeper.changed)
         await self.keeper.left(LEFT_S)
@@ -193,30 +195,34 @@ class Agent:
             self._trouble = trouble
             self.heartbeat.report()
             if trouble:
-                LOG.warning("the runtime fails: %s; it is asked again", trouble)
+                LOG.warning("the runtime fails: %s; trying again", trouble)
 
 
-# ---- from mooring.node.fewcalls: A client that asks only so much at the same time.
+# --- the client of pod workers -------------------------------------------------------------------
 
 ObjectT = TypeVar("ObjectT")
 
 
 class LimitedClient:
-    """Reads and writes through another client, few at the same time."""
+    """Limits how many requests run at once.
+
+    Hundreds of pods may have something to write at once; each open connection costs memory here and
+    at the server, and none of them makes it faster.
+    """
 
     def __init__(self, client: Client, at_once: int = CALLS_AT_ONCE) -> None:
         self._client = client
         self._slots = asyncio.Semaphore(at_once)
 
     async def get(self, struct: type[ObjectT], namespace: str, name: str) -> ObjectT | None:
-        """Return an object, or None when it is not there."""
+        """Return an object, or None if it does not exist."""
         async with self._slots:
             return await self._client.get(struct, namespace, name)
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
         """Carry out a write; patches and deletions once more if the connection was lost.
 
-        Ours name the version or the object that they are for, so that twice is like once.
+        Ours name the version or UID that they are for, so repeating one does no harm.
         """
         async with self._slots:
             try:

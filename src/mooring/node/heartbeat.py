@@ -1,7 +1,7 @@
-"""A node that registers, and then says again and again that it is alive.
+"""Registers the node, and then reports again and again that it is alive.
 
-register ─► node is there ─► status, when it changed or five minutes have passed
-                         └─► lease, every ten seconds
+register ─► node exists ─► status, when it changed or five minutes have passed
+                       └─► lease, every ten seconds
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ class Heartbeat:
         self._trouble = trouble
         self._is_due = asyncio.Event()
         self._lease: Lease | None = None
-        self.node: Node | None = None  # as it was told last, or seen
+        self.node: Node | None = None  # as written last, or seen
 
     def see(self, node: Node | None) -> None:
-        """Take in how the cluster sees the node; one that is deleted stays away."""
+        """Take in the Node object; a deleted one is not recreated."""
         if node is None or self.node is None or not is_older(node, self.node):
             self.node = node
 
     def report(self) -> None:
-        """Tell the status soon: something is another."""
+        """Write the status soon: something changed."""
         self._is_due.set()
 
     async def register(self) -> Node:
-        """Return the node once the cluster has it, with its status; raises ClientError."""
+        """Return the node once it is registered, with its status; raises ClientError."""
         self.node = found = await self._register()
         await self._report()
         await self._renew()
         return self.node or found
 
     async def run(self) -> None:
-        """Say that the node is alive, until cancelled."""
+        """Renew status and lease until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat(self._report, "the status", self._is_due))
             tasks.create_task(self._repeat(self._renew, "the lease", asyncio.Event()))
@@ -97,7 +97,7 @@ class Heartbeat:
             except ClientError as error:
                 failures += 1
                 if failures in (1, 10):
-                    LOG.warning("%s of the node is not told: %s; tried again", what, error)
+                    LOG.warning("%s of the node cannot be written: %s; trying again", what, error)
 
     async def _register(self) -> Node:
         node = new_node(self._description)
@@ -115,7 +115,7 @@ class Heartbeat:
         return found
 
     async def _report(self) -> None:
-        """Tell the status if it is due."""
+        """Write the status if it is due."""
         now = Timestamp(self._clock.now())
         if self.node is None:
             return
@@ -142,5 +142,5 @@ class Heartbeat:
             write = Create(wanted) if self._lease is None else Update(wanted)
             self._lease = await self._client.write(write)
         except ClientError:
-            self._lease = None  # looked up the next time
+            self._lease = None  # read again the next time
             raise

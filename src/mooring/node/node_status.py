@@ -1,4 +1,4 @@
-"""The node as the cluster sees it: what it is, what it has, how it is (pure)."""
+"""The Node object: its registration, status and lease (pure), and the machine behind it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ KUBELET = "v1.37.0+mooring"
 LEASES = "kube-node-lease"
 LEASE_S = 40
 RENEW_S = 10.0
-REPORT_S = 300.0  # how often a status is told that did not change
+REPORT_S = 300.0  # how often an unchanged status is written
 PODS_MAX = 110
 
-# type, reason and message of what is never wrong here
+# Type, reason and message of conditions that always hold here.
 _WELL = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -49,16 +49,16 @@ _WELL = (
 )
 OWN = (*(type_ for type_, _, _ in _WELL), READY)
 
-# What a node can do that pods may need, by the gates that have it.
+# Features that pods may need, by their feature gates.
 DECLARED = (Gate.DRA_NODE_ALLOCATABLE_RESOURCES, Gate.DRA_OPTIONAL_NODE_OPERATIONS)
-# What is kept free unless said otherwise: as a kubelet, so that it need not evict.
+# Reserved by default, as the kubelet does so that it need not evict.
 KEPT_MEMORY = Quantity.parse("100Mi")
 KEPT_DISK_PART = 10  # in percent
 TEXT_MAX = 256
 
 
 class PluginResource(NamedTuple):
-    """How many devices of a resource plugins have, and how many of them pods can have."""
+    """How many devices of a plugin's resource exist, and how many pods can have."""
 
     capacity: Quantity
     allocatable: Quantity
@@ -75,7 +75,7 @@ class NodeDescription(Struct, frozen=True):
     pods_max: int = PODS_MAX
     reserved: Mapping[str, Quantity] = {}  # not for pods
     labels: Mapping[str, str] = {}
-    port: int = 0  # of the agent's own door
+    port: int = 0  # of the kubelet server
 
 
 def new_node(description: NodeDescription) -> Node:
@@ -92,14 +92,14 @@ def new_node(description: NodeDescription) -> Node:
 
 
 def missing_labels(node: Node, description: NodeDescription) -> Patch | None:
-    """Return the write that gives a node its labels, if they are not there."""
+    """Return the patch that adds missing labels, if any."""
     wanted = new_node(description).metadata.labels
     labels = {key: value for key, value in wanted.items() if node.metadata.labels.get(key) != value}
     return Patch(Target.of(node), {"metadata": {"labels": labels}}) if labels else None
 
 
 def declared_features(gates: Gates) -> tuple[str, ...]:
-    """Return what pods may rely on here, by name."""
+    """Return the features that pods may rely on."""
     if not gates.enabled(Gate.NODE_DECLARED_FEATURES):
         return ()
     return tuple(sorted(gate.value for gate in DECLARED if gates.enabled(gate)))
@@ -113,7 +113,7 @@ def status_of(
     trouble: str,
     now: Timestamp,
 ) -> NodeStatus:
-    """Return the status of a node; `more` is what device plugins have, `trouble` why not ready."""
+    """Return a node's status; `more` has device plugins' resources, `trouble` why not ready."""
     capacity = dict(description.machine.capacity)
     capacity[PODS] = Quantity.from_int(description.pods_max)
     info = replace(
@@ -183,7 +183,7 @@ def _since(before: NodeCondition | None, status: str, now: Timestamp) -> Timesta
 
 
 def patch_of(node: Node, status: NodeStatus, now: Timestamp) -> Patch | None:
-    """Return the write that tells a status; None if it was told a short while ago."""
+    """Return the patch that writes a status; None if an equal one was written recently."""
     before, after = to_tree(node.status), to_tree(status)
     if _timeless(before) == _timeless(after) and not _is_due(node, now):
         return None
@@ -192,7 +192,7 @@ def patch_of(node: Node, status: NodeStatus, now: Timestamp) -> Patch | None:
         for key in before.keys() | after.keys()
         if before.get(key) != after.get(key)
     }
-    for name in ("capacity", "allocatable"):  # what is gone is taken away
+    for name in ("capacity", "allocatable"):  # null removes a resource
         if name in body:
             gone = before.get(name, {}).keys() - after.get(name, {}).keys()
             body[name] = {**(body[name] or {}), **dict.fromkeys(gone)}
@@ -217,7 +217,7 @@ def _is_due(node: Node, now: Timestamp) -> bool:
 
 
 def lease_of(node: Node, before: Lease | None, now: Timestamp) -> Lease:
-    """Return the lease that says that a node is alive."""
+    """Return the renewed lease of a node."""
     name = node.metadata.name
     renewed = MicroTimestamp(now.instant)
     if before is not None:
@@ -230,7 +230,7 @@ def lease_of(node: Node, before: Lease | None, now: Timestamp) -> Lease:
 
 
 def kept_free(capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """Return what a node keeps for itself, besides what it is told to."""
+    """Return the resources that a node reserves by default."""
     disk = capacity.get(EPHEMERAL_STORAGE, Quantity.ZERO)
     return {
         MEMORY: KEPT_MEMORY,
@@ -239,11 +239,11 @@ def kept_free(capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
     }
 
 
-# ---- from mooring.node.machine: What the machine is that the agent runs on: its size, its software, its addresses.
+# --- the machine --------------------------------------------------------------------------------
 
 
 class MachineInfo(Struct, frozen=True):
-    """A machine."""
+    """The size and software of a machine."""
 
     capacity: dict[str, Quantity]
     info: NodeSystemInfo
@@ -251,7 +251,7 @@ class MachineInfo(Struct, frozen=True):
 
 
 def read_machine(folder: Path, root: Path = Path("/")) -> MachineInfo:
-    """Return what this machine is; `folder` is on the disk that pods use."""
+    """Return this machine; `folder` is on the disk that pods use."""
     system = os.uname()
     info = NodeSystemInfo(
         machine_id=_line(root / "etc/machine-id"),
@@ -277,7 +277,7 @@ def _capacity(folder: Path, root: Path) -> dict[str, Quantity]:
 
 
 def _huge_pages(folder: Path) -> dict[str, Quantity]:
-    """Return how much memory is in huge pages, by their size: hugepages-2Mi."""
+    """Return the memory in huge pages, by page size: hugepages-2Mi."""
     found = {}
     for each in sorted(folder.glob("hugepages-*kB")):
         size = each.name.removeprefix("hugepages-").removesuffix("kB")
@@ -321,7 +321,7 @@ def _text(path: Path) -> str:
 
 
 def address_towards(host: str, port: int = 443) -> str:
-    """Return the address of this machine that another one would see; nothing is sent."""
+    """Return this machine's address as another one would see it; nothing is sent."""
     try:
         family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as found:

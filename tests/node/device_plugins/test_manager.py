@@ -209,7 +209,7 @@ def test_plugin_that_lists_nonsense_is_left(
         async with bench(folder, "a") as (made, fake):
             fake.say_message(message)
             await made.until_amounts(1, 0)
-            assert f"device plugin of {RESOURCE} is left: " in caplog.text
+            assert f"device plugin of {RESOURCE} disconnected: " in caplog.text
 
     run(main)
 
@@ -221,7 +221,7 @@ def test_devices_listed_twice_count_once_and_are_told(
         async with bench(folder, "a") as (made, fake):
             fake.say("a", "b", "b")
             await made.until_amounts(2, 2)
-            assert "lists 1 devices more often than once" in caplog.text
+            assert "lists 1 devices more than once" in caplog.text
 
     run(main)
 
@@ -537,7 +537,7 @@ def test_pods_that_went_meanwhile_lose_their_devices(folder: Path) -> None:
     ("content", "text"),
     [
         (b"", "truncated"),
-        (b'{"version":2,"checksum":"","data":{}}', "version 2 is not known"),
+        (b'{"version":2,"checksum":"","data":{}}', "version 2 is unknown"),
         (b'{"version":1,"checksum":"","data":{}}', "the checksum is not that of the data"),
     ],
 )
@@ -557,7 +557,8 @@ def test_broken_checkpoint_is_told_and_put_aside(
 def test_pod_waits_while_nothing_can_be_written(folder: Path) -> None:
     async def main() -> None:
         async with bench(folder, "a") as (made, fake):
-            obstacle = folder / f".{CHECKPOINT_NAME}.new"
+            obstacle = folder / CHECKPOINT_NAME
+            obstacle.unlink()
             obstacle.mkdir()
             with pytest.raises(DevicesRefusedError, match="failed to write checkpoint file"):
                 await made.manager.prepare(pod())

@@ -149,7 +149,8 @@ def test_an_agent_does_not_start_on_a_damaged_file() -> None:
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "state"
     write_whole(path, b"old")
-    path.with_name(".state.new").write_bytes(b"of a crash, longer than what comes")
+    path.with_name(".state.1a.tmp").write_bytes(b"of a crash, longer than what comes")
+    SavedFile(path, lambda: b"")
     write_whole(path, b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -161,7 +162,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(
 ) -> None:
     path = tmp_path / "state"
     write_whole(path, b"old")
-    monkeypatch.setattr("mooring.node.dra.files.os.fsync", _full)
+    monkeypatch.setattr("mooring.kit.atomic_file.os.fsync", _full)
     with pytest.raises(SaveError, match="state could not be written: No space left on device"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"

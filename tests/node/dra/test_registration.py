@@ -356,7 +356,7 @@ def test_what_fails_while_claims_are_served_is_said_and_begun_again(
         async with world.agent() as dra, FakeDriver(world.root, GPU):
             await asked.wait()
             await connected(dra, GPU)
-        assert "pods are not followed any more; again in 0.005 s" in caplog.text
+        assert "following pods failed; again in 0.005 s" in caplog.text
 
     asked = asyncio.Event()
     play(scenario)
@@ -377,7 +377,7 @@ def test_a_folder_with_too_many_files_is_read_up_to_a_bound(
         await following.aclose()
 
     play(scenario)
-    assert "of more than 10 files some are ignored" in caplog.text
+    assert "more than 10 files, some are ignored" in caplog.text
 
 
 def test_a_driver_that_is_not_there_is_named() -> None:

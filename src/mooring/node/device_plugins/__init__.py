@@ -1,16 +1,10 @@
-"""Device plugins beside DRA: their resources, and what of them each pod has.
+"""Device plugins (v1beta1) beside DRA: the kubelet's device manager.
 
-    # inventory: which devices plugins say there are
-    # ledger: which device is whose
-    # choosing: which devices a container gets
-    # readings: what plugins say, checked
-    # checkpoint: what outlives the agent
-    # plugin: one plugin at its socket
-    # registration: the socket at which plugins come
-    # connections: all of them, followed
-    # manager: gives devices to pods
-    # telling: what is told of them elsewhere
+    inventory    the devices that plugins list, and their messages checked (pure)
+    allocation   which container has which device, and how devices are chosen (pure)
+    plugins      plugins at their sockets: registration, connections, calls
+    manager      gives devices to pods: the `DeviceManager`; checkpoint
 
-A plugin registers at `device-plugins/kubelet.sock`, lists its devices as long as it lives, and is
-asked before a container gets some. The first four modules act on nothing.
+A plugin registers at `device-plugins/kubelet.sock`, lists its devices for as long as it lives, and
+is called before a container gets some.
 """

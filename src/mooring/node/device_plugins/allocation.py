@@ -1,8 +1,12 @@
-"""Which device is whose.
+"""Which container has which device, and which devices a container gets (pure).
 
-A device is taken from the moment that it is chosen, so that two pods which come together do not get
-it both; once its plugin agreed it is held. Containers of one pod may hold the same device one after
-the other.
+A device is taken from the moment it is chosen, so that two pods that come together do not both get
+it; once its plugin agreed it is held. Containers of one pod may hold the same device one after the
+other. How devices are chosen:
+
+1. A container keeps the devices it has; their number cannot change.
+2. Devices of init containers that will have ended come first: the pod has them already.
+3. The rest are free and healthy ones: those that the plugin prefers, then those it lists first.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ class Allotment(Struct, frozen=True):
     pod_uid: str
     container: str
     resource: str
-    devices: tuple[PluginDevice, ...]  # as they were when they were given
+    devices: tuple[PluginDevice, ...]  # as they were when they were allocated
     given: DeviceRunOptions = DeviceRunOptions()
 
     @property
@@ -47,7 +51,7 @@ class Allotment(Struct, frozen=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The devices by their names."""
+        """The ids of the devices."""
         return tuple(each.id for each in self.devices)
 
 
@@ -67,7 +71,7 @@ class DeviceLedger:
 
     @property
     def allotments(self) -> tuple[Allotment, ...]:
-        """All that is held."""
+        """All allotments."""
         return tuple(each for held in self._pods.values() for each in held.values())
 
     def taken(self, resource: str) -> frozenset[str]:
@@ -79,7 +83,7 @@ class DeviceLedger:
         return {resource: len(counts) for resource, counts in self._counts.items()}
 
     def knows(self, resource: str) -> bool:
-        """Whether anybody has devices of a resource."""
+        """Return whether anybody has devices of a resource."""
         return resource in self._counts
 
     def held(self, pod_uid: str, container: str, resource: str) -> Allotment | None:
@@ -92,7 +96,7 @@ class DeviceLedger:
         return tuple(each for (name, _), each in held.items() if name == container)
 
     def take(self, resource: str, ids: Iterable[str]) -> None:
-        """Keep devices from others."""
+        """Reserve devices."""
         self._counts.setdefault(resource, Counter()).update(ids)
 
     def release(self, resource: str, ids: Iterable[str]) -> None:
@@ -112,7 +116,7 @@ class DeviceLedger:
         self._pods.setdefault(allotment.pod_uid, {})[key] = allotment
 
     def drop(self, pod_uid: str) -> bool:
-        """Take all devices of a pod back; return whether it had any."""
+        """Release all devices of a pod; return whether it had any."""
         held = self._pods.pop(pod_uid, {})
         for each in held.values():
             self.release(each.resource, each.ids)
@@ -127,15 +131,15 @@ class DeviceLedger:
         )
 
 
-# ---- from mooring.node.device_plugins.choosing: Which devices a container gets.
+# --- choosing ----------------------------------------------------------------------------------
 
 
 class DeviceChoice(NamedTuple):
-    """Devices that are to be chosen."""
+    """Devices to choose from."""
 
     size: int
     own: tuple[str, ...]  # chosen already
-    free: tuple[str, ...]  # of which the others are
+    free: tuple[str, ...]  # candidates for the others
 
     @property
     def is_settled(self) -> bool:
@@ -151,9 +155,9 @@ class AllocationRefusal(NamedTuple):
 
 
 def requested_devices(pod: Pod, container: Container) -> Iterator[tuple[str, int]]:
-    """Yield what a container asks of device plugins, if there are such: resource and count.
+    """Yield resource and count of a container's requests, if plugins have them.
 
-    What claims serve is not asked of plugins, even where both could.
+    Resources that claims serve are not requested of plugins, even if both could serve them.
     """
     status = pod.status.extended_resource_claim_status
     mappings = () if status is None else status.request_mappings
@@ -166,7 +170,7 @@ def requested_devices(pod: Pod, container: Container) -> Iterator[tuple[str, int
 def reusable(
     pod: Pod, container: Container, resource: str, ledger: DeviceLedger
 ) -> tuple[str, ...]:
-    """Return the devices of earlier containers of a pod that a container may have after them."""
+    """Return the devices of earlier containers of a pod that a container can take over."""
     found: dict[str, None] = {}  # a set that keeps its order
     ends_first = {each.name for each in pod.spec.init_containers if not each.is_sidecar}
     for each in (*pod.spec.init_containers, *pod.spec.containers):
@@ -182,7 +186,7 @@ def reusable(
 
 
 def check_size(held: Allotment, size: int) -> AllocationRefusal | None:
-    """Return why a container cannot ask for so many when it has others, None if it can."""
+    """Return why a container cannot change its number of devices, None if it does not."""
     if len(held.ids) == size:
         return None
     who = f'pod "{held.pod_uid}" container "{held.container}"'
@@ -191,7 +195,7 @@ def check_size(held: Allotment, size: int) -> AllocationRefusal | None:
 
 
 def check_health(held: Allotment, stock: ResourceDevices | None) -> AllocationRefusal | None:
-    """Return why a container cannot begin with devices that it had, None if it can."""
+    """Return why a container cannot start with the devices it had, None if it can."""
     if stock is None:
         return AllocationRefusal(
             f"cannot allocate unregistered device {held.resource}", is_final=False
@@ -214,7 +218,7 @@ def choose(
     stock: ResourceDevices | None,
     taken: frozenset[str],
 ) -> DeviceChoice | AllocationRefusal:
-    """Return among which devices to choose."""
+    """Return the devices to choose from, or why there are too few."""
     if stock is None:
         return AllocationRefusal(f"cannot allocate unregistered device {resource}")
     if not stock.usable:
@@ -231,7 +235,7 @@ def choose(
 
 
 def settle(choice: DeviceChoice, preferred: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the devices; what the plugin prefers and cannot be had is passed over."""
+    """Return the chosen devices; preferred ones that are not free are skipped."""
     wished = tuple(preferred)
     free = set(choice.free) if wished else ()
     found = dict.fromkeys(choice.own)  # a set that keeps its order
@@ -246,7 +250,7 @@ def _unhealthy(why: str, resource: str) -> str:
     return f"{why}; cannot allocate unhealthy devices {resource}"
 
 
-# ---- from mooring.node.device_plugins.telling: What is told of the devices of plugins: in the status of pods, and by PodResources.
+# --- reporting ---------------------------------------------------------------------------------
 
 
 def resource_statuses(
@@ -269,7 +273,7 @@ def resource_statuses(
 
 
 def container_devices(held: Iterable[Allotment]) -> Iterator[wire.ContainerDevices]:
-    """Yield a container's devices as the service lists them: one by one, each with its place."""
+    """Yield a container's devices for PodResources, each with its NUMA nodes."""
     for each in held:
         for device in each.devices:
             yield _device(each.resource, device)
@@ -278,7 +282,7 @@ def container_devices(held: Iterable[Allotment]) -> Iterator[wire.ContainerDevic
 def allocatable_devices(
     devices: Mapping[str, Iterable[PluginDevice]],
 ) -> Iterator[wire.ContainerDevices]:
-    """Yield the devices that the node can give, as the service lists them."""
+    """Yield the devices that the node can allocate, for PodResources."""
     for resource, some in devices.items():
         for device in some:
             yield _device(resource, device)

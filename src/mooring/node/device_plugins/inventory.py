@@ -1,8 +1,11 @@
-"""Which devices plugins say there are, and how many of them a node can offer.
+"""The devices that plugins list, and how many of them a node can offer (pure).
 
-# a plugin lists        capacity: all, allocatable: the healthy
-# its stream ends       capacity stays, allocatable is 0
-# five minutes later    the resource is gone
+    a plugin lists        capacity: all, allocatable: the healthy ones
+    its stream ends       capacity stays, allocatable is 0
+    five minutes later    the resource is gone
+
+Messages of plugins are checked here: too much or invalid is a ValueError, and the last of several
+duplicates counts, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class ResourceDevices(Struct, frozen=True):
 
     @property
     def amounts(self) -> ResourceCounts:
-        """What the node says of it."""
+        """The counts that the node reports."""
         return ResourceCounts(len(self.devices), len(self.usable))
 
 
@@ -65,11 +68,11 @@ class Inventory:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The resources that plugins brought."""
+        """The resources of plugins."""
         return tuple(self._stocks)
 
     def stock(self, resource: str) -> ResourceDevices | None:
-        """Return the devices of a resource, None if no plugin brought it."""
+        """Return the devices of a resource, None if no plugin has it."""
         return self._stocks.get(resource)
 
     def device(self, resource: str, id_: str) -> PluginDevice | None:
@@ -78,18 +81,18 @@ class Inventory:
         return None if stock is None else stock.devices.get(id_)
 
     def recall(self, resources: Iterable[str], now_s: float) -> None:
-        """Know resources again of which no plugin has registered since the agent started."""
+        """Restore resources whose plugins have not registered since the agent started."""
         for resource in resources:
             self._stocks.setdefault(resource, ResourceDevices({}, stopped_at_s=now_s))
 
     def start(self, resource: str) -> None:
-        """A plugin is there; what it has it says by itself."""
+        """Note that a plugin registered; it lists its devices itself."""
         stock = self._stocks.get(resource)
         if stock is not None:
             self._stocks[resource] = structs.replace(stock, stopped_at_s=None)
 
     def report(self, resource: str, devices: Iterable[PluginDevice]) -> frozenset[str]:
-        """Take what a plugin lists; return the devices whose health is another than before."""
+        """Take in a plugin's list; return the devices whose health changed."""
         before = self._stocks.get(resource)
         old = {} if before is None else before.devices
         new = {each.id: each for each in devices}
@@ -98,24 +101,24 @@ class Inventory:
         return frozenset(
             each.id
             for each in new.values()
-            # One that was away may still be somebody's.
+            # A device that was away may still be allocated.
             if each.id not in old or old[each.id].is_healthy != each.is_healthy
         )
 
     def stop(self, resource: str, now_s: float) -> None:
-        """The last plugin of a resource is gone: nobody new gets its devices."""
+        """Note that the last plugin of a resource is gone: nobody new gets its devices."""
         stock = self._stocks.get(resource)
         if stock is not None:
             self._stocks[resource] = ResourceDevices(stock.devices, stopped_at_s=now_s)
 
     @property
     def expires_at_s(self) -> float | None:
-        """When the next resource is to be forgotten, None if none is."""
+        """When the next resource expires, None if none does."""
         stops = [each.stopped_at_s for each in self._stocks.values()]
         return min((each + GRACE_S for each in stops if each is not None), default=None)
 
     def expire(self, now_s: float) -> tuple[str, ...]:
-        """Forget the resources whose plugins have been gone for too long; return them."""
+        """Drop the resources whose plugins have been gone for too long; return them."""
         gone = tuple(
             resource
             for resource, stock in self._stocks.items()
@@ -126,15 +129,15 @@ class Inventory:
         return gone
 
     def amounts(self) -> Mapping[str, ResourceCounts]:
-        """Return what the node has of each resource."""
+        """Return the counts of each resource."""
         return {resource: stock.amounts for resource, stock in self._stocks.items()}
 
 
-# ---- from mooring.node.device_plugins.readings: What plugins say, checked: nobody looks at their messages after this.
+# --- messages ----------------------------------------------------------------------------------
 
 
 def check_registration(resource: str, versions: Iterable[str]) -> None:
-    """Raise ValueError if a plugin of this name and these versions cannot be had."""
+    """Raise ValueError for a resource name or versions that cannot be registered."""
     known = tuple(versions)
     if VERSION not in known:
         asked = '", "'.join(each[:64] for each in known[:8])
@@ -145,13 +148,13 @@ def check_registration(resource: str, versions: Iterable[str]) -> None:
 
 
 def check_endpoint(name: str) -> None:
-    """Raise ValueError if a socket of this name cannot be in the folder of plugins."""
+    """Raise ValueError if this is not the name of a socket in the folder."""
     if not name or "/" in name or "\0" in name or name in (".", ".."):
         raise ValueError(f"the Endpoint {name[:256]!r} is not the name of a socket in the folder")
 
 
 def devices_of(message: wire.ListAndWatchResponse) -> tuple[PluginDevice, ...]:
-    """Return the devices that a plugin lists."""
+    """Return the devices of a list."""
     _bound("devices", message.devices, DEVICES_MAX)
     found: dict[str, PluginDevice] = {}
     for each in message.devices:
@@ -166,12 +169,12 @@ def devices_of(message: wire.ListAndWatchResponse) -> tuple[PluginDevice, ...]:
 
 
 def duplicates(message: wire.ListAndWatchResponse) -> int:
-    """Return how many devices are listed more often than once."""
+    """Return how many devices are listed more than once."""
     return len(message.devices) - len({each.ID for each in message.devices})
 
 
-def given_of(message: wire.ContainerAllocateResponse) -> DeviceRunOptions:
-    """Return what a plugin gives a container."""
+def run_options_of(message: wire.ContainerAllocateResponse) -> DeviceRunOptions:
+    """Return the run options that a plugin returns for a container."""
     for what in ("envs", "mounts", "devices", "annotations", "cdi_devices"):
         _bound(what, getattr(message, what), ENTRIES_MAX)
     edits = cdi.ContainerEdits(
@@ -186,7 +189,7 @@ def given_of(message: wire.ContainerAllocateResponse) -> DeviceRunOptions:
 
 
 def joined(parts: Iterable[DeviceRunOptions]) -> DeviceRunOptions:
-    """Return what several plugins give one container; where they differ, the first counts."""
+    """Return the run options of several plugins for one container; the first one wins."""
     ids: dict[str, None] = {}
     env: dict[str, str] = {}
     nodes: dict[str, cdi.DeviceNode] = {}

@@ -1,12 +1,14 @@
-"""Gives devices of plugins to pods.
+"""Gives devices of plugins to pods: the kubelet's device manager.
 
     async with DevicePlugins(folder, clock) as plugins:
-        await plugins.prepare(pod)          # chosen, agreed with the plugin, kept on disk
+        await plugins.prepare(pod)          # chosen, agreed with the plugin, written to disk
         plugins.given(pod, "main")          # what the container gets for them
         await plugins.before_start(pod, "main")
-        await plugins.unprepare(pod)        # free again: plugins are not told
+        await plugins.unprepare(pod)        # free again: plugins are not notified
 
-A plugin that hangs keeps only those waiting who want its devices, and each not for long.
+A plugin that hangs delays only pods that want its devices, and each not for long. The checkpoint:
+
+    {"version": 1, "checksum": "sha256:…", "data": {"resources": […], "allotments": […]}}
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from mooring.api.core import Container, Pod
+from mooring.kit.atomic_file import TEMPORARY_SUFFIX, read_bounded, replace_file
 from mooring.kit.clock import REAL, Clock, Timer
 from mooring.node.contract import DeviceRunOptions, DevicesRefusedError, PodRefusedError
 from mooring.node.device_plugins import allocation, inventory
@@ -36,19 +38,19 @@ from mooring.node.device_plugins.allocation import (
     DeviceLedger,
 )
 from mooring.node.device_plugins.inventory import Inventory, PluginDevice, ResourceCounts
-from mooring.node.device_plugins.plugins import Connections, DevicePlugin, RegistrationServer
+from mooring.node.device_plugins.plugins import DevicePlugin, PluginConnections, RegistrationServer
 from mooring.node.errors import CheckpointError, PluginError
 
-TIMER_SLACK_S = 0.01  # timers may come a moment early
+TIMER_SLACK_S = 0.01  # timers may fire a moment early
 REASON = "UnexpectedAdmissionError"
 _LOG = logging.getLogger(__name__)
 CHECKPOINT_NAME = "kubelet_internal_checkpoint"
-SIZE_MAX = 64 * 1024 * 1024
+CHECKPOINT_BYTES_MAX = 64 * 1024 * 1024
 VERSION = 1
 
 
 class DevicePlugins:
-    """All device plugins of a node, as one manager of devices."""
+    """All device plugins of a node, as one device manager."""
 
     def __init__(
         self,
@@ -61,15 +63,15 @@ class DevicePlugins:
     ) -> None:
         self._path = folder / CHECKPOINT_NAME
         self._clock = clock
-        self._on_change = on_change  # what the node has is another than before
-        self._on_health = on_health  # of devices of these pods
-        self._is_running = is_running  # whether a container outlived the agent
+        self._on_change = on_change  # the node's resources changed
+        self._on_health = on_health  # devices of these pods changed
+        self._is_running = is_running  # a container outlived the agent
         self._inventory = Inventory()
         self._ledger = DeviceLedger()
-        self._recalled: set[AllotmentKey] = set()  # held since before this agent, not looked at yet
+        self._recalled: set[AllotmentKey] = set()  # held since before this agent, not checked yet
         self._expiry: Timer | None = None
         self._is_saved = True
-        self._connections = Connections(self, clock)
+        self._connections = PluginConnections(self, clock)
         self._registration = RegistrationServer(folder, self._connections)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -81,12 +83,12 @@ class DevicePlugins:
         await self.close()
 
     async def start(self) -> None:
-        """Know again what pods have, and take plugins in."""
+        """Restore what pods have, and accept plugins."""
         self._recall()
         await self._registration.start()
 
     async def close(self) -> None:
-        """Take no more plugins in, and leave those there are."""
+        """Accept no more plugins, and disconnect all."""
         if self._expiry is not None:
             self._expiry.cancel()
         await self._registration.stop()
@@ -95,7 +97,7 @@ class DevicePlugins:
     # --- pods ---------------------------------------------------------------------------------
 
     async def prepare(self, pod: Pod) -> None:
-        """Have the devices of all containers; else PodRefusedError, or one to try again."""
+        """Allocate the devices of all containers; else PodRefusedError or DevicesRefusedError."""
         async with self._turn(f"pod {pod.metadata.uid}"):
             for container in (*pod.spec.init_containers, *pod.spec.containers):
                 for resource, size in allocation.requested_devices(pod, container):
@@ -104,11 +106,11 @@ class DevicePlugins:
             self._save()
 
     def given(self, pod: Pod, container: str) -> DeviceRunOptions:
-        """Return what a container gets for its devices."""
+        """Return the run options of a container."""
         return inventory.joined(each.given for each in self._ledger.of(pod.metadata.uid, container))
 
     async def before_start(self, pod: Pod, container: str) -> None:
-        """Tell plugins that want to know that a container starts, or starts again."""
+        """Notify plugins that want it that a container starts, or restarts."""
         for each in self._ledger.of(pod.metadata.uid, container):
             plugin = self._connections.plugin(each.resource)
             if plugin is not None:
@@ -118,20 +120,20 @@ class DevicePlugins:
                     raise DevicesRefusedError(str(error)) from None
 
     async def unprepare(self, pod: Pod) -> None:
-        """Have the devices of a pod free again."""
+        """Release the devices of a pod."""
         async with self._turn(f"pod {pod.metadata.uid}"):
             self._drop([pod.metadata.uid])
             self._save()
 
     def keep_only(self, pod_uids: Collection[str]) -> None:
-        """Free the devices of all other pods, which went while there was no agent."""
+        """Release the devices of all other pods, which went away while no agent ran."""
         self._drop(self._ledger.pods.difference(pod_uids))
         self._save()
 
-    # --- what is told -------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     def resources(self) -> Mapping[str, ResourceCounts]:
-        """Return how many devices the node has of each resource, and how many it can give."""
+        """Return how many devices the node has of each resource, and can allocate."""
         return self._inventory.amounts()
 
     def taken(self) -> Mapping[str, int]:
@@ -152,26 +154,26 @@ class DevicePlugins:
         }
 
     def is_healthy(self, resource: str, id_: str) -> bool:
-        """Whether a device is healthy, by what its plugin said last."""
+        """Return whether a device is healthy, by the last list of its plugin."""
         device = self._inventory.device(resource, id_)
         return device is None or device.is_healthy
 
     # --- plugins ------------------------------------------------------------------------------
 
     async def register(self, resource: str, socket: Path, versions: tuple[str, ...]) -> None:
-        """Connect to a plugin that was found; ValueError or PluginError if that cannot be."""
+        """Connect to a plugin that was found; raises ValueError or PluginError."""
         await self._connections.register(resource, socket, versions)
 
     async def deregister(self, resource: str, socket: Path) -> None:
-        """Leave a plugin that is there no more."""
+        """Disconnect a plugin that is gone."""
         await self._connections.deregister(resource, socket)
 
     def started(self, resource: str) -> None:
-        """A plugin is there."""
+        """Note that a plugin registered."""
         self._inventory.start(resource)
 
     def listed(self, resource: str, devices: tuple[PluginDevice, ...]) -> None:
-        """A plugin says which devices there are."""
+        """Take in a plugin's list of devices."""
         before, is_new = self._inventory.amounts().get(resource), resource not in self._inventory
         changed = self._inventory.report(resource, devices)
         if is_new:
@@ -183,13 +185,13 @@ class DevicePlugins:
             self._on_health(pods)
 
     def stopped(self, resource: str) -> None:
-        """The last plugin of a resource is gone."""
+        """Note that the last plugin of a resource is gone."""
         self._inventory.stop(resource, self._clock.monotonic())
         self._await_expiry()
         self._on_change()
 
     def _await_expiry(self) -> None:
-        """Look again when the next resource is to be forgotten."""
+        """Set a timer for when the next resource expires."""
         if self._expiry is not None:
             self._expiry.cancel()
         due_s = self._inventory.expires_at_s
@@ -204,10 +206,10 @@ class DevicePlugins:
             self._on_change()
         self._await_expiry()
 
-    # --- giving -------------------------------------------------------------------------------
+    # --- allocation -----------------------------------------------------------------------------
 
     async def _give(self, pod: Pod, container: Container, resource: str, size: int) -> None:
-        """Have so many devices of a resource for a container."""
+        """Allocate devices of a resource to a container."""
         held = self._ledger.held(pod.metadata.uid, container.name, resource)
         if held is not None:
             self._keep(held, size)
@@ -225,7 +227,7 @@ class DevicePlugins:
             self._ledger.release(resource, ids)
 
     def _keep(self, held: Allotment, size: int) -> None:
-        """Go on with what a container has; after a restart, only if it is still good."""
+        """Go on with what a container has; after a restart, only if it is still healthy."""
         refusal = allocation.check_size(held, size)
         is_unsure = held.key in self._recalled and not self._is_running(
             held.pod_uid, held.container
@@ -253,7 +255,7 @@ class DevicePlugins:
 
     async def _agree(self, resource: str, ids: tuple[str, ...]) -> DeviceRunOptions:
         try:
-            return inventory.given_of(await self._plugin(resource).allocate(ids))
+            return inventory.run_options_of(await self._plugin(resource).allocate(ids))
         except PluginError as error:
             raise _error(AllocationRefusal(str(error))) from None
         except ValueError as error:
@@ -270,16 +272,16 @@ class DevicePlugins:
         return self._inventory.device(resource, id_) or PluginDevice(id_)
 
     def _turn(self, key: str) -> asyncio.Lock:
-        """Return what one after the other has; it is forgotten when nobody wants it."""
+        """Return a lock that is dropped when nobody uses it."""
         return self._turns.setdefault(key, asyncio.Lock())
 
-    # --- keeping ------------------------------------------------------------------------------
+    # --- checkpoint -----------------------------------------------------------------------------
 
     def _recall(self) -> None:
         try:
             saved = load_checkpoint(self._path)
         except CheckpointError as error:
-            text = "%s is put aside, and devices of pods that run may be given again: %s"
+            text = "%s is put aside, and devices of running pods may be allocated again: %s"
             _LOG.error(text, self._path, error)
             put_aside(self._path)
             return
@@ -295,19 +297,19 @@ class DevicePlugins:
         self._recalled = {key for key in self._recalled if key.pod_uid in self._ledger.pods}
 
     def _save(self) -> None:
-        """Have on disk what pods have; else DevicesRefusedError."""
+        """Write the checkpoint if it is outdated; else DevicesRefusedError."""
         if self._is_saved:
             return
         saved = SavedAllotments(self._inventory.names, self._ledger.allotments)
         try:
-            save_checkpoint(self._path, saved)
+            replace_file(self._path, encode_checkpoint(saved))
         except OSError as error:
             text = f"failed to write checkpoint file {CHECKPOINT_NAME!r}: {error.strerror}"
             raise DevicesRefusedError(text) from None
         self._is_saved = True
 
     def _save_soon(self) -> None:
-        """Have on disk which resources there are; if that fails, the next pod tries again."""
+        """Write the checkpoint; if that fails, the next pod tries again."""
         self._is_saved = False
         try:
             self._save()
@@ -320,11 +322,8 @@ def _error(refusal: AllocationRefusal) -> DevicesRefusedError:
     return PodRefusedError(REASON, text) if refusal.is_final else DevicesRefusedError(text)
 
 
-# ---- from mooring.node.device_plugins.checkpoint: What of device plugins outlives the agent: who has which devices, and which resources there were.
-
-
 class SavedAllotments(Struct, frozen=True):
-    """What is in the file."""
+    """The content of the checkpoint."""
 
     resources: tuple[str, ...] = ()
     allotments: tuple[Allotment, ...] = ()
@@ -343,11 +342,11 @@ def encode_checkpoint(saved: SavedAllotments) -> bytes:
 
 
 def decode_checkpoint(content: bytes) -> SavedAllotments:
-    """Return what is in a file, or raise CheckpointError."""
+    """Return the content of a file, or raise CheckpointError."""
     try:
         file = msgspec.json.decode(content, type=_File)
         if file.version != VERSION:
-            raise CheckpointError(f"version {file.version} is not known")
+            raise CheckpointError(f"version {file.version} is unknown")
         if file.checksum != _checksum(bytes(file.data)):
             raise CheckpointError("the checksum is not that of the data")
         saved = msgspec.json.decode(file.data, type=SavedAllotments)
@@ -359,31 +358,21 @@ def decode_checkpoint(content: bytes) -> SavedAllotments:
 
 
 def load_checkpoint(path: Path) -> SavedAllotments:
-    """Read the file; there is nothing in one that is missing."""
+    """Read the checkpoint; a missing one is empty."""
+    for left in path.parent.glob(f".{path.name}.*{TEMPORARY_SUFFIX}"):
+        left.unlink(missing_ok=True)  # by a crash
     try:
-        with path.open("rb") as file:
-            content = file.read(SIZE_MAX + 1)
+        return decode_checkpoint(read_bounded(path, CHECKPOINT_BYTES_MAX))
     except FileNotFoundError:
         return SavedAllotments()
     except OSError as error:
         raise CheckpointError(f"it cannot be read: {error.strerror}") from None
-    if len(content) > SIZE_MAX:
-        raise CheckpointError(f"it is longer than {SIZE_MAX} bytes")
-    return decode_checkpoint(content)
-
-
-def save_checkpoint(path: Path, saved: SavedAllotments) -> None:
-    """Write the file; OSError if that cannot be."""
-    new = path.with_name(f".{path.name}.new")
-    with new.open("wb") as file:
-        file.write(encode_checkpoint(saved))
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def put_aside(path: Path) -> None:
-    """Keep a file that cannot be read for whoever wants to look at it."""
+    """Keep an unreadable file for whoever wants to look at it."""
     with suppress(OSError):
         path.replace(path.with_name(f"{path.name}.corrupt"))
 

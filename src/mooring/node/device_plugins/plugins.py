@@ -1,4 +1,11 @@
-"""One plugin at its socket. Every call has its time; what goes wrong is a PluginError."""
+"""Device plugins at their sockets: registered, connected, called.
+
+    registered ─► connected ─► lists … ─► stream ends ─► disconnected
+
+A resource may have several plugins, as while one takes over from another: the newest is called, and
+the last list counts. A plugin that registers again at its socket replaces itself. Every call has a
+timeout; what goes wrong is a PluginError.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +31,10 @@ from mooring.wire import grpc, services
 
 CONNECT_S_MAX = 10.0
 PREFER_S_MAX = 10.0
-ALLOCATE_S_MAX = 60.0  # Kubernetes waits for as long as it takes
+ALLOCATE_S_MAX = 60.0  # Kubernetes has no timeout
 PRE_START_S_MAX = 30.0
 PLUGINS_MAX = 256
-LISTS_AT_ONCE_MAX = 20  # then so many a second
+LISTS_AT_ONCE_MAX = 20  # then as many per second
 _LOG = logging.getLogger(__name__)
 SOCKET_NAME = "kubelet.sock"
 
@@ -42,15 +49,15 @@ class DevicePlugin:
         self._channel = services.open_socket(socket)
 
     async def connect(self) -> None:
-        """Reach the plugin, and learn what it wants to be asked."""
+        """Connect to the plugin, and read its options."""
         method = services.GET_OPTIONS
         try:
-            self.options = await self._ask(method, wire.Empty(), CONNECT_S_MAX, has_time=True)
+            self.options = await self._ask(method, wire.Empty(), CONNECT_S_MAX, waits=True)
         except PluginError as error:
             raise PluginError(f"failed to get device plugin options: {error}") from None
 
     async def lists(self) -> AsyncIterator[wire.ListAndWatchResponse]:
-        """Yield all devices each time that one of them changes, as long as the plugin lives."""
+        """Yield all devices whenever one changes, for as long as the plugin lives."""
         try:
             async for each in services.call(self._channel, services.LIST_AND_WATCH)(wire.Empty()):
                 yield each
@@ -60,7 +67,7 @@ class DevicePlugin:
     async def prefer(
         self, available: Sequence[str], must: Sequence[str], size: int
     ) -> Sequence[str]:
-        """Return which devices the plugin would take; nothing if it does not mind."""
+        """Return the devices that the plugin prefers; nothing if it has no preference."""
         if not self.options.get_preferred_allocation_available:
             return ()
         request = wire.PreferredAllocationRequest()
@@ -75,7 +82,7 @@ class DevicePlugin:
         return answer.container_responses[0].deviceIDs if answer.container_responses else ()
 
     async def allocate(self, ids: Sequence[str]) -> wire.ContainerAllocateResponse:
-        """Tell the plugin that a container gets devices; return what comes with them."""
+        """Return what comes with devices that a container gets."""
         request = wire.AllocateRequest()
         request.container_requests.add(devices_ids=ids)
         answer = await self._ask(services.ALLOCATE, request, ALLOCATE_S_MAX)
@@ -85,7 +92,7 @@ class DevicePlugin:
         return first
 
     async def before_start(self, ids: Sequence[str]) -> None:
-        """Tell the plugin that a container is about to start, if it wants to know."""
+        """Notify the plugin that a container is about to start, if it wants that."""
         if not self.options.pre_start_required:
             return
         request = wire.PreStartContainerRequest(devices_ids=ids)
@@ -96,39 +103,39 @@ class DevicePlugin:
             raise PluginError(f"{what}: {error}") from None
 
     async def close(self) -> None:
-        """Leave the plugin alone."""
+        """Disconnect."""
         await self._channel.close()
 
     async def _ask(
-        self, method: services.Method, request: Any, timeout_s: float, *, has_time: bool = False
+        self, method: services.Method, request: Any, timeout_s: float, *, waits: bool = False
     ) -> Any:
         call = services.call(self._channel, method)
         try:
-            return await call(request, timeout=timeout_s, wait_for_ready=has_time)
+            return await call(request, timeout=timeout_s, wait_for_ready=waits)
         except grpc.aio.AioRpcError as error:
             raise PluginError(_text(error)) from None
 
 
 def _text(error: grpc.aio.AioRpcError) -> str:
-    """Return an error of gRPC as Go writes it."""
+    """Return a gRPC error as Go writes it."""
     code = "".join(part.capitalize() for part in error.code().name.split("_"))
     return f"rpc error: code = {code} desc = {(error.details() or '')[:1024]}"
 
 
-# ---- from mooring.node.device_plugins.connections: Plugins that are connected: their lists are followed for as long as they live.
+# --- connections -------------------------------------------------------------------------------
 
 
-class Listener(Protocol):
-    """Who is told of plugins."""
+class PluginListener(Protocol):
+    """Is notified of plugins."""
 
     def started(self, resource: str) -> None:
-        """A plugin is there."""
+        """Note that a plugin registered."""
 
     def listed(self, resource: str, devices: tuple[PluginDevice, ...]) -> None:
-        """A plugin says which devices there are."""
+        """Take in a plugin's list of devices."""
 
     def stopped(self, resource: str) -> None:
-        """The last plugin of a resource is gone."""
+        """Note that the last plugin of a resource is gone."""
 
 
 class _Connection(NamedTuple):
@@ -136,20 +143,20 @@ class _Connection(NamedTuple):
     following: asyncio.Task[None]
 
 
-class Connections:
-    """All plugins."""
+class PluginConnections:
+    """All connected plugins."""
 
-    def __init__(self, listener: Listener, clock: Clock) -> None:
+    def __init__(self, listener: PluginListener, clock: Clock) -> None:
         self._listener = listener
         self._clock = clock
         self._all: list[_Connection] = []  # newest last
 
     def plugin(self, resource: str) -> DevicePlugin | None:
-        """Return the plugin that is asked for devices of a resource."""
+        """Return the plugin to call for a resource."""
         return next((each.plugin for each in reversed(self._all) if _is(each, resource)), None)
 
     async def register(self, resource: str, socket: Path, versions: tuple[str, ...]) -> None:
-        """Connect to a plugin; ValueError or PluginError if that cannot be."""
+        """Connect to a plugin; raises ValueError or PluginError."""
         check_registration(resource, versions)
         if len(self._all) >= PLUGINS_MAX:
             raise ValueError(f"{PLUGINS_MAX} device plugins are connected, and no more can be")
@@ -163,24 +170,24 @@ class Connections:
         following = asyncio.create_task(self._follow(plugin), name=f"device plugin {resource}")
         self._all.append(_Connection(plugin, following))
         for each in former:
-            await self._leave(each)
+            await self._disconnect(each)
         self._listener.started(resource)
 
     async def deregister(self, resource: str, socket: Path) -> None:
-        """Leave a plugin whose registration is gone."""
+        """Disconnect a plugin whose registration is gone."""
         for each in list(self._at(resource, socket)):
-            await self._leave(each)
-            self._tell_stopped(resource)
+            await self._disconnect(each)
+            self._report_stopped(resource)
 
     async def close(self) -> None:
-        """Leave all plugins."""
+        """Disconnect all plugins."""
         while self._all:
-            await self._leave(self._all[-1])
+            await self._disconnect(self._all[-1])
 
     def _at(self, resource: str, socket: Path) -> Iterator[_Connection]:
         return (each for each in self._all if _is(each, resource) and each.plugin.socket == socket)
 
-    async def _leave(self, connection: _Connection) -> None:
+    async def _disconnect(self, connection: _Connection) -> None:
         self._all = [each for each in self._all if each is not connection]
         connection.following.cancel()
         with suppress(asyncio.CancelledError):
@@ -188,31 +195,31 @@ class Connections:
         await connection.plugin.close()
 
     async def _follow(self, plugin: DevicePlugin) -> None:
-        """Take what a plugin lists until it ends."""
+        """Take in a plugin's lists until its stream ends."""
         try:
             await self._take_lists(plugin)
             why = "the stream has ended"
         except (PluginError, ValueError) as error:
             why = str(error)
-        _LOG.warning("device plugin of %s is left: %s", plugin.resource, why)
+        _LOG.warning("device plugin of %s disconnected: %s", plugin.resource, why)
         self._all = [each for each in self._all if each.plugin is not plugin]
         await plugin.close()
-        self._tell_stopped(plugin.resource)
+        self._report_stopped(plugin.resource)
 
     async def _take_lists(self, plugin: DevicePlugin) -> None:
         since_s, count = self._clock.monotonic(), 0
         async for message in plugin.lists():
             devices = devices_of(message)
             if duplicates(message):
-                text = "device plugin of %s lists %d devices more often than once"
+                text = "device plugin of %s lists %d devices more than once"
                 _LOG.warning(text, plugin.resource, duplicates(message))
             self._listener.listed(plugin.resource, devices)
             count += 1
             ahead_s = count / LISTS_AT_ONCE_MAX - (self._clock.monotonic() - since_s)
-            if ahead_s > 1:  # a plugin that never rests must not keep others from their turn
+            if ahead_s > 1:  # a plugin that never pauses must not starve others
                 await self._clock.sleep(ahead_s - 1)
 
-    def _tell_stopped(self, resource: str) -> None:
+    def _report_stopped(self, resource: str) -> None:
         if self.plugin(resource) is None:
             self._listener.stopped(resource)
 
@@ -221,26 +228,26 @@ def _is(connection: _Connection, resource: str) -> bool:
     return connection.plugin.resource == resource
 
 
-# ---- from mooring.node.device_plugins.registration: The socket at which device plugins come: `device-plugins/kubelet.sock`.
+# --- registration ------------------------------------------------------------------------------
 
 
-class Registrar(Protocol):
-    """Who takes plugins in."""
+class PluginRegistrar(Protocol):
+    """Registers plugins."""
 
     async def register(self, resource: str, socket: Path, versions: tuple[str, ...]) -> None:
-        """Connect to a plugin; ValueError or PluginError if that cannot be."""
+        """Connect to a plugin; raises ValueError or PluginError."""
 
 
 class RegistrationServer:
-    """Serves the socket."""
+    """Serves the registration socket, `device-plugins/kubelet.sock`."""
 
-    def __init__(self, folder: Path, registrar: Registrar) -> None:
+    def __init__(self, folder: Path, registrar: PluginRegistrar) -> None:
         self._folder = folder
         self._registrar = registrar
         self._server = services.new_server()
 
     async def start(self) -> None:
-        """Clear the folder of old sockets, so that plugins come again, and serve."""
+        """Remove old sockets, so that plugins register again, and serve."""
         path = self._folder / SOCKET_NAME
         length = len(str(path).encode())
         if length > services.SOCKET_PATH_BYTES_MAX:
@@ -253,7 +260,7 @@ class RegistrationServer:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         await self._server.stop(None)
 
     async def _register(
@@ -270,7 +277,7 @@ class RegistrationServer:
 
 
 def clear_sockets(folder: Path) -> None:
-    """Remove the sockets in a folder, which are of a life before, and nothing else."""
+    """Remove the sockets in a folder, left by an earlier run, and nothing else."""
     for path in folder.iterdir():
         try:
             if stat.S_ISSOCK(path.lstat().st_mode):

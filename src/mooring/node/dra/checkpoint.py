@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from mooring.kit.atomic_file import read_bounded, replace_file
+from mooring.kit.atomic_file import TEMPORARY_SUFFIX, read_bounded, replace_file
 from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
 from mooring.node.errors import CheckpointError, SaveError
 
@@ -183,8 +183,8 @@ def write_whole(path: Path, content: bytes) -> None:
 class SavedFile:
     """A file that follows a state; one write serves all who wait for it.
 
-    `content` is called in the event loop when a write begins, so it includes all changes until then.
-    Nothing else in the loop waits for the disk.
+    `content` is called in the event loop when a write begins, so it includes all changes until
+    then. Nothing else in the loop waits for the disk.
     """
 
     def __init__(
@@ -193,6 +193,8 @@ class SavedFile:
         content: Callable[[], bytes],
         write: Callable[[Path, bytes], None] = write_whole,
     ) -> None:
+        for left in path.parent.glob(f".{path.name}.*{TEMPORARY_SUFFIX}"):
+            left.unlink(missing_ok=True)  # by a crash
         self.path = path
         self.writes = 0
         self.is_outdated = False  # a write is due, or the last one failed

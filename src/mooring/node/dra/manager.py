@@ -57,7 +57,7 @@ from mooring.node.dra.claim_requests import (
 from mooring.node.errors import CallError, NotRegisteredError, ResponseError, SaveError
 from mooring.wire import services
 
-__all__ = ["DriverClient", "ClaimManager", "FindDriver", "features_of"]
+__all__ = ["ClaimManager", "DriverClient", "FindDriver", "features_of"]
 
 LOG = logging.getLogger(__name__)
 

@@ -113,7 +113,7 @@ class Dra:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve claims: register drivers, answer monitoring agents, reconcile pods that are gone."""
+        """Serve claims: register drivers, answer monitoring agents, reconcile vanished pods."""
         settings = self._settings
         await self.manager.file.save()  # fail now rather than with the first pod
         async with AsyncExitStack() as stack:

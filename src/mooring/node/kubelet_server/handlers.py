@@ -1,4 +1,7 @@
-"""What is answered to a request: a page, a log as it comes, or a WebSocket."""
+"""Requests to the kubelet server, and their responses: a page, a log as it comes, or a WebSocket.
+
+Which container a request means follows from the status of its pod; errors have Kubernetes' words.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from mooring.node.runtime.contract import ContainerId, LogRange, Runtime
 
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
-QUERY_FIELDS_MAX = 1000  # the words of a command are many
+QUERY_FIELDS_MAX = 1000  # a command may have many words
 
 _NO_SPDY = f"only WebSocket is spoken here, with {' or '.join(PROTOCOLS)}; SPDY is not"
 _PULLING = {
@@ -38,7 +41,7 @@ _PULLING = {
 
 
 class PlainResponse(NamedTuple):
-    """A whole answer."""
+    """A complete response."""
 
     body: bytes
     code: int = HTTPStatus.OK
@@ -46,24 +49,24 @@ class PlainResponse(NamedTuple):
 
 
 class LogResponse(NamedTuple):
-    """An answer that goes on."""
+    """A response that is sent in parts."""
 
     parts: AsyncIterator[bytes]
 
 
 class StreamResponse(NamedTuple):
-    """A WebSocket, and what goes through it."""
+    """A WebSocket, and the streams that go through it."""
 
     protocol: str
     container: ContainerId
-    wanted: StreamOptions
+    options: StreamOptions
 
 
 Response = PlainResponse | LogResponse | StreamResponse
 
 
 class RequestHandler:
-    """Answers requests of who is let in."""
+    """Handles authenticated requests."""
 
     def __init__(
         self,
@@ -79,20 +82,20 @@ class RequestHandler:
         self._clock = clock
 
     def answer(self, head: Head) -> Response:
-        """Return what is answered."""
+        """Return the response to a request."""
         path, _, query = head.first[1].partition("?")
         try:
             fields = parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)
-            return self._found(head, [unquote(each) for each in path.split("/")[1:]], fields)
+            return self._route(head, [unquote(each) for each in path.split("/")[1:]], fields)
         except NoContainerError as error:
             return PlainResponse(str(error).encode(), error.code)
         except (DecodeError, ValueError) as error:
             return _bad_request(str(error))
 
-    def _found(self, head: Head, parts: list[str], fields: list[tuple[str, str]]) -> Response:
+    def _route(self, head: Head, parts: list[str], fields: list[tuple[str, str]]) -> Response:
         match head.first[0], parts:
-            case "GET" | "POST", [("exec" | "attach") as door, namespace, pod, container]:
-                return self._conversation(head, door, (namespace, pod, container), fields)
+            case "GET" | "POST", [("exec" | "attach") as verb, namespace, pod, container]:
+                return self._stream(head, verb, (namespace, pod, container), fields)
             case "GET", ["containerLogs", namespace, pod, container]:
                 return self._log(namespace, pod, container, dict(fields))
             case "GET", ["healthz"]:
@@ -136,34 +139,34 @@ class RequestHandler:
 
     # --- commands ---------------------------------------------------------------------------------
 
-    def _conversation(
-        self, head: Head, door: str, where: tuple[str, str, str], fields: list[tuple[str, str]]
+    def _stream(
+        self, head: Head, verb: str, where: tuple[str, str, str], fields: list[tuple[str, str]]
     ) -> Response:
-        wanted = read_stream_options(fields)
+        options = read_stream_options(fields)
         container = running_container(self._pods, *where)
-        if door == "exec" and not wanted.command:
+        if verb == "exec" and not options.command:
             return _bad_request("you must specify at least 1 command for exec")
-        if door == "attach":
-            wanted = self._attachable(where, wanted)
-        if not (wanted.input or wanted.output or wanted.errors):
+        if verb == "attach":
+            options = self._attachable(where, options)
+        if not (options.input or options.output or options.errors):
             return _bad_request("you must specify at least 1 of stdin, stdout, stderr")
         if not head.upgrade:
             return _bad_request("Upgrade request required")
         protocol = chosen_protocol(head)
         if protocol is None:
             return _bad_request(_NO_SPDY)
-        return StreamResponse(protocol, container, wanted)
+        return StreamResponse(protocol, container, options)
 
-    def _attachable(self, where: tuple[str, str, str], wanted: StreamOptions) -> StreamOptions:
-        """Return what can be had of a container: a terminal and input only if it has them.
+    def _attachable(self, where: tuple[str, str, str], options: StreamOptions) -> StreamOptions:
+        """Return the streams that a container has: a terminal and input only if its spec says so.
 
-        As with kubelets its own terminal counts, not the one that is asked for.
+        As in the kubelet its own terminal counts, not the requested one.
         """
         container = container_spec(self._pods, *where)
         return StreamOptions(
-            output=wanted.output,
-            errors=wanted.errors and not container.tty,
-            input=wanted.input and container.stdin,
+            output=options.output,
+            errors=options.errors and not container.tty,
+            input=options.input and container.stdin,
             tty=container.tty,
         )
 
@@ -182,28 +185,27 @@ def _is_valid(options: PodLogOptions) -> bool:
 
 
 def _before(clock: Clock, seconds: int) -> Timestamp | None:
-    """Return the time so long ago; None for one before the calendar."""
+    """Return the time some seconds ago; None for one before the calendar."""
     try:
         return Timestamp(clock.now() - timedelta(seconds=seconds))
     except OverflowError:
         return None
 
 
-# ---- from mooring.node.kubelet_server.contract: What the endpoint must know of the pods of a node.
+# --- containers --------------------------------------------------------------------------------
 
 
 class PodLister(Protocol):
-    """The pods of this node, each with its status as the agent knows it now.
+    """The pods of this node, each with its current status.
 
-    A container's restart count is the attempt that its log is looked for under, as the runtime
-    counts them.
+    A container's restart count is the attempt whose log is read, as the runtime counts them.
     """
 
     def find(self, namespace: str, name: str) -> Pod | None:
         """Return a pod, if it is here."""
 
     def all(self) -> Iterable[Pod]:
-        """Return all of them."""
+        """Return all pods."""
 
 
 class _NoPods:
@@ -217,13 +219,10 @@ class _NoPods:
 NO_PODS: Final = _NoPods()
 
 
-# ---- from mooring.node.kubelet_server.finding: Which container is meant, by the status of its pod; Kubernetes' words where there is none.
-
-
 def log_container(
     pods: PodLister, namespace: str, name: str, container: str, *, previous: bool
 ) -> ContainerId:
-    """Return the container whose log is wanted, or raise NoContainerError."""
+    """Return the container whose log is requested, or raise NoContainerError."""
     pod = _pod(pods, namespace, name, f'pod "{name}" does not exist')
     if container not in _containers(pod):
         text = f'container "{container}" not found in pod "{name}"'
@@ -233,7 +232,7 @@ def log_container(
 
 
 def running_container(pods: PodLister, namespace: str, name: str, container: str) -> ContainerId:
-    """Return a container that runs, or raise NoContainerError."""
+    """Return a running container, or raise NoContainerError."""
     pod = _pod(pods, namespace, name, "pod does not exist")
     status = _status(pod, container)
     if status is None or status.state.running is None:
@@ -243,7 +242,7 @@ def running_container(pods: PodLister, namespace: str, name: str, container: str
 
 
 def container_spec(pods: PodLister, namespace: str, name: str, container: str) -> Container:
-    """Return how a container is specified, or raise NoContainerError."""
+    """Return the spec of a container, or raise NoContainerError."""
     pod = _pod(pods, namespace, name, "pod does not exist")
     for each in (*pod.spec.containers, *pod.spec.init_containers):
         if each.name == container:
@@ -282,21 +281,21 @@ def _attempt(pod: Pod, container: str, *, previous: bool) -> int:
     status = _status(pod, container)
     where = f'container "{container}" in pod "{pod.metadata.name}"'
     if status is None:
-        raise _refusal(f"{where} is not available")
+        raise _no_container(f"{where} is not available")
     state, has_ended_before = status.state, status.last_state.terminated is not None
     is_there = state.running is not None or state.terminated is not None
     if previous:
         if not has_ended_before:
-            raise _refusal(f"previous terminated {where} not found")
-        # While it waits to be started again, the one that ended last is still the newest.
+            raise _no_container(f"previous terminated {where} not found")
+        # While it waits for its restart, the ended attempt is still the newest.
         return status.restart_count - 1 if is_there else status.restart_count
     if is_there or has_ended_before:
         return status.restart_count
     if state.waiting is None:
-        raise _refusal(f"{where} is waiting to start - no logs yet")
+        raise _no_container(f"{where} is waiting to start - no logs yet")
     reason = state.waiting.get("reason", "") if isinstance(state.waiting, dict) else ""
-    raise _refusal(f"{where} is waiting to start: {_PULLING.get(reason, reason)}")
+    raise _no_container(f"{where} is waiting to start: {_PULLING.get(reason, reason)}")
 
 
-def _refusal(text: str) -> NoContainerError:
+def _no_container(text: str) -> NoContainerError:
     return NoContainerError(HTTPStatus.BAD_REQUEST, text)

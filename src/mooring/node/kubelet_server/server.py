@@ -1,7 +1,7 @@
-"""The endpoint on the network: TLS, who is let in, one exchange a connection.
+"""The kubelet server on the network: TLS, authentication, one exchange per connection.
 
-Only the API server is let in, by the name in its certificate. Who shows none gets 401, who is
-somebody else 403. A certificate of another authority ends the handshake.
+Only the API server may connect, by the name in its certificate. A client without a certificate gets
+401, any other 403. A certificate of another authority ends the handshake.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mooring.node.kubelet_server.handlers import (
     Response,
     StreamResponse,
 )
-from mooring.node.kubelet_server.streaming import STALLED_S, Socket, accepting, converse
+from mooring.node.kubelet_server.streaming import STALLED_S, WebSocket, accepting, converse
 from mooring.node.runtime.contract import RuntimeRefusedError
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ MANNERS = Manners(connections_max=128, head_s=10.0)
 
 
 class TlsFiles(NamedTuple):
-    """The endpoint's certificate and key, and the authority of those who come."""
+    """The server's certificate and key, and the authority of its clients."""
 
     certificate: Path
     key: Path
@@ -45,12 +45,12 @@ class TlsFiles(NamedTuple):
 
 
 class KubeletServer:
-    """An endpoint that listens."""
+    """Serves requests."""
 
     def __init__(
-        self, answering: RequestHandler, files: TlsFiles, manners: Manners = MANNERS
+        self, handler: RequestHandler, files: TlsFiles, manners: Manners = MANNERS
     ) -> None:
-        self._answering = answering
+        self._handler = handler
         self._files = files
         self._manners = manners
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -63,23 +63,23 @@ class KubeletServer:
         self.renew()
 
     def renew(self) -> None:
-        """Show new connections the certificate that is in the files now."""
+        """Use the current certificate files for new connections."""
         self._context.load_cert_chain(self._files.certificate, self._files.key)
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port it listens on."""
         assert self._door is not None
         number: int = self._door.sockets[0].getsockname()[1]
         return number
 
     async def listen(self, address: str, port: int) -> None:
-        """Let connections in from now on; raises OSError if that cannot be."""
+        """Accept connections from now on; raises OSError if it cannot."""
         sockets = await listen(address, port, BACKLOG)
         self._door = Door(sockets, self._protocol, self._context, self._manners, self._open.__len__)
 
     async def close(self) -> None:
-        """Let nobody in any more, and end what was begun."""
+        """Stop accepting connections, and end the open ones."""
         if self._door is not None:
             self._door.close()
             await self._door.wait_closed()
@@ -107,9 +107,9 @@ class KubeletServer:
         except HeadError as error:
             await _send(writer, PlainResponse(f"{error}\n".encode(), HTTPStatus.BAD_REQUEST))
         except (OSError, _BrokenOffError):
-            writer.transport.abort()  # so that nobody takes half an answer for the whole
+            writer.transport.abort()  # so that nobody takes a partial response for a complete one
         except Exception:
-            LOG.exception("the answer to %s", writer.get_extra_info("peername"))
+            LOG.exception("request of %s failed", writer.get_extra_info("peername"))
             writer.transport.abort()
         finally:
             writer.close()
@@ -119,27 +119,27 @@ class KubeletServer:
     async def _carry(
         self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        answer: Response | None = _refusal_of(writer.get_extra_info("peercert"))
-        match answer or self._answering.answer(head):
+        answer: Response | None = _check_client(writer.get_extra_info("peercert"))
+        match answer or self._handler.answer(head):
             case PlainResponse() as page:
                 await _send(writer, page)
             case LogResponse(parts):
                 await _until_gone(_send_parts(writer, parts), reader)
-            case StreamResponse(protocol, container, wanted):
+            case StreamResponse(protocol, container, options):
                 writer.write(accepting(head, protocol))
-                socket = Socket(reader, writer)
-                await converse(self._answering.runtime, container, wanted, socket)
+                socket = WebSocket(reader, writer)
+                await converse(self._handler.runtime, container, options, socket)
 
 
 @asynccontextmanager
 async def serving(
-    answering: RequestHandler,
+    handler: RequestHandler,
     files: TlsFiles,
     address: str = "0.0.0.0",  # noqa: S104  # as kubelets do
     port: int = PORT,
 ) -> AsyncIterator[KubeletServer]:
-    """Have an endpoint as long as a block lasts; raises OSError if it cannot listen."""
-    endpoint = KubeletServer(answering, files)
+    """Run a kubelet server for as long as a block lasts; raises OSError if it cannot listen."""
+    endpoint = KubeletServer(handler, files)
     await endpoint.listen(address, port)
     try:
         yield endpoint
@@ -147,12 +147,11 @@ async def serving(
         await endpoint.close()
 
 
-class _BrokenOffError(Exception):
-    """An answer cannot be given to its end."""
+class _BrokenOffError(Exception): ...
 
 
-def _refusal_of(certificate: Any) -> PlainResponse | None:
-    """Return why who shows a certificate is not let in; None if they are."""
+def _check_client(certificate: Any) -> PlainResponse | None:
+    """Return the error response for a client certificate; None if it is the API server's."""
     if not certificate:
         return PlainResponse(b"Unauthorized", HTTPStatus.UNAUTHORIZED)
     names = [
@@ -167,7 +166,7 @@ def _refusal_of(certificate: Any) -> PlainResponse | None:
 
 
 async def _until_gone(work: Any, reader: asyncio.StreamReader) -> None:
-    """Do something until it is done or the client goes away."""
+    """Await something until it is done or the client goes away."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.create_task(reader.read(1))
     try:

@@ -1,13 +1,13 @@
-"""A command in a container whose streams go through one WebSocket, as Kubernetes does it.
+"""Exec and attach: the streams of a command or container in one WebSocket, as in Kubernetes.
 
-The first byte of each message says what it is:
+The first byte of each message is its channel:
 
-    0  input       1  output       2  errors
-    3  how it ended, as a Status
+    0  stdin       1  stdout       2  stderr
+    3  the final Status
     4  the size of the terminal, as JSON
-  255  the stream of the second byte is at its end (v5)
+  255  the stream of the second byte is closed (v5)
 
-Who goes away before the command has ended, ends it.
+A client that goes away before the command has ended kills it.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ INPUT, OUTPUT, ERRORS, STATUS, SIZE, CLOSE = 0, 1, 2, 3, 4, 255
 PART_BYTES = 32 * 1024
 CELLS_MAX = 2**16 - 1
 READ_BYTES = 64 * 1024
-STALLED_S = 60.0  # for the other side to take what was sent
+STALLED_S = 60.0  # for the client to receive a message
 WEBSOCKET_VERSION = "13"
-PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")  # the best first
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")  # in order of preference
 
 
 class StreamOptions(Struct, frozen=True):
-    """What is to run, and which of its streams are wanted."""
+    """What to run, and which of its streams are requested."""
 
-    command: tuple[str, ...] = ()  # none: what the container itself says
+    command: tuple[str, ...] = ()  # none: attach to the container itself
     input: bool = False
     output: bool = False
     errors: bool = False
@@ -63,13 +63,13 @@ class MessageSocket(Protocol):
     """A WebSocket."""
 
     def messages(self) -> AsyncIterator[bytes]:
-        """Give what the client says, until it goes away."""
+        """Yield the client's messages, until it goes away."""
 
     async def send(self, data: bytes) -> None:
-        """Send a message; raises OSError when nobody takes it."""
+        """Send a message; raises OSError if the client does not receive it."""
 
     async def close(self) -> None:
-        """Say that it is over."""
+        """Close it."""
 
 
 class _Size(Struct, rename="pascal"):
@@ -78,68 +78,70 @@ class _Size(Struct, rename="pascal"):
 
 
 async def converse(
-    runtime: Runtime, id_: ContainerId, wanted: StreamOptions, socket: MessageSocket
+    runtime: Runtime, id_: ContainerId, options: StreamOptions, socket: MessageSocket
 ) -> None:
-    """Run what is wanted, and carry its streams until it ends or the client goes away."""
+    """Run a command or attach, and carry the streams until it ends or the client goes away."""
     try:
-        session = await _session(runtime, id_, wanted)
+        session = await _session(runtime, id_, options)
     except RuntimeRefusedError as error:
         with suppress(OSError):
             await socket.send(bytes((STATUS,)) + _fault(str(error)))
             await socket.close()
         return
-    saying = asyncio.create_task(_say(session, wanted, socket))
-    hearing = asyncio.create_task(_hear(session, wanted, socket))
+    sending = asyncio.create_task(_send_output(session, options, socket))
+    receiving = asyncio.create_task(_receive_input(session, options, socket))
     try:
-        await asyncio.wait({saying, hearing}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        if not saying.done() or saying.cancelled() or saying.exception() is not None:
+        if not sending.done() or sending.cancelled() or sending.exception() is not None:
             await session.kill()
-        for task in (saying, hearing):
+        for task in (sending, receiving):
             task.cancel()
-        await asyncio.gather(saying, hearing, return_exceptions=True)
-    if not saying.cancelled() and (fault := saying.exception()) is not None:
+        await asyncio.gather(sending, receiving, return_exceptions=True)
+    if not sending.cancelled() and (fault := sending.exception()) is not None:
         raise fault
 
 
-async def _session(runtime: Runtime, id_: ContainerId, wanted: StreamOptions) -> ExecSession:
-    if not wanted.command:
-        return await _attached(runtime, id_, wanted)
-    return await runtime.execute(id_, wanted.command, tty=wanted.tty, stdin=wanted.input)
+async def _session(runtime: Runtime, id_: ContainerId, options: StreamOptions) -> ExecSession:
+    if not options.command:
+        return await _attached(runtime, id_, options)
+    return await runtime.execute(id_, options.command, tty=options.tty, stdin=options.input)
 
 
-async def _attached(runtime: Runtime, id_: ContainerId, wanted: StreamOptions) -> ExecSession:
-    """Return what a container says from now on; with input or a terminal byte by byte."""
-    if wanted.input or wanted.tty:
+async def _attached(runtime: Runtime, id_: ContainerId, options: StreamOptions) -> ExecSession:
+    """Return a session with the container itself; byte by byte with input or a terminal."""
+    if options.input or options.tty:
         try:
-            session = await runtime.attach(id_, stdin=wanted.input, tty=wanted.tty)
-            return _LetGo(session)
+            session = await runtime.attach(id_, stdin=options.input, tty=options.tty)
+            return _AttachedSession(session)
         except RuntimeRefusedError as error:
             if error.reason != NOT_SUPPORTED:
                 raise
-    return _Attached(runtime, id_)
+    return _LogSession(runtime, id_)
 
 
-async def _say(session: ExecSession, wanted: StreamOptions, socket: MessageSocket) -> None:
-    shown = {OUTPUT: wanted.output, ERRORS: wanted.errors}
+async def _send_output(session: ExecSession, options: StreamOptions, socket: MessageSocket) -> None:
+    requested = {OUTPUT: options.output, ERRORS: options.errors}
     async for stream, data in session.output():
-        if not shown.get(stream, False):
+        if not requested.get(stream, False):
             continue
         for start in range(0, len(data), PART_BYTES):
             await socket.send(bytes((stream,)) + data[start : start + PART_BYTES])
     code = await session.wait()
-    await socket.send(bytes((STATUS,)) + ending_of(code))
+    await socket.send(bytes((STATUS,)) + status_of_exit(code))
     await socket.close()
 
 
-async def _hear(session: ExecSession, wanted: StreamOptions, socket: MessageSocket) -> None:
+async def _receive_input(
+    session: ExecSession, options: StreamOptions, socket: MessageSocket
+) -> None:
     async for message in socket.messages():
         match message[:1], message[1:]:
-            case (b"\x00", data) if wanted.input and data:
+            case (b"\x00", data) if options.input and data:
                 await session.write(data)
-            case (b"\x04", data) if wanted.tty:
+            case (b"\x04", data) if options.tty:
                 await _resize(session, data)
-            case (b"\xff", b"\x00") if wanted.input:
+            case (b"\xff", b"\x00") if options.input:
                 await session.close_input()
 
 
@@ -152,8 +154,8 @@ async def _resize(session: ExecSession, data: bytes) -> None:
         await session.resize(size.width, size.height)
 
 
-def ending_of(code: int) -> bytes:
-    """Return how a command ended, as a Status."""
+def status_of_exit(code: int) -> bytes:
+    """Return the Status for an exit code."""
     if code == 0:
         return msgspec.json.encode({"metadata": {}, "status": "Success"})
     return _failure(
@@ -174,8 +176,8 @@ def _failure(reason: str, message: str, **more: Any) -> bytes:
     return msgspec.json.encode(tree)
 
 
-class _LetGo:
-    """A session at a container whose own end is not told as that of a command."""
+class _AttachedSession:
+    """An attached session: the container's end is not the exit code of a command."""
 
     def __init__(self, session: ExecSession) -> None:
         self.write, self.close_input = session.write, session.close_input
@@ -183,20 +185,20 @@ class _LetGo:
         self._session = session
 
     async def wait(self) -> int:
-        """Return that all went well: how the container ended is in the status of its pod."""
+        """Return success: the pod's status says how the container ended."""
         await self._session.wait()
         return 0
 
 
-class _Attached:
-    """What a container says from now on, as a session that takes nothing."""
+class _LogSession:
+    """The log of a container from now on, as a session without input."""
 
     def __init__(self, runtime: Runtime, id_: ContainerId) -> None:
         self._runtime = runtime
         self._id = id_
 
     async def write(self, data: bytes) -> None:
-        """Take input, which goes nowhere."""
+        """Ignore input."""
 
     async def close_input(self) -> None:
         """Do nothing."""
@@ -205,12 +207,12 @@ class _Attached:
         """Do nothing."""
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """Give what the container says."""
+        """Yield the container's output."""
         async for data in self._runtime.logs(self._id, LogRange(follow=True, tail_lines=0)):
             yield OUTPUT, data
 
     async def wait(self) -> int:
-        """Return that all went well: it is not the container's end that is told."""
+        """Return success, whatever the container does."""
         return 0
 
     async def kill(self) -> None:
@@ -218,23 +220,23 @@ class _Attached:
 
 
 def read_stream_options(fields: Sequence[tuple[str, str]]) -> StreamOptions:
-    """Return what a query asks for, in the words of kubelets."""
+    """Return the options of a query, in the kubelet's words."""
     flags = {name for name, value in fields if value.lower() in ("1", "true")}
     return StreamOptions(
         command=tuple(value for name, value in fields if name == "command"),
         input="input" in flags,
         output="output" in flags,
-        # A terminal has but one stream.
+        # A terminal has only one stream.
         errors="error" in flags and "tty" not in flags,
         tty="tty" in flags,
     )
 
 
-# ---- from mooring.node.kubelet_server.sockets: WebSocket messages on a connection that was accepted.
+# --- WebSocket ---------------------------------------------------------------------------------
 
 
 def chosen_protocol(head: Head) -> str | None:
-    """Return what will be spoken, None if the client wants to speak nothing that we know."""
+    """Return the protocol to use, None if the client offers none that we support."""
     headers = head.headers
     is_ours = (
         head.upgrade == "websocket" and headers.get("sec-websocket-version") == WEBSOCKET_VERSION
@@ -245,7 +247,7 @@ def chosen_protocol(head: Head) -> str | None:
 
 
 def accepting(head: Head, protocol: str) -> bytes:
-    """Return the answer with which the connection becomes a WebSocket."""
+    """Return the response that upgrades the connection to a WebSocket."""
     lines = (
         "HTTP/1.1 101 Switching Protocols",
         "Upgrade: websocket",
@@ -256,7 +258,7 @@ def accepting(head: Head, protocol: str) -> bytes:
     return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
-class Socket:
+class WebSocket:
     """The server's side of a WebSocket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -265,7 +267,7 @@ class Socket:
         self._frames = Reader(from_client=True)
 
     async def messages(self) -> AsyncIterator[bytes]:
-        """Give what the client says, until it closes or does not keep to the protocol."""
+        """Yield the client's messages, until it closes or violates the protocol."""
         try:
             while data := await self._reader.read(READ_BYTES):
                 for kind, payload in self._frames.feed(data):
@@ -282,11 +284,11 @@ class Socket:
             return
 
     async def send(self, data: bytes) -> None:
-        """Send a message; raises OSError when nobody takes it."""
+        """Send a message; raises OSError if the client does not receive it."""
         await self._send(Kind.BINARY, data)
 
     async def close(self, code: int = NORMAL, text: str = "") -> None:
-        """Say that it is over."""
+        """Send a close frame."""
         with suppress(OSError):
             await self._send(Kind.CLOSE, closing(code, text))
 

@@ -81,6 +81,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def expand_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return texts with references to variables replaced."""
     return tuple(expand(text, values) for text in texts)
 
 
@@ -125,7 +126,7 @@ def _value_from(
 
 
 def content_in(contents: Contents, kind: str, reference: Mapping[str, Any]) -> Content:
-    """Return the content of an object, empty if it is optional and missing, or raise ConfigError."""
+    """Return an object's content, empty if it is optional and missing, or raise ConfigError."""
     name = str(reference.get("name") or reference.get("secretName") or "")
     content = contents.get(ObjectSource(kind, name))
     if content is not None:

@@ -1,8 +1,8 @@
 """What a node knows of a pod, besides its API object: a mutable record, and snapshots of it.
 
 Plans and statuses are computed from snapshots. A container that ends is restarted at once the first
-time, then after 10 s, 20 s, … up to five minutes, counted from its end. One that ran for ten minutes
-starts over.
+time, then after 10 s, 20 s, … up to five minutes, counted from its end. After a run of ten minutes
+this starts over.
 
 # set up: the pod's volumes exist and its devices are prepared
 # cleaned up: volumes and devices are gone again
@@ -103,6 +103,7 @@ def previous_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
 
 
 def is_running(state: ContainerState | None) -> bool:
+    """Tell whether a container runs."""
     return state is not None and state.phase is Phase.RUNNING
 
 

@@ -76,7 +76,7 @@ RUN_ERROR = "RunContainerError"  # the kubelet's reason for a program that canno
 AGAIN_S = 1.0  # after the runtime failed
 
 
-def later(now: Timestamp, seconds: float) -> Timestamp:
+def _later(now: Timestamp, seconds: float) -> Timestamp:
     return Timestamp(now.instant + timedelta(seconds=seconds))
 
 
@@ -154,12 +154,12 @@ class PodSyncer:
         await context.in_thread(volumes.make, self._volumes)
         if wishes:
             seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
-            self._record.refresh_at = later(context.now(), seconds)
+            self._record.refresh_at = _later(context.now(), seconds)
 
     async def refresh(self) -> None:
         """Write volumes again, before tokens expire."""
         record, context = self._record, self._context
-        record.refresh_at = later(context.now(), REFRESH_AGAIN_S)
+        record.refresh_at = _later(context.now(), REFRESH_AGAIN_S)
         try:
             await self._make_volumes()
         except (ConfigError, SourceError) as error:
@@ -193,7 +193,7 @@ class PodSyncer:
         self, before: FailedAttempt | None, reason: str, message: str, backoff: Backoff
     ) -> FailedAttempt:
         failures = 1 if before is None else before.failures + 1
-        until = later(self._context.now(), backoff.delay_s(failures))
+        until = _later(self._context.now(), backoff.delay_s(failures))
         return FailedAttempt(reason, message, until, failures)
 
     # --- containers -----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """A worker for each pod of the node, and the resources that the pods use.
 
 After a restart of the agent the workers take over the containers that still exist. Of containers
-that are gone, as after a reboot, the pod's status says how they were: one that ran has ended, nobody
-knows how; one that had ended has ended as reported.
+that are gone, as after a reboot, the pod's status says how they were: one that ran has ended, and
+nobody knows how; one that had ended has ended as reported.
 """
 
 from __future__ import annotations

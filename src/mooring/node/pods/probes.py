@@ -93,6 +93,7 @@ def probe_of(container: Container, kind: str) -> Probe | None:
 
 
 def has_probes(container: Container) -> bool:
+    """Tell whether a container has probes."""
     return any(
         (container.startup_probe, container.liveness_probe, container.readiness_probe),
     )
