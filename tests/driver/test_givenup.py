@@ -24,7 +24,7 @@ from mooring.driver import Claim, Prepared
 from mooring.driver.checkpoint import Checkpoint, FileSystem
 from mooring.driver.claim_files import CdiFiles, MetadataFiles
 from mooring.driver.claim_preparation import ClaimPreparer
-from mooring.driver.driver_calls import Turns, ask
+from mooring.driver.driver_calls import SerialCalls, call_driver
 from mooring.driver.node_service import FINISH_S, NodeService
 from mooring.kit.clock import ManualClock, settle
 from mooring.wire import dra_v1_pb2 as dra
@@ -101,7 +101,7 @@ class Node:
             driver,
             self.cluster,  # type: ignore[arg-type]
             self.preparing,
-            turns=Turns(lock_file),
+            turns=SerialCalls(lock_file),
             published=lambda *_: None,
             rereads=lock_file is not None,
             clock=self.clock,
@@ -245,7 +245,7 @@ def test_a_method_that_hangs_does_not_keep_the_program_from_its_end() -> None:
         may_end.wait()
 
     async def scene() -> None:
-        call = asyncio.create_task(ask(hang))
+        call = asyncio.create_task(call_driver(hang))
         while not begun.is_set():
             await asyncio.sleep(0)
         call.cancel()
@@ -261,7 +261,7 @@ def test_a_method_may_raise_anything() -> None:
 
     async def scene() -> None:
         with pytest.raises(RuntimeError):
-            await ask(odd)
+            await call_driver(odd)
 
     within(scene)
 

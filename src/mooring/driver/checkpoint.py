@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -31,13 +30,13 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.codec import encode_json, fitting
 from mooring.driver.driver import AllocatedDevice, ClaimName
 from mooring.driver.errors import CheckpointError
+from mooring.kit.atomic_file import read_bounded, replace_file
 
 FILE, CHANGES = "checkpoint.json", "checkpoint.changes"
 CHANGES_MAX = 1000
 REMEDY = "drain the node, remove both files of the checkpoint and start the driver again"
 VERSION = "v1"
-BYTES_MAX = 64 * 1024 * 1024  # of a file that is read
-TEMPORARY = ".tmp"
+FILE_BYTES_MAX = 64 * 1024 * 1024  # of a file that is read
 
 
 class PreparedDevice(Struct, frozen=True):
@@ -248,25 +247,9 @@ class FileSystem:
     """What a driver does with files; tests put one in its place whose disk is full."""
 
     def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
-        """Put a file in place, by a rename; one that lasts is on the disk then."""
+        """Replace a file; a durable one is on disk then."""
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.name[:100]}.", suffix=TEMPORARY, dir=path.parent
-        )
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                if lasts:
-                    os.fsync(file.fileno())
-            os.replace(name, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
-        if lasts:
-            _keep_folder(path.parent)
+        replace_file(path, data, mode=mode, is_durable=lasts)
 
     def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
         """Add to the end of a file that is there; what lasts is on the disk then."""
@@ -280,15 +263,13 @@ class FileSystem:
             os.close(handle)
 
     def read(self, path: Path) -> bytes | None:
-        """Return what is in a file; None if it is not there."""
+        """Return the content of a file; None if there is none."""
         try:
-            with path.open("rb") as file:
-                data = file.read(BYTES_MAX + 1)
+            return read_bounded(path, FILE_BYTES_MAX)
         except FileNotFoundError:
             return None
-        if len(data) > BYTES_MAX:
-            raise OSError(f"{path} has more than {BYTES_MAX} bytes")
-        return data
+        except ValueError as error:
+            raise OSError(f"{path}: {error}") from None
 
     def remove(self, path: Path) -> None:
         """Remove a file, if it is there."""
@@ -305,13 +286,3 @@ class FileSystem:
             return sorted(os.listdir(folder))
         except FileNotFoundError:
             return []
-
-
-def _keep_folder(folder: Path) -> None:
-    """Have the disk keep the names in a folder, where file systems can."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            os.fsync(handle)
-    finally:
-        os.close(handle)

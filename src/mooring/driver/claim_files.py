@@ -26,10 +26,11 @@ from mooring.api.devicemetadata import (
 )
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION
-from mooring.driver.checkpoint import TEMPORARY, FileSystem, PreparedClaim, edits_of
+from mooring.driver.checkpoint import FileSystem, PreparedClaim, edits_of
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
 from mooring.driver.errors import DriverError
 from mooring.driver.metadata import CLAIMS, ROOT, SUFFIX, TEMPLATES, MetadataError, decode
+from mooring.kit.atomic_file import TEMPORARY_SUFFIX
 from mooring.kit.beneath import UnsafePathError, check_name
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.:-]")
@@ -102,7 +103,7 @@ class CdiFiles:
         for name in self._files.names(self._folder):
             path = self._folder / name
             is_spec = name.startswith(self._prefix) and name.endswith(".json")
-            is_half = name.startswith(f".{self._prefix}") and name.endswith(TEMPORARY)
+            is_half = name.startswith(f".{self._prefix}") and name.endswith(TEMPORARY_SUFFIX)
             if is_half or (is_spec and path not in wanted):
                 self._files.remove(path)
         for each in claims:
@@ -191,7 +192,7 @@ class MetadataFiles:
         prefix = f"{self._driver}_metadata_"
         found = set()
         for name in self._files.names(self._cdi_dir):
-            if name.startswith(f".{prefix}") and name.endswith(TEMPORARY):
+            if name.startswith(f".{prefix}") and name.endswith(TEMPORARY_SUFFIX):
                 self._files.remove(self._cdi_dir / name)
             elif name.startswith(prefix) and name.endswith(".json"):
                 uid, _, request = name[len(prefix) : -len(".json")].partition("_")

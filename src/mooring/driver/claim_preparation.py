@@ -47,7 +47,7 @@ from mooring.driver.driver import (
     PrepareError,
     ResultError,
 )
-from mooring.driver.driver_calls import ask, to_the_end
+from mooring.driver.driver_calls import call_driver, run_to_completion
 from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class ClaimPreparer:
         self._metadata = metadata
         self._boot_id = boot_id
         self._clock = clock
-        self._in_the_way: dict[str, float] = {}  # since when, by UIDs of claims that are no more
+        self._obstacles: dict[str, float] = {}  # since when, by UIDs of claims that are no more
         # A lock is there for as long as somebody has it, or waits for it.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._reserving = asyncio.Lock()  # between finding a device free and taking it
@@ -114,11 +114,11 @@ class ClaimPreparer:
         before = self._checkpoint.get(claim.uid)
         if before is not None and self._still_holds(before, claim):
             # It may have been removed.
-            await to_the_end(asyncio.to_thread(self._cdi.write, before))
+            await run_to_completion(asyncio.to_thread(self._cdi.write, before))
             return before
         if before is not None and not _has_the_same(before, claim):
             # Allocated anew: nobody else would give back what it had.
-            await to_the_end(self._unprepare(before.claim))
+            await run_to_completion(self._unprepare(before.claim))
         begun = PreparedClaim(
             claim.uid,
             claim.namespace,
@@ -127,12 +127,12 @@ class ClaimPreparer:
             boot_id=self._boot_id,
         )
         async with self._reserving:
-            await self._clear_the_way(claim)
+            await self._check_devices(claim)
             await self._store(self._checkpoint.put, begun)
-        return await to_the_end(self._complete(begun, claim))
+        return await run_to_completion(self._complete(begun, claim))
 
     async def _complete(self, begun: PreparedClaim, claim: Claim) -> PreparedClaim:
-        prepared = by_device(claim, await ask(self._driver.prepare, claim))
+        prepared = by_device(claim, await call_driver(self._driver.prepare, claim))
         complete = replace(begun, is_complete=True, devices=self._devices(claim, prepared))
         return await self._store(self._finish, complete, claim, prepared)
 
@@ -155,7 +155,7 @@ class ClaimPreparer:
             and _has_the_same(before, claim)
         )
 
-    async def _clear_the_way(self, claim: Claim) -> None:
+    async def _check_devices(self, claim: Claim) -> None:
         """Raise PrepareError if another claim has a device."""
         for device in claim.devices:
             if device.share_id or device.has_admin_access:
@@ -172,10 +172,10 @@ class ClaimPreparer:
         """
         fact = f"device {device.name} of pool {device.pool} is already prepared for claim {other}"
         if await self._is_live(other, device):
-            self._in_the_way.pop(other.uid, None)
+            self._obstacles.pop(other.uid, None)
             raise PrepareError(fact)
         now = self._clock.monotonic()
-        is_long = now - self._in_the_way.setdefault(other.uid, now) >= LONG_S
+        is_long = now - self._obstacles.setdefault(other.uid, now) >= LONG_S
         if not is_long or other.uid in self._locks:
             raise PrepareError(f"{fact}, which is no more: the node is to undo it first")
         LOG.warning("claim %s (%s) has been no more for long: it is undone", other, other.uid)
@@ -245,15 +245,15 @@ class ClaimPreparer:
     async def unprepare(self, claim: ClaimName) -> None:
         """Undo a claim, or raise; one that is not known is nothing to the files."""
         async with self._lock(claim.uid):
-            await to_the_end(self._unprepare(claim))
-        self._in_the_way.pop(claim.uid, None)
+            await run_to_completion(self._unprepare(claim))
+        self._obstacles.pop(claim.uid, None)
 
     async def _unprepare(self, claim: ClaimName) -> None:
         before = self._checkpoint.get(claim.uid)
         if before is not None and before.is_complete:
             begun = replace(before, is_complete=False)
             await self._store(partial(self._checkpoint.put, lasts=False), begun)
-        await ask(self._driver.unprepare, claim)
+        await call_driver(self._driver.unprepare, claim)
         await self._store(self._forget, claim)
 
     def _forget(self, claim: ClaimName) -> None:
@@ -284,7 +284,7 @@ class ClaimPreparer:
     async def _store(self, call: Callable[..., T], *arguments: Any) -> T:
         """Change files in a thread, one change at a time."""
         async with self._storing:
-            return await to_the_end(asyncio.to_thread(call, *arguments))
+            return await run_to_completion(asyncio.to_thread(call, *arguments))
 
 
 def by_device(claim: Claim, prepared: Any) -> dict[DeviceKey, Prepared]:

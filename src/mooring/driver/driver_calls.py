@@ -31,12 +31,18 @@ E = TypeVar("E", bound=BaseException)
 
 _OURS = {
     f"mooring.driver.{each}"
-    for each in ("calling", "healthservice", "nodeservice", "preparing", "publishing")
+    for each in (
+        "driver_calls",
+        "health_service",
+        "node_service",
+        "claim_preparation",
+        "slice_controller",
+    )
 }
 INSTANCE_LOCK, SERIALIZE_LOCK = "instance.lock", "serialize.lock"
 
 
-async def ask(method: Callable[..., Any], *arguments: Any) -> Any:
+async def call_driver(method: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a method of a driver returns; a generator is read to its end."""
     if inspect.iscoroutinefunction(method):
         found = await method(*arguments)
@@ -70,13 +76,13 @@ async def _read_async(values: AsyncIterator[Any]) -> list[Any]:
     return found
 
 
-def told(method: str, error: BaseException) -> str:
+def raised_text(method: str, error: BaseException) -> str:
     """Return what a method of a driver raised, in a line."""
     text = str(error)
     return f"{method}() raised {type(error).__name__}{f': {text}' if text else ''}"
 
 
-def of_driver(error: E) -> E:
+def driver_error(error: E) -> E:
     """Return an error with the part of its traceback that begins in the driver."""
     lines = error.__traceback__
     while lines is not None and lines.tb_frame.f_globals.get("__name__") in _OURS:
@@ -116,7 +122,7 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     """Return what some work returns; whoever is cancelled meanwhile waits for its end all the same.
 
     So locks that are held around it are held until nothing changes any more.
@@ -149,7 +155,7 @@ def only_instance(folder: Path, *, shares: bool) -> Iterator[None]:
         yield
 
 
-class Turns:
+class SerialCalls:
     """Lets calls in one after the other."""
 
     def __init__(self, lock_file: Path | None) -> None:
@@ -165,7 +171,7 @@ class Turns:
                 return
             with _opened(self._lock_file) as handle:
                 # The file is not closed while a thread still waits for it.
-                await to_the_end(in_thread(fcntl.flock, handle, fcntl.LOCK_EX))
+                await run_to_completion(in_thread(fcntl.flock, handle, fcntl.LOCK_EX))
                 yield
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mooring.api.checked_structs import shown
 from mooring.driver.driver import DeviceHealth, Driver, Health
-from mooring.driver.driver_calls import of_driver, told
+from mooring.driver.driver_calls import driver_error, raised_text
 from mooring.driver.errors import HealthError
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
@@ -110,7 +110,7 @@ class HealthService:
         try:
             found: Any = self._driver.health()
         except Exception as error:
-            raise _raised(error) from of_driver(error)
+            raise _raised(error) from driver_error(error)
         if found is None or isinstance(found, AsyncIterator):
             return found
         if inspect.iscoroutine(found):
@@ -201,8 +201,8 @@ def _checked(changes: Any) -> list[DeviceHealth]:
 
 
 def _raised(error: Exception) -> HealthError:
-    failed = HealthError(told("health", error))
-    failed.__cause__ = of_driver(error)
+    failed = HealthError(raised_text("health", error))
+    failed.__cause__ = driver_error(error)
     return failed
 
 

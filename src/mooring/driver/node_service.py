@@ -34,7 +34,7 @@ from mooring.driver.driver import (
     PrepareError,
     ResultError,
 )
-from mooring.driver.driver_calls import Turns, of_driver, to_the_end
+from mooring.driver.driver_calls import SerialCalls, driver_error, run_to_completion
 from mooring.driver.errors import DriverError
 from mooring.kit.clock import REAL, Clock
 from mooring.wire import dra_v1_pb2 as dra
@@ -143,7 +143,7 @@ class NodeService:
         client: Client,
         preparing: ClaimPreparer,
         *,
-        turns: Turns,
+        turns: SerialCalls,
         published: FindDevice,
         rereads: bool,
         note: Note | None = None,
@@ -256,7 +256,9 @@ class NodeService:
             LOG.log(level, "claim %s: %s", value, error)
             return self._noted(function, value, error)
         except Exception as error:  # a bug of the driver, or a full disk
-            LOG.error("claim %s: it cannot be prepared or undone", value, exc_info=of_driver(error))
+            LOG.error(
+                "claim %s: it cannot be prepared or undone", value, exc_info=driver_error(error)
+            )
             return self._noted(function, value, error)
 
     def _noted(self, function: Callable[..., Any], value: Any, error: Exception) -> str:
@@ -277,7 +279,7 @@ class NodeService:
             return
         async with self._turns.one():
             if self._rereads:
-                await to_the_end(asyncio.to_thread(self._preparing.load))
+                await run_to_completion(asyncio.to_thread(self._preparing.load))
             yield
 
     async def _called(self, call: Coroutine[Any, Any, R]) -> R:

@@ -23,7 +23,7 @@ from mooring.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim
 from mooring.driver.claim_files import CdiFiles, MetadataFiles
 from mooring.driver.claim_preparation import ClaimPreparer
 from mooring.driver.driver import ClaimName, Driver, Prepared, ResultError
-from mooring.driver.driver_calls import SERIALIZE_LOCK, Turns, only_instance
+from mooring.driver.driver_calls import SERIALIZE_LOCK, SerialCalls, only_instance
 from mooring.driver.errors import (
     DriverError,
     HealthError,
@@ -98,39 +98,39 @@ class Running:
 
     def __init__(
         self,
-        publishing: SliceController,
+        slices: SliceController,
         problems: Problems,
         *,
         socket: Path | None = None,
-        preparing: ClaimPreparer | None = None,
+        preparer: ClaimPreparer | None = None,
         registration: Registration | None = None,
         registrar_socket: Path | None = None,
     ) -> None:
         self.socket = socket
         self.registrar_socket = registrar_socket
         self.problems = problems
-        self._publishing = publishing
-        self._preparing = preparing
+        self._slices = slices
+        self._preparer = preparer
         self._registration = registration
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def claims(self) -> tuple[PreparedClaim, ...]:
         """What is prepared, or about to be."""
-        return self._preparing.claims if self._preparing is not None else ()
+        return self._preparer.claims if self._preparer is not None else ()
 
     @property
     def written(self) -> int:
         """How many slices were created, updated and deleted."""
-        return self._publishing.written
+        return self._slices.written
 
     def republish(self) -> None:
         """Have the driver asked for its devices again."""
-        self._publishing.republish()
+        self._slices.republish()
 
     async def wait_published(self) -> None:
         """Wait until what the driver has is published; raises what makes that impossible."""
-        await self._unless_failed(self._publishing.wait_published())
+        await self._unless_failed(self._slices.wait_published())
 
     async def wait_registered(self) -> None:
         """Wait until the node has accepted the driver; raises what makes that impossible."""
@@ -150,8 +150,8 @@ class Running:
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
     ) -> None:
         """Say something else about the devices of a request of a prepared claim."""
-        assert self._preparing is not None
-        await self._preparing.update_metadata(claim, request, prepared)
+        assert self._preparer is not None
+        await self._preparer.update_metadata(claim, request, prepared)
 
     async def wait_failed(self) -> None:
         """Wait until something fails that cannot be tried again, and raise it."""
@@ -177,127 +177,106 @@ async def serving(
     _check_name(driver)
     driver.node_name = settings.node_name
     driver.numa_form = settings.numa_form
-    publisher = Publisher(driver.name, settings.node_name)
     problems = Problems(driver)
-    publishing = SliceController(driver, client, publisher, report=problems.report, clock=clock)
+    publisher = Publisher(driver.name, settings.node_name)
+    slices = SliceController(driver, client, publisher, report=problems.report, clock=clock)
+    is_started = False
+
+    async def stopped() -> None:
+        if is_started:
+            await driver.stopped()
+
     async with AsyncExitStack() as stack:
-        end = _End(driver)
-        stack.push_async_callback(end.come)
-        _let_republish(driver, publishing, stack)
+        stack.push_async_callback(stopped)  # after all else has stopped
+        _enable_republish(driver, slices, stack)
         if settings.node_name:
-            parts = _Parts(
-                driver, settings, client, publishing, problems, clock, files or FileSystem()
-            )
-            running = await parts.start(stack)
+            parts = _Parts(driver, settings, client, slices, problems, clock, files or FileSystem())
+            running = await _serve_node(parts, stack)
         else:
-            await publishing.first_asked()
-            running = Running(publishing, problems)
-        _beside(publishing.run(), running, stack)
-        end.is_due = True
+            await slices.first_asked()
+            running = Running(slices, problems)
+        _run_beside(slices.run(), running, stack)
+        is_started = True
         await driver.started()
         yield running
 
 
-class _Parts:
-    """What the node meets of a driver."""
-
-    def __init__(
-        self,
-        driver: Driver,
-        settings: Settings,
-        client: Client,
-        publishing: SliceController,
-        problems: Problems,
-        clock: Clock,
-        files: FileSystem,
-    ) -> None:
-        self._driver = driver
-        self._settings = settings
-        self._client = client
-        self._publishing = publishing
-        self._problems = problems
-        self._clock = clock
-        self._files = files
-        self._folder = settings.data_folder(driver.name)
-
-    async def start(self, stack: AsyncExitStack) -> Running:
-        settings, driver = self._settings, self._driver
-        socket = settings.socket(driver.name)
-        registrar_socket = settings.registrar_socket(driver.name)
-        is_rolling = bool(settings.pod_uid)
-        stack.enter_context(only_instance(self._folder, shares=is_rolling))
-        turns = Turns(self._folder / SERIALIZE_LOCK if is_rolling else None)
-        preparing = self._preparing()
-        async with turns.one():
-            await asyncio.to_thread(_recover, preparing)
-        report = self._problems.report
-        health = HealthService(driver, settings.node_name, report=report, clock=self._clock)
-        service = NodeService(
-            driver,
-            self._client,
-            preparing,
-            turns=turns,
-            published=self._publishing.device,
-            rereads=is_rolling,
-            note=self._problems.note,
-            clock=self._clock,
-        )
-        versions = (DRA_V1, DRA_V1BETA1, *health.versions)
-        registration = Registration(driver, socket, versions, report=report)
-        running = Running(
-            self._publishing,
-            self._problems,
-            socket=socket,
-            preparing=preparing,
-            registration=registration,
-            registrar_socket=registrar_socket,
-        )
-        stack.push_async_callback(service.finished)
-        methods = {**service.methods(), **health.methods()}
-        await stack.enter_async_context(served(socket, methods))
-        _beside(health.run(), running, stack)
-        stack.callback(health.close)
-        await self._publishing.first_asked()
-        await stack.enter_async_context(served(registrar_socket, registration.methods()))
-        return running
-
-    def _preparing(self) -> ClaimPreparer:
-        settings, driver, files = self._settings, self._driver, self._files
-        metadata = MetadataFiles(
-            driver.name, self._folder, settings.cdi_dir, settings.metadata, files
-        )
-        return ClaimPreparer(
-            driver,
-            self._client,
-            Checkpoint(self._folder, files),
-            CdiFiles(driver.name, settings.cdi_dir, files),
-            metadata=metadata,
-            boot_id=settings.current_boot_id(),
-            clock=self._clock,
-        )
+class _Parts(NamedTuple):
+    driver: Driver
+    settings: Settings
+    client: Client
+    slices: SliceController
+    problems: Problems
+    clock: Clock
+    files: FileSystem
 
 
-class _End:
-    """Tells a driver that was started that it is over, after all else has stopped."""
+async def _serve_node(parts: _Parts, stack: AsyncExitStack) -> Running:
+    """Serve the kubelet: first the DRA service, then registration."""
+    driver, settings, slices, clock = parts.driver, parts.settings, parts.slices, parts.clock
+    socket = settings.socket(driver.name)
+    registrar_socket = settings.registrar_socket(driver.name)
+    folder = settings.data_folder(driver.name)
+    is_rolling = bool(settings.pod_uid)
+    stack.enter_context(only_instance(folder, shares=is_rolling))
+    turns = SerialCalls(folder / SERIALIZE_LOCK if is_rolling else None)
+    preparer = _claim_preparer(parts, folder)
+    async with turns.one():
+        await asyncio.to_thread(_recover, preparer)
+    report = parts.problems.report
+    health = HealthService(driver, settings.node_name, report=report, clock=clock)
+    service = NodeService(
+        driver,
+        parts.client,
+        preparer,
+        turns=turns,
+        published=slices.device,
+        rereads=is_rolling,
+        note=parts.problems.note,
+        clock=clock,
+    )
+    versions = (DRA_V1, DRA_V1BETA1, *health.versions)
+    registration = Registration(driver, socket, versions, report=report)
+    running = Running(
+        slices,
+        parts.problems,
+        socket=socket,
+        preparer=preparer,
+        registration=registration,
+        registrar_socket=registrar_socket,
+    )
+    stack.push_async_callback(service.finished)
+    methods = {**service.methods(), **health.methods()}
+    await stack.enter_async_context(served(socket, methods))
+    _run_beside(health.run(), running, stack)
+    stack.callback(health.close)
+    await slices.first_asked()
+    await stack.enter_async_context(served(registrar_socket, registration.methods()))
+    return running
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self.is_due = False
 
-    async def come(self) -> None:
-        if self.is_due:
-            await self._driver.stopped()
+def _claim_preparer(parts: _Parts, folder: Path) -> ClaimPreparer:
+    driver, settings, files = parts.driver, parts.settings, parts.files
+    return ClaimPreparer(
+        driver,
+        parts.client,
+        Checkpoint(folder, files),
+        CdiFiles(driver.name, settings.cdi_dir, files),
+        metadata=MetadataFiles(driver.name, folder, settings.cdi_dir, settings.metadata, files),
+        boot_id=settings.current_boot_id(),
+        clock=parts.clock,
+    )
 
 
-def _recover(preparing: ClaimPreparer) -> None:
-    preparing.load()
+def _recover(preparer: ClaimPreparer) -> None:
+    preparer.load()
     try:
-        preparing.restore()
+        preparer.restore()
     except OSError as error:
         raise StartError(f"CDI specs cannot be written again: {error}") from None
 
 
-def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
+def _run_beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
     """Have something go on until the end."""
     task = asyncio.create_task(work)
     task.add_done_callback(running._note_end)
@@ -310,13 +289,13 @@ def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitS
     stack.push_async_callback(stop)
 
 
-def _let_republish(driver: Driver, publishing: SliceController, stack: AsyncExitStack) -> None:
+def _enable_republish(driver: Driver, slices: SliceController, stack: AsyncExitStack) -> None:
     """Have `driver.republish()` work from any thread, until the end."""
     loop = asyncio.get_running_loop()
 
     def republish() -> None:
         with suppress(RuntimeError):  # The loop is closed: there is nothing to publish for.
-            loop.call_soon_threadsafe(publishing.republish)
+            loop.call_soon_threadsafe(slices.republish)
 
     driver._republish = republish
     stack.callback(setattr, driver, "_republish", None)

@@ -30,7 +30,7 @@ from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.informers import Informers
 from mooring.client.writes import Create, Delete, Update
 from mooring.driver.driver import Driver, Pool
-from mooring.driver.driver_calls import VALUES_MAX, ask, of_driver, told
+from mooring.driver.driver_calls import VALUES_MAX, call_driver, driver_error, raised_text
 from mooring.driver.errors import (
     DriverError,
     DroppedFieldsError,
@@ -175,9 +175,9 @@ class SliceController:
 
     async def _devices_of_driver(self) -> Any:
         try:
-            return await ask(self._driver.devices)
+            return await call_driver(self._driver.devices)
         except Exception as error:
-            raise InventoryError(told("devices", error)) from of_driver(error)
+            raise InventoryError(raised_text("devices", error)) from driver_error(error)
 
     def _note_slow(self) -> None:
         LOG.warning("devices() has not returned for %g s: nothing is published yet", SLOW_S)

@@ -32,7 +32,7 @@ class SliceContent(Struct, frozen=True):
     counters: tuple[CounterSet, ...] = ()
 
 
-def cut(pool: Pool, before: Mapping[int, SliceContent]) -> list[SliceContent]:
+def lay_out(pool: Pool, before: Mapping[int, SliceContent]) -> list[SliceContent]:
     """Return the slots of a pool; before is what slices have now, by their index.
 
     1. Keep counters and devices where they are, in the order of the pool.

@@ -29,7 +29,7 @@ from mooring.api.resource.v1 import (
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.driver.driver import Pool
 from mooring.driver.errors import InventoryError
-from mooring.driver.slice_layout import SliceContent, check_pool, cut, selects_per_device
+from mooring.driver.slice_layout import SliceContent, check_pool, lay_out, selects_per_device
 from mooring.validation.equality import same
 
 INDEX_WIDTH_MIN = 5
@@ -123,7 +123,7 @@ def check_pools(pools: Iterable[Pool], publisher: Publisher) -> dict[str, Pool]:
 def _plan_pool(pool: Pool, existing: Sequence[ResourceSlice], publisher: Publisher) -> SlicePlan:
     highest = max((each.spec.pool.generation for each in existing), default=0)
     current = _current(existing, highest)
-    slots = cut(pool, {index: _slot(each) for index, each in current.items()})
+    slots = lay_out(pool, {index: _slot(each) for index, each in current.items()})
     width = max(INDEX_WIDTH_MIN, len(f"{len(slots) - 1:x}"))
     current = {
         index: each
