@@ -1,10 +1,13 @@
-"""The CDI spec of each prepared claim: a file in the folder of the container runtime.
+"""The files of prepared claims: CDI specs, and device metadata for containers.
 
-    /var/run/cdi/gpu.example.com-claim_<uid>.json   kind gpu.example.com/claim
-    gpu.example.com/claim=<uid>_<request>_<device>  the id that containers are given
+    /var/run/cdi/gpu.example.com-claim_<uid>.json   the spec, of kind gpu.example.com/claim
+    gpu.example.com/claim=<uid>_<request>_<device>  the CDI id that containers get
 
-The folder is in memory on most machines: after a start of the machine it is empty, and what is
-prepared is written again from the checkpoint.
+    <data>/dra-device-metadata/<namespace>_<claim>/<request>/metadata.json      the metadata
+    <cdi>/<driver>_metadata_<uid>_<request>.json                                its mount
+
+The CDI folder is in memory on most machines: it is empty after a reboot, and restored from the
+checkpoint.
 """
 
 from __future__ import annotations
@@ -45,17 +48,17 @@ def is_usable_uid(uid: str) -> bool:
 
 
 def vendor_of(driver: str) -> str:
-    """Return the vendor of a driver's CDI devices: its name; CDI wants a letter first."""
+    """Return the vendor of a driver's CDI devices: its name, since CDI requires a letter first."""
     return driver if driver[:1].isalpha() else f"dra-{driver}"
 
 
 def kind_of(driver: str) -> str:
-    """Return the kind of the CDI devices of a driver's claims."""
+    """Return the kind of a driver's CDI devices."""
     return f"{vendor_of(driver)}/claim"
 
 
 def device_names(uid: str, devices: Iterable[AllocatedDevice]) -> list[str]:
-    """Return a name for the CDI device of each device; no two are the same."""
+    """Return a unique name for the CDI device of each device."""
     names: list[str] = []
     for device in devices:
         name = _NOT_IN_NAMES.sub("-", f"{uid}_{device.base_request}_{device.name}").rstrip("_.:-")
@@ -68,7 +71,7 @@ def device_names(uid: str, devices: Iterable[AllocatedDevice]) -> list[str]:
 
 
 class CdiFiles:
-    """Writes and removes the specs of a driver's claims."""
+    """Writes and removes the CDI specs of a driver's claims."""
 
     def __init__(self, driver: str, folder: Path, files: FileSystem) -> None:
         self._kind = kind_of(driver)
@@ -81,15 +84,15 @@ class CdiFiles:
         return str(CdiId(self._kind, name))
 
     def path(self, uid: str) -> Path:
-        """Return the file of a claim."""
+        """Return the spec file of a claim."""
         return self._folder / f"{self._prefix}{uid}.json"
 
     def write(self, claim: PreparedClaim) -> None:
-        """Write the spec of a claim that has one, unless it is there."""
+        """Write the spec of a claim that has one, unless it exists unchanged."""
         data = self._encoded(claim)
         path = self.path(claim.uid)
         if data is not None and self._files.read(path) != data:
-            # The folder is in memory, and what is missing is written again at the next start.
+            # The folder is in memory, and restored at the next start.
             self._files.write(path, data, lasts=False)
 
     def remove(self, uid: str) -> None:
@@ -97,14 +100,14 @@ class CdiFiles:
         self._files.remove(self.path(uid))
 
     def restore(self, claims: Iterable[PreparedClaim]) -> None:
-        """Write what is missing or another, and remove what no claim has any more."""
+        """Write missing or changed specs, and remove those without a claim."""
         claims = tuple(claims)
-        wanted = {self.path(each.uid) for each in claims}
+        expected = {self.path(each.uid) for each in claims}
         for name in self._files.names(self._folder):
             path = self._folder / name
             is_spec = name.startswith(self._prefix) and name.endswith(".json")
             is_half = name.startswith(f".{self._prefix}") and name.endswith(TEMPORARY_SUFFIX)
-            if is_half or (is_spec and path not in wanted):
+            if is_half or (is_spec and path not in expected):
                 self._files.remove(path)
         for each in claims:
             if each.is_complete:
@@ -119,7 +122,7 @@ class CdiFiles:
         return encode_json(CdiSpec.of(self._kind, devices)) if devices else None
 
 
-# ---- from mooring.driver.metadatafiles: Device metadata written for containers: files of prepared claims, and the mounts to them.
+# --- device metadata ------------------------------------------------------------------------------
 
 
 class MetadataWriteError(DriverError):
@@ -129,7 +132,7 @@ class MetadataWriteError(DriverError):
 class MetadataFiles:
     """Writes and removes the metadata of a driver's claims.
 
-    Without versions nothing new is written; what claims have from before stays as long as they do.
+    Without versions nothing new is written; claims keep the metadata they have.
     """
 
     def __init__(
@@ -165,7 +168,7 @@ class MetadataFiles:
         return ids
 
     def update(self, claim: ClaimName, request: str, prepared: Iterable[Prepared]) -> None:
-        """Say something else about the devices of a request, as the next generation."""
+        """Replace the metadata of a request, as the next generation."""
         base = request.partition("/")[0]
         path = self._path(claim, base)
         data = self._files.read(path)
@@ -188,7 +191,7 @@ class MetadataFiles:
                 self._files.remove(self._cdi_dir / name)
 
     def restore(self, claims: Mapping[str, ClaimName]) -> None:
-        """Remove mounts of claims that are no more; write those that are missing."""
+        """Remove mounts of claims that are gone; write missing ones."""
         prefix = f"{self._driver}_metadata_"
         found = set()
         for name in self._files.names(self._cdi_dir):
@@ -210,7 +213,7 @@ class MetadataFiles:
         except (MetadataError, MetadataWriteError) as error:
             LOG.error("metadata of claim %s, request %s, is lost: %s", claim, request, error)
 
-    # --- within -----------------------------------------------------------------------------------
+    # --- content ----------------------------------------------------------------------------------
 
     def _value(
         self,
@@ -251,7 +254,7 @@ class MetadataFiles:
         )
 
     def _write_mount(self, claim: ClaimName, request: str) -> str:
-        """Write the CDI spec that shows containers the file of a request."""
+        """Write the CDI spec that mounts the file of a request."""
         path = self._path(claim, request)
         mount = Mount(
             host_path=str(path),
@@ -268,7 +271,7 @@ class MetadataFiles:
         return str(CdiId(kind, device.name))
 
     def _seen_at(self, claim: ClaimName, request: str) -> Path:
-        """Return where containers see the file."""
+        """Return the path of the file in containers."""
         data = self._files.read(self._path(claim, request))
         pod_claim_name = decode(data).pod_claim_name if data else None
         kind, name = (TEMPLATES, pod_claim_name) if pod_claim_name else (CLAIMS, claim.name)
@@ -282,7 +285,7 @@ class MetadataFiles:
 
 
 def _part(name: str) -> str:
-    """Return a name that becomes one part of a path: of a claim, a request, or in an annotation."""
+    """Return a claim, request or annotation that can be one part of a path."""
     try:
         return check_name(name)
     except UnsafePathError as error:

@@ -1,17 +1,16 @@
-"""Claims prepared and undone: what the driver does, and the files that tell of it.
+"""Prepares and undoes claims: the driver's part, and the files about it.
 
 Preparing a claim:                          Undoing it:
 
-1. nobody else has its devices              1. noted in the checkpoint: no more complete
-2. noted in the checkpoint: begun           2. the driver undoes its part
+1. nobody else has its devices              1. checkpoint: no longer complete
+2. checkpoint: begun                        2. the driver undoes its part
 3. the driver does its part                 3. CDI spec and metadata removed
 4. CDI spec and metadata written
-5. noted in the checkpoint: complete        4. forgotten by the checkpoint
+5. checkpoint: complete                     4. removed from the checkpoint
 
-Whoever dies in between leaves a claim that is begun. It keeps its devices from others until the
-node prepares it again, which repeats steps 3 to 5, or undoes it. A call that is cancelled ends at
-once where it waits, and otherwise after the step that it is at; steps 3 to 5, and all of undoing,
-are one.
+A crash in between leaves a claim that is begun. It keeps its devices from others until the kubelet
+prepares it again, which repeats steps 3 to 5, or undoes it. A cancelled call ends at once where it
+waits, and otherwise after its current step; steps 3 to 5, and all of undoing, are one step.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from mooring.kit.clock import REAL, Clock
 LOG = logging.getLogger(__name__)
 
 WANTED = "a list with a Prepared for each device that containers are to get"
-LONG_S = 120.0  # how long a claim that is no more may be in the way before we undo it
+LONG_S = 120.0  # how long a deleted claim may block a device before the driver undoes it
 
 T = TypeVar("T")
 DeviceKey = tuple[str, str, str, str]  # of a device in its claim
@@ -80,18 +79,18 @@ class ClaimPreparer:
         self._metadata = metadata
         self._boot_id = boot_id
         self._clock = clock
-        self._obstacles: dict[str, float] = {}  # since when, by UIDs of claims that are no more
-        # A lock is there for as long as somebody has it, or waits for it.
+        self._obstacles: dict[str, float] = {}  # since when deleted claims block devices, by UID
+        # A lock exists for as long as somebody holds it, or waits for it.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._reserving = asyncio.Lock()  # between finding a device free and taking it
         self._storing = asyncio.Lock()  # files are changed by one at a time
 
     def load(self) -> None:
-        """Read what is prepared, as another instance may have left it."""
+        """Read the checkpoint, as another instance may have left it."""
         self._checkpoint.load()
 
     def restore(self) -> None:
-        """Make the files those of the checkpoint: after a crash, or a start of the machine."""
+        """Make the files match the checkpoint, after a crash or a reboot."""
         self._cdi.restore(self._checkpoint)
         for each in self._checkpoint:
             self._driver.restored(each.claim, tuple(map(_prepared, each.devices)))
@@ -100,24 +99,24 @@ class ClaimPreparer:
 
     @property
     def claims(self) -> tuple[PreparedClaim, ...]:
-        """What is prepared, or about to be."""
+        """The claims that are prepared, or about to be."""
         return tuple(self._checkpoint)
 
     # --- preparing --------------------------------------------------------------------------------
 
     async def prepare(self, claim: Claim) -> PreparedClaim:
-        """Make a claim ready and return what its containers need, or raise."""
+        """Prepare a claim and return what its containers need, or raise."""
         async with self._lock(claim.uid):
             return await self._prepare(claim)
 
     async def _prepare(self, claim: Claim) -> PreparedClaim:
         before = self._checkpoint.get(claim.uid)
         if before is not None and self._still_holds(before, claim):
-            # It may have been removed.
+            # The spec may have been removed.
             await run_to_completion(asyncio.to_thread(self._cdi.write, before))
             return before
         if before is not None and not _has_the_same(before, claim):
-            # Allocated anew: nobody else would give back what it had.
+            # Reallocated: nobody else would release its old devices.
             await run_to_completion(self._unprepare(before.claim))
         begun = PreparedClaim(
             claim.uid,
@@ -142,12 +141,12 @@ class ClaimPreparer:
         """Write all files of a claim, the checkpoint last."""
         self._cdi.write(complete)
         complete = self._with_metadata(complete, claim, prepared)
-        # A machine that loses power prepares anew: this need not last as the beginning must.
+        # Not durable: after a power loss the claim is prepared again anyway.
         self._checkpoint.put(complete, lasts=False)
         return complete
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
-        """Tell whether what was prepared is what is wanted, and still there."""
+        """Tell whether the claim is prepared as requested, since this boot."""
         return (
             self._driver.remembers
             and before.is_complete
@@ -165,10 +164,10 @@ class ClaimPreparer:
                     await self._take_back(other, device)
 
     async def _take_back(self, other: PreparedClaim, device: AllocatedDevice) -> None:
-        """Undo a claim that has been no more for long, or raise PrepareError.
+        """Undo a claim that was deleted long ago, or raise PrepareError.
 
-        Its containers may still have their time to end, which only the node knows. The node undoes
-        the claim then; it may have lost it, and only for that case we do so in the end.
+        Its containers may still be terminating, which only the kubelet knows. The kubelet undoes the
+        claim then; only if it has lost the claim does the driver undo it in the end.
         """
         fact = f"device {device.name} of pool {device.pool} is already prepared for claim {other}"
         if await self._is_live(other, device):
@@ -178,11 +177,11 @@ class ClaimPreparer:
         is_long = now - self._obstacles.setdefault(other.uid, now) >= LONG_S
         if not is_long or other.uid in self._locks:
             raise PrepareError(f"{fact}, which is no more: the node is to undo it first")
-        LOG.warning("claim %s (%s) has been no more for long: it is undone", other, other.uid)
+        LOG.warning("undoing claim %s (%s), which was deleted long ago", other, other.uid)
         await self.unprepare(other.claim)
 
     async def _is_live(self, other: PreparedClaim, device: AllocatedDevice) -> bool:
-        """Tell whether a claim still has a device; if nobody knows, it has."""
+        """Tell whether a claim still has a device; true if that is unknown."""
         try:
             value = await self._client.get(ResourceClaim, other.namespace, other.name)
         except ClientError as error:
@@ -230,7 +229,7 @@ class ClaimPreparer:
             every = [prepared.get(each.key, Prepared(each)) for each in claim.devices]
             ids = self._metadata.write(claim, every)
         except Exception as error:
-            # Containers can do without; a claim that cannot be prepared is worse.
+            # Containers can do without; an unprepared claim is worse.
             LOG.error("claim %s is prepared without metadata: %s", claim, error)
             return complete
         devices = []
@@ -243,7 +242,7 @@ class ClaimPreparer:
     # --- undoing ----------------------------------------------------------------------------------
 
     async def unprepare(self, claim: ClaimName) -> None:
-        """Undo a claim, or raise; one that is not known is nothing to the files."""
+        """Undo a claim, or raise; an unknown one has no files."""
         async with self._lock(claim.uid):
             await run_to_completion(self._unprepare(claim))
         self._obstacles.pop(claim.uid, None)
@@ -257,7 +256,7 @@ class ClaimPreparer:
         await self._store(self._forget, claim)
 
     def _forget(self, claim: ClaimName) -> None:
-        """Remove all files of a claim; the checkpoint forgets it last."""
+        """Remove all files of a claim, then its entry in the checkpoint."""
         self._cdi.remove(claim.uid)
         self._metadata.remove(claim)
         self._checkpoint.remove(claim.uid)
@@ -265,7 +264,7 @@ class ClaimPreparer:
     async def update_metadata(
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
     ) -> None:
-        """Say something else about the devices of a request of a prepared claim."""
+        """Replace the metadata of a request of a prepared claim."""
         if not self._metadata.is_on:
             raise PrepareError("device metadata is not enabled")
         await self._store(self._update, claim, request, tuple(prepared))
@@ -288,7 +287,7 @@ class ClaimPreparer:
 
 
 def by_device(claim: Claim, prepared: Any) -> dict[DeviceKey, Prepared]:
-    """Return what a driver prepared by its device, or raise ResultError for what is not asked."""
+    """Return what a driver prepared, by device, or raise ResultError for anything else."""
     if not isinstance(prepared, Iterable) or isinstance(prepared, str | bytes | dict):
         instead = "a list with it" if isinstance(prepared, Prepared) else WANTED
         raise ResultError(f"prepare() returned {shown(prepared)}; return {instead}")
@@ -333,7 +332,7 @@ def _has(claim: PreparedClaim, device: AllocatedDevice) -> bool:
 
 
 def _prepared(device: PreparedDevice) -> Prepared:
-    """Return a device as the driver once said it was prepared."""
+    """Return a device as the driver prepared it before."""
     allocated = AllocatedDevice(
         device.request,
         device.pool,

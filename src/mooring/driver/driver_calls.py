@@ -1,7 +1,11 @@
-"""Methods of drivers called, whether they are async or not; and work that must come to its end.
+"""Calls of a driver's methods, async or not, in parallel or one at a time.
 
-Those that are not run in a thread, and so does the generator that they return: it may wait, too.
-Errors of a driver are shown from the driver's own line on, without ours.
+A method that is not async runs in a thread, and so does a generator that it returns: both may
+block. Errors of a driver are shown from the driver's own line on, without the SDK's. Two files
+order calls, also between two instances of a driver:
+
+    instance.lock    held while a driver runs: by one, or by several that know of each other
+    serialize.lock   held during a call, by drivers that run beside their next version
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from mooring.driver.errors import StartError
 
 LOG = logging.getLogger(__name__)
 
-VALUES_MAX = 131_072  # that a generator of a driver may yield
+VALUES_MAX = 131_072  # from a driver's generator
 
 T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
@@ -43,7 +47,7 @@ INSTANCE_LOCK, SERIALIZE_LOCK = "instance.lock", "serialize.lock"
 
 
 async def call_driver(method: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a method of a driver returns; a generator is read to its end."""
+    """Return the result of a driver's method; a generator is read to its end."""
     if inspect.iscoroutinefunction(method):
         found = await method(*arguments)
     elif inspect.isasyncgenfunction(method):
@@ -63,7 +67,7 @@ def _called(method: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _read(values: Iterator[Any]) -> list[Any]:
-    """Return what a generator yields; one value too many shows that there are too many."""
+    """Return the values of a generator; one beyond the bound shows that there are too many."""
     return list(islice(values, VALUES_MAX + 1))
 
 
@@ -77,13 +81,13 @@ async def _read_async(values: AsyncIterator[Any]) -> list[Any]:
 
 
 def raised_text(method: str, error: BaseException) -> str:
-    """Return what a method of a driver raised, in a line."""
+    """Return a line that says what a driver's method raised."""
     text = str(error)
     return f"{method}() raised {type(error).__name__}{f': {text}' if text else ''}"
 
 
 def driver_error(error: E) -> E:
-    """Return an error with the part of its traceback that begins in the driver."""
+    """Return an error whose traceback begins in the driver."""
     lines = error.__traceback__
     while lines is not None and lines.tb_frame.f_globals.get("__name__") in _OURS:
         lines = lines.tb_next
@@ -91,9 +95,9 @@ def driver_error(error: E) -> E:
 
 
 async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
-    """Return what a function returns in a thread of its own.
+    """Return the result of a function that runs in a thread of its own.
 
-    Other than those of asyncio.to_thread, one that hangs does not keep the program from its end.
+    Unlike with asyncio.to_thread, one that hangs does not keep the program from exiting.
     """
     loop = asyncio.get_running_loop()
     context = copy_context()
@@ -102,12 +106,12 @@ async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
     def work() -> None:
         try:
             result = context.run(call, *arguments)
-            tell(lambda: result)
+            publish(lambda: result)
         except BaseException as error:
-            tell(partial(_raise, error))
+            publish(partial(_raise, error))
 
-    def tell(found: Callable[[], T]) -> None:
-        with suppress(RuntimeError):  # The loop is closed: nobody waits.
+    def publish(found: Callable[[], T]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(take, found)
 
     def take(found: Callable[[], T]) -> None:
@@ -123,9 +127,9 @@ def _raise(error: BaseException) -> Any:
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
-    """Return what some work returns; whoever is cancelled meanwhile waits for its end all the same.
+    """Return the result of some work, and wait for its end even if cancelled meanwhile.
 
-    So locks that are held around it are held until nothing changes any more.
+    So locks around it are held until nothing changes any more.
     """
     task = asyncio.create_task(work)
     try:
@@ -133,16 +137,16 @@ async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait((task,))
         if not task.cancelled() and (error := task.exception()) is not None:
-            LOG.warning("failed after it was given up: %s", error)
+            LOG.warning("failed after its caller gave up: %s", error)
         raise
 
 
-# ---- from mooring.driver.serializing: Who may work now: one call at a time, also of two instances of a driver that run side by side.
+# --- one at a time --------------------------------------------------------------------------------
 
 
 @contextmanager
 def only_instance(folder: Path, *, shares: bool) -> Iterator[None]:
-    """Be the only driver in a folder, or one of those that share it; raises StartError if not."""
+    """Be the only driver in a folder, or one of those that share it; else raise StartError."""
     path = folder / INSTANCE_LOCK
     with _opened(path) as handle:
         try:
@@ -160,24 +164,24 @@ class SerialCalls:
 
     def __init__(self, lock_file: Path | None) -> None:
         self._lock = asyncio.Lock()
-        self._lock_file = lock_file  # None: there is no other instance
+        self._lock_file = lock_file  # None: no other instance
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
-        """Wait for our turn, and have it."""
+        """Wait for our turn, and hold it."""
         async with self._lock:
             if self._lock_file is None:
                 yield
                 return
             with _opened(self._lock_file) as handle:
-                # The file is not closed while a thread still waits for it.
+                # Not closed while a thread still waits for the lock.
                 await run_to_completion(in_thread(fcntl.flock, handle, fcntl.LOCK_EX))
                 yield
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """Open a lock file; closing it lets the lock go."""
+    """Open a lock file; closing it releases the lock."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,8 +1,8 @@
-"""How devices are, told to the node: one driver speaks, any number listen.
+"""The health of devices for the kubelet: one driver reports, any number of streams listen.
 
-Whoever begins to listen hears all that is known. What a driver said without a time limit holds
-until it says something else, so it is said again before the node forgets it. When the driver ends
-or fails, nothing holds: its devices are unknown.
+A new stream gets everything known so far. A report without a timeout holds until the next one, so
+it is repeated before the kubelet drops it. When the driver's stream ends or fails, nothing holds:
+the health of its devices is unknown.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from mooring.wire.services import HEALTH_V1, HEALTH_V1ALPHA1, WATCH_HEALTH, Meth
 
 LOG = logging.getLogger(__name__)
 
-AGAIN_S = 10.0  # the node forgets after 30 s what is not said again
+REPEAT_S = 10.0  # the kubelet drops a report after 30 s
 DEVICES_MAX = 16_384
 BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 
 
-class _Said(Struct, frozen=True):
+class _Report(Struct, frozen=True):
     health: DeviceHealth
     at_s: int
 
 
 class HealthService:
-    """Hears a driver, and tells everyone who listens."""
+    """Takes in a driver's reports, and sends them to all streams."""
 
     def __init__(
         self,
@@ -53,30 +53,30 @@ class HealthService:
         self._report = report or driver.report
         self._node_name = node_name
         self._clock = clock
-        self._source = self._asked()
-        self._said: dict[tuple[str, str], _Said] = {}
+        self._source = self._driver_stream()
+        self._reports: dict[tuple[str, str], _Report] = {}
         self._listeners: set[_Listener] = set()
 
     @property
     def is_known(self) -> bool:
-        """Whether the driver says how its devices are."""
+        """Whether the driver reports the health of its devices."""
         return self._source is not None
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """How the service is called when the driver registers."""
+        """The service names to register."""
         return (HEALTH_V1, HEALTH_V1ALPHA1) if self.is_known else ()
 
     def methods(self) -> dict[Method, Callable[..., Any]]:
-        """Return what to serve: both versions, which have the same messages."""
+        """Return the methods to serve: both versions have the same messages."""
         return {WATCH_HEALTH.of(version): self._watch for version in (HEALTH_V1, HEALTH_V1ALPHA1)}
 
     async def run(self) -> None:
-        """Hear the driver until cancelled."""
+        """Follow the driver until cancelled."""
         if not self.is_known:
             return
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._hear())
+            tasks.create_task(self._follow_driver())
             tasks.create_task(self._repeat())
 
     def close(self) -> None:
@@ -84,14 +84,14 @@ class HealthService:
         for listener in self._listeners:
             listener.close()
 
-    # --- hearing ----------------------------------------------------------------------------------
+    # --- the driver -------------------------------------------------------------------------------
 
-    async def _hear(self) -> None:
+    async def _follow_driver(self) -> None:
         failures = 0
         source = self._source
         while True:
             try:
-                source = source or self._asked()
+                source = source or self._driver_stream()
                 if source is not None:
                     async for changes in source:
                         self._take(_checked(changes))
@@ -105,8 +105,8 @@ class HealthService:
                 return self._end()
             await self._clock.sleep(BACKOFF.delay_s(failures))
 
-    def _asked(self) -> AsyncIterator[Iterable[DeviceHealth]] | None:
-        """Return what the driver says of health as a stream; raises HealthError if it is none."""
+    def _driver_stream(self) -> AsyncIterator[Iterable[DeviceHealth]] | None:
+        """Return the driver's stream of reports, if any; raises HealthError for anything else."""
         try:
             found: Any = self._driver.health()
         except Exception as error:
@@ -121,10 +121,10 @@ class HealthService:
         )
 
     def _end(self) -> None:
-        """Note that the driver says no more."""
-        LOG.info("the driver has nothing more to say of its devices' health")
-        if self._said:
-            fact = f"the health of {len(self._said)} devices is not known any more"
+        """Note that the driver's stream has ended."""
+        LOG.info("the driver's health stream has ended")
+        if self._reports:
+            fact = f"the health of {len(self._reports)} devices is not known any more"
             self._lose("the driver says no more of it")
             self._report(HealthError(f"health() has ended: {fact}"))
 
@@ -133,33 +133,33 @@ class HealthService:
         keys = []
         for each in changes:
             key = (each.pool or self._node_name, each.device)
-            if key not in self._said and len(self._said) >= DEVICES_MAX:
-                LOG.warning("health of more than %d devices is not told", DEVICES_MAX)
+            if key not in self._reports and len(self._reports) >= DEVICES_MAX:
+                LOG.warning("the health of more than %d devices is not reported", DEVICES_MAX)
                 break
-            self._said[key] = _Said(each, at_s)
+            self._reports[key] = _Report(each, at_s)
             keys.append(key)
-        self._tell(keys)
+        self._notify(keys)
 
     def _lose(self, why: str) -> None:
-        """Say that nothing is known any more."""
+        """Report that nothing is known any more."""
         message = f"health is not known: {why}"
         self._take(
             [
                 DeviceHealth(device, Health.UNKNOWN, message, pool)
-                for pool, device in tuple(self._said)
+                for pool, device in tuple(self._reports)
             ]
         )
 
     async def _repeat(self) -> None:
         while True:
-            await self._clock.sleep(AGAIN_S)
-            self._tell([key for key, each in self._said.items() if not each.health.timeout_s])
+            await self._clock.sleep(REPEAT_S)
+            self._notify([key for key, each in self._reports.items() if not each.health.timeout_s])
 
-    def _tell(self, keys: Iterable[tuple[str, str]]) -> None:
+    def _notify(self, keys: Iterable[tuple[str, str]]) -> None:
         for listener in self._listeners:
             listener.add(keys)
 
-    # --- telling ----------------------------------------------------------------------------------
+    # --- the kubelet ------------------------------------------------------------------------------
 
     async def _watch(
         self, _: wire.NodeWatchResourcesRequest, context: Any
@@ -168,23 +168,23 @@ class HealthService:
             await context.abort(
                 grpc.StatusCode.UNIMPLEMENTED, "the driver does not know its devices' health"
             )
-        listener = _Listener(self._said)
+        listener = _Listener(self._reports)
         self._listeners.add(listener)
         try:
             while keys := await listener.take():
-                devices = [self._device(key, self._said[key]) for key in keys]
+                devices = [self._device(key, self._reports[key]) for key in keys]
                 yield wire.NodeWatchResourcesResponse(devices=devices)
         finally:
             self._listeners.discard(listener)
 
-    def _device(self, key: tuple[str, str], said: _Said) -> wire.DeviceHealth:
+    def _device(self, key: tuple[str, str], report: _Report) -> wire.DeviceHealth:
         pool, device = key
         return wire.DeviceHealth(
             device=wire.DeviceIdentifier(pool_name=pool, device_name=device),
-            health=said.health.health.value,  # type: ignore[arg-type]
-            last_updated_time=said.at_s,
-            health_check_timeout_seconds=said.health.timeout_s,
-            message=said.health.message,
+            health=report.health.health.value,  # type: ignore[arg-type]
+            last_updated_time=report.at_s,
+            health_check_timeout_seconds=report.health.timeout_s,
+            message=report.health.message,
         )
 
 
@@ -207,7 +207,7 @@ def _raised(error: Exception) -> HealthError:
 
 
 class _Listener:
-    """What one listener has not heard yet: devices, each once, so that a slow one costs nothing."""
+    """The devices that one stream has yet to send, each once, so that a slow one costs nothing."""
 
     def __init__(self, keys: Iterable[tuple[str, str]]) -> None:
         self._keys = dict.fromkeys(keys)
@@ -226,7 +226,7 @@ class _Listener:
         self._has_some.set()
 
     async def take(self) -> list[tuple[str, str]]:
-        """Wait for something to say; nothing at the end."""
+        """Wait for devices to send; none at the end."""
         await self._has_some.wait()
         keys = [] if self._is_closed else list(self._keys)
         self._keys.clear()

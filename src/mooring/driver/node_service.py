@@ -1,7 +1,9 @@
-"""Claims as drivers see them: fetched, verified, and only what is theirs.
+"""NodePrepareResources and NodeUnprepareResources: claims prepared and undone, many in a call.
 
-What the node says of a claim is its name and UID. All else is read from the server, and only a
-claim that still is the same and has devices is prepared.
+The kubelet names claims; everything else is read from the API server, and only a claim that is
+still the same and has devices is prepared. An error of one claim is reported for that claim, and
+the others go on. A call that the kubelet gave up finishes what it began, and begins nothing more:
+otherwise it could prepare a claim after the kubelet has undone it.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ FindDevice = Callable[[str, str], Device | None]  # by pool and name
 
 _SOURCES = {"FromClass": 0, "FromClaim": 1}
 LOG = logging.getLogger(__name__)
-CLAIMS_AT_ONCE = 16  # of a driver that does not ask for one after the other
+CLAIMS_AT_ONCE = 16  # for a driver that does not serialize them
 CLAIMS_MAX = 10_000
-FINISH_S = 10.0  # for calls under way, when the driver stops
+FINISH_S = 10.0  # for calls in progress, when the driver stops
 ERROR_CHARACTERS_MAX = 4096
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 T = TypeVar("T")
@@ -54,7 +56,7 @@ R = TypeVar("R")
 
 
 async def fetch(client: Client, name: ClaimName) -> ResourceClaim:
-    """Return a claim as the server has it, or raise PrepareError."""
+    """Return a claim as the API server has it, or raise PrepareError."""
     try:
         value = await client.get(ResourceClaim, name.namespace, name.name)
     except ClientError as error:
@@ -71,7 +73,7 @@ async def fetch(client: Client, name: ClaimName) -> ResourceClaim:
 
 
 def read_claim(value: ResourceClaim, driver: str, published: FindDevice) -> Claim:
-    """Return what a claim has of a driver, or raise PrepareError."""
+    """Return a driver's part of a claim, or raise PrepareError."""
     allocation = value.status.allocation
     assert allocation is not None
     configs = sorted(
@@ -112,7 +114,7 @@ def _allocated_device(
 
 
 def _is_for(config: DeviceAllocationConfiguration, request: str) -> bool:
-    """Tell whether a configuration is for a request; one that names none is for all."""
+    """Tell whether a configuration is for a request; one without requests is for all."""
     base = request.partition("/")[0]
     return not config.requests or request in config.requests or base in config.requests
 
@@ -128,20 +130,20 @@ def _parameters(config: DeviceAllocationConfiguration, value: ResourceClaim) -> 
         ) from None
 
 
-# ---- from mooring.driver.nodeservice: What the node asks of a driver: claims prepared and undone, many in a call.
+# --- the service ----------------------------------------------------------------------------------
 
 
-Note = Callable[[str, Exception], None]  # takes what went wrong, in words and as it is
+Note = Callable[[str, Exception], None]  # called with an error, as text and itself
 
 
 class NodeService:
-    """Answers the node."""
+    """Serves the kubelet's calls."""
 
     def __init__(
         self,
         driver: Driver,
         client: Client,
-        preparing: ClaimPreparer,
+        preparer: ClaimPreparer,
         *,
         turns: SerialCalls,
         published: FindDevice,
@@ -151,7 +153,7 @@ class NodeService:
     ) -> None:
         self._driver = driver
         self._client = client
-        self._preparing = preparing
+        self._preparer = preparer
         self._turns = turns
         self._published = published
         self._clock = clock
@@ -162,7 +164,7 @@ class NodeService:
         self._calls: set[asyncio.Task[Any]] = set()
 
     def methods(self) -> dict[Method, Callable[..., Any]]:
-        """Return what to serve: both versions, which have the same messages."""
+        """Return the methods to serve: both versions have the same messages."""
         return {
             method.of(version): function
             for version in (DRA_V1, DRA_V1BETA1)
@@ -170,7 +172,7 @@ class NodeService:
         }
 
     async def finished(self) -> None:
-        """Wait until the calls that were given up are done, but not for those that hang."""
+        """Wait for calls that were given up, but not for those that hang."""
         if not self._calls:
             return
         waits = [
@@ -181,7 +183,7 @@ class NodeService:
         for each in waits:
             each.cancel()
         if self._calls:
-            LOG.error("%d calls do not end: the driver stops without them", len(self._calls))
+            LOG.error("%d calls do not end: stopping the driver without them", len(self._calls))
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -218,7 +220,7 @@ class NodeService:
             answer.claims[name.uid].error = found if isinstance(found, str) else ""
         return answer
 
-    # --- claims -----------------------------------------------------------------------------------
+    # --- one claim --------------------------------------------------------------------------------
 
     async def _fetch(self, name: ClaimName) -> Claim:
         _check(name)
@@ -226,19 +228,19 @@ class NodeService:
         return read_claim(value, self._driver.name, self._published)
 
     async def _prepare_one(self, claim: Claim) -> dra.NodePrepareResourceResponse:
-        found = await self._preparing.prepare(claim)
+        found = await self._preparer.prepare(claim)
         LOG.info("claim %s (%s): prepared", claim, claim.uid)
         return _answer(found)
 
     async def _unprepare_one(self, name: ClaimName) -> None:
         _check(name)
-        await self._preparing.unprepare(name)
+        await self._preparer.unprepare(name)
         LOG.info("claim %s (%s): unprepared", name, name.uid)
 
     async def _each(
         self, function: Callable[[T], Awaitable[R]], values: Iterable[T]
     ) -> list[R | str]:
-        """Return what a function makes of each value, or the text of its error."""
+        """Return the result of a function for each value, or the text of its error."""
         if self._is_serial:
             return [await self._tried(function, each) for each in values]
 
@@ -256,13 +258,11 @@ class NodeService:
             LOG.log(level, "claim %s: %s", value, error)
             return self._noted(function, value, error)
         except Exception as error:  # a bug of the driver, or a full disk
-            LOG.error(
-                "claim %s: it cannot be prepared or undone", value, exc_info=driver_error(error)
-            )
+            LOG.error("claim %s: cannot be prepared or undone", value, exc_info=driver_error(error))
             return self._noted(function, value, error)
 
     def _noted(self, function: Callable[..., Any], value: Any, error: Exception) -> str:
-        """Tell of an error to whoever wants to know, and return its text for the node."""
+        """Note an error, and return its text for the kubelet."""
         text = _text(error)
         if self._note is not None:
             what = "unprepare" if function == self._unprepare_one else "prepare"
@@ -273,17 +273,17 @@ class NodeService:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Wait for our turn; whoever had it before us may have changed the checkpoint."""
+        """Wait for our turn; whoever had it before may have changed the checkpoint."""
         if not self._is_serial:
             yield
             return
         async with self._turns.one():
             if self._rereads:
-                await run_to_completion(asyncio.to_thread(self._preparing.load))
+                await run_to_completion(asyncio.to_thread(self._preparer.load))
             yield
 
     async def _called(self, call: Coroutine[Any, Any, R]) -> R:
-        """Have a call cancelled when whoever asked has gone; what it began ends beside."""
+        """Cancel a call when its caller is gone; what it began finishes by itself."""
         task = asyncio.create_task(call)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
@@ -315,7 +315,7 @@ def _names(claims: Any) -> list[ClaimName]:
 
 
 def _check(name: ClaimName) -> None:
-    """Raise PrepareError for what cannot be a claim; its parts become names of files."""
+    """Raise PrepareError for an impossible claim; its parts become names of files."""
     if not is_usable_uid(name.uid):
         raise PrepareError(f"{name.uid[:128]!r} cannot be the UID of a claim")
     for part in (name.namespace, name.name):

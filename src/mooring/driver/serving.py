@@ -1,10 +1,10 @@
-"""A driver that runs: everything around its three methods, started in order and stopped in turn.
+"""A running driver: everything around its three methods, started in order and stopped in reverse.
 
     async with serving(MyDriver(), Settings(node_name="node-1"), client) as running:
         await running.wait_published()
 
-First the driver can be asked, then the node is told of it: whoever knows the driver may call it. A
-driver that cannot say which devices it has is not made known: `serving` raises InventoryError.
+The DRA service starts before the driver registers, since the kubelet may call a registered driver
+at once. A driver that cannot list its devices is not registered: `serving` raises InventoryError.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from mooring.wire.services import (
 NAME_MAX = 63
 PROBLEMS_MAX = 100
 LOG = logging.getLogger(__name__)
-GRACE_S = 5.0  # for calls under way, when a driver stops
+GRACE_S = 5.0  # for calls in progress, when a driver stops
 
 
 class DriverProblem(NamedTuple):
@@ -63,17 +63,17 @@ class DriverProblem(NamedTuple):
 
     @property
     def is_bug(self) -> bool:
-        """Whether the driver is to be changed; an error that it means to tell is none."""
-        meant = isinstance(self.error, DriverError)
+        """Whether the driver has to be fixed; an error that it raises on purpose is no bug."""
+        is_deliberate = isinstance(self.error, DriverError)
         return (
-            not meant
+            not is_deliberate
             or isinstance(self.error, InventoryError | ResultError)
             or (isinstance(self.error, HealthError) and self.error.__cause__ is not None)
         )
 
 
-class Problems:
-    """Keeps the last of what went wrong, and tells the driver of what it may want to know."""
+class DriverProblems:
+    """Keeps the last problems, and reports to the driver what it may want to know."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -83,7 +83,7 @@ class Problems:
         return iter(self._kept)
 
     def report(self, error: Exception) -> None:
-        """Keep an error, and tell the driver of it."""
+        """Keep an error, and report it to the driver."""
         self.note(str(error), error)
         self._driver.report(error)
 
@@ -99,7 +99,7 @@ class Running:
     def __init__(
         self,
         slices: SliceController,
-        problems: Problems,
+        problems: DriverProblems,
         *,
         socket: Path | None = None,
         preparer: ClaimPreparer | None = None,
@@ -116,7 +116,7 @@ class Running:
 
     @property
     def claims(self) -> tuple[PreparedClaim, ...]:
-        """What is prepared, or about to be."""
+        """The claims that are prepared, or about to be."""
         return self._preparer.claims if self._preparer is not None else ()
 
     @property
@@ -125,15 +125,15 @@ class Running:
         return self._slices.written
 
     def republish(self) -> None:
-        """Have the driver asked for its devices again."""
+        """Call the driver for its devices again."""
         self._slices.republish()
 
     async def wait_published(self) -> None:
-        """Wait until what the driver has is published; raises what makes that impossible."""
+        """Wait until the driver's devices are published; raises what prevents that."""
         await self._unless_failed(self._slices.wait_published())
 
     async def wait_registered(self) -> None:
-        """Wait until the node has accepted the driver; raises what makes that impossible."""
+        """Wait until the kubelet has registered the driver; raises what prevents that."""
         if self._registration is not None:
             await self._unless_failed(self._registration.is_registered.wait())
 
@@ -149,18 +149,18 @@ class Running:
     async def update_metadata(
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
     ) -> None:
-        """Say something else about the devices of a request of a prepared claim."""
+        """Replace the metadata of a request of a prepared claim."""
         assert self._preparer is not None
         await self._preparer.update_metadata(claim, request, prepared)
 
     async def wait_failed(self) -> None:
-        """Wait until something fails that cannot be tried again, and raise it."""
+        """Wait until something fails that cannot be retried, and raise it."""
         await asyncio.shield(self._failed)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None and not self._failed.done():
             self._failed.set_exception(task.exception() or StartError("stopped"))
-            self._failed.exception()  # It is no fault that nobody waits for it.
+            self._failed.exception()  # no warning if nobody waits for it
 
 
 @asynccontextmanager
@@ -177,7 +177,7 @@ async def serving(
     _check_name(driver)
     driver.node_name = settings.node_name
     driver.numa_form = settings.numa_form
-    problems = Problems(driver)
+    problems = DriverProblems(driver)
     publisher = Publisher(driver.name, settings.node_name)
     slices = SliceController(driver, client, publisher, report=problems.report, clock=clock)
     is_started = False
@@ -206,7 +206,7 @@ class _Parts(NamedTuple):
     settings: Settings
     client: Client
     slices: SliceController
-    problems: Problems
+    problems: DriverProblems
     clock: Clock
     files: FileSystem
 
@@ -277,7 +277,7 @@ def _recover(preparer: ClaimPreparer) -> None:
 
 
 def _run_beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
-    """Have something go on until the end."""
+    """Run something until the driver stops."""
     task = asyncio.create_task(work)
     task.add_done_callback(running._note_end)
 
@@ -290,11 +290,11 @@ def _run_beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncE
 
 
 def _enable_republish(driver: Driver, slices: SliceController, stack: AsyncExitStack) -> None:
-    """Have `driver.republish()` work from any thread, until the end."""
+    """Make `driver.republish()` work from any thread, until the driver stops."""
     loop = asyncio.get_running_loop()
 
     def republish() -> None:
-        with suppress(RuntimeError):  # The loop is closed: there is nothing to publish for.
+        with suppress(RuntimeError):  # the loop is closed: the driver has stopped
             loop.call_soon_threadsafe(slices.republish)
 
     driver._republish = republish
@@ -313,11 +313,11 @@ def _check_name(driver: Driver) -> None:
         raise StartError(f"{name[:256]!r} cannot be the name of a driver: {fact}")
 
 
-# ---- from mooring.driver.registration: How a driver becomes known to its node: it says who it is, and hears what the node thinks.
+# --- registration ---------------------------------------------------------------------------------
 
 
 class Registration:
-    """Answers the node's plugin watcher."""
+    """Answers the kubelet's plugin watcher."""
 
     def __init__(
         self,
@@ -337,7 +337,7 @@ class Registration:
         self.is_registered = asyncio.Event()
 
     def methods(self) -> dict[Method, Callable[..., Any]]:
-        """Return what to serve."""
+        """Return the methods to serve."""
         return {GET_INFO: self._get_info, NOTIFY: self._notify}
 
     async def _get_info(self, _: wire.InfoRequest, __: Any) -> wire.PluginInfo:
@@ -347,7 +347,7 @@ class Registration:
         self, status: wire.RegistrationStatus, _: Any
     ) -> wire.RegistrationStatusResponse:
         if status.plugin_registered:
-            LOG.info("registered with the node")
+            LOG.info("registered with the kubelet")
             self.is_registered.set()
         else:
             self.is_registered.clear()
@@ -356,7 +356,7 @@ class Registration:
         return wire.RegistrationStatusResponse()
 
 
-# ---- from mooring.driver.sockets: Sockets of a driver: served, found again by the node, and removed at the end.
+# --- sockets --------------------------------------------------------------------------------------
 
 
 @asynccontextmanager

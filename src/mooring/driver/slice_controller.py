@@ -1,14 +1,14 @@
-"""The slices of a driver, kept as it wants them: written, watched, and repaired.
+"""Publishes the ResourceSlices of a driver: writes them, watches them, repairs them.
 
-    devices() ─► wanted ──┐
+    devices() ─► pools ───┐
                           ├─► plan ─► writes ─► what the server stored ─► what it dropped
     watch ─► slices ──────┘
 
-Our own writes come back by the watch. Nothing is planned before they have, so that no slice is made
-twice; but for a while only, because somebody may have deleted them meanwhile.
+Our own writes come back through the watch. Nothing is planned before that, so that no slice is
+created twice; but only for a while, since somebody may have deleted them meanwhile.
 
-A driver that never said what can be published is broken: `first_asked` or `run` raises, and its
-program ends. One that fails later keeps its slices, and is asked again after a while.
+A driver whose first devices cannot be published is broken: `first_asked` or `run` raises, and its
+program exits. One that fails later keeps its slices, and is called again after a while.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from mooring.validation.slicefeatures import dropped
 LOG = logging.getLogger(__name__)
 
 WRITES_AT_ONCE = 8
-REPAIR_S = 5.0  # after somebody else changed our slices; they may not be done
-SLOW_S = 10.0  # after which a driver that is asked for its devices is said to be slow
-SEEN_S_MAX = 60.0  # how long we wait for our own writes to come back
+REPAIR_S = 5.0  # after somebody else changed our slices, and may not be done
+SLOW_S = 10.0  # before a warning that devices() is slow
+SEEN_S_MAX = 60.0  # how long to wait for our own writes to come back
 WANTED = "a list of Device or Pool objects, or [] if there are none"
 BACKOFF = Backoff(first_s=0.2, longest_s=60.0, jitter=0.5)
 
 
 class SliceController:
-    """Keeps the slices of one driver."""
+    """Keeps the slices of one driver as they should be."""
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class SliceController:
         self._devices: dict[tuple[str, str], Device] = {}
         self._stored: dict[str, StoredSlice] = {}
         self._unseen: dict[str, str] = {}  # resource versions of our writes by name; empty: deleted
-        self._is_asked = True  # the driver is to be asked for its devices
-        self._is_repairing = False  # a look at the slices is due
+        self._is_asked = True  # devices() is to be called
+        self._is_repairing = False  # a repair is scheduled
         self._failures = 0
         self._turn = asyncio.Event()
         self._published = asyncio.Event()
@@ -100,17 +100,17 @@ class SliceController:
         return self._devices.get((pool, name))
 
     def republish(self) -> None:
-        """Have the driver asked for its devices again."""
+        """Call the driver for its devices again."""
         self._is_asked = True
         self._published.clear()
         self._turn.set()
 
     async def wait_published(self) -> None:
-        """Wait until what the driver has is published."""
+        """Wait until the driver's devices are published."""
         await self._published.wait()
 
     async def first_asked(self) -> None:
-        """Ask the driver for its devices, or raise InventoryError: it cannot be used like this."""
+        """Call the driver for its devices, or raise InventoryError: it is broken."""
         try:
             await self._ask()
         except InventoryError as error:
@@ -118,7 +118,7 @@ class SliceController:
             raise
 
     async def run(self) -> None:
-        """Publish and repair until cancelled; raises InventoryError if that never was possible."""
+        """Publish and repair until cancelled; raises InventoryError if that never worked."""
         self._turn.set()
         async with self._informers.running():
             while True:
@@ -126,10 +126,10 @@ class SliceController:
                 self._turn.clear()
                 await self._try()
 
-    # --- one turn ---------------------------------------------------------------------------------
+    # --- publishing -------------------------------------------------------------------------------
 
     async def _try(self) -> None:
-        """Do what is to be done; what fails is told, and done again later."""
+        """Publish once; a failure is reported, and tried again later."""
         try:
             await self._ask()
             if await self._write():
@@ -141,7 +141,7 @@ class SliceController:
             self._report(error)
             if not self._was_published:
                 raise
-            self._is_asked = True  # It may know better by then.
+            self._is_asked = True  # it may return something else by then
             self._try_later()
         except Exception as error:
             failed = PublishingError(f"publishing slices: {_text(error)}")
@@ -183,11 +183,11 @@ class SliceController:
         LOG.warning("devices() has not returned for %g s: nothing is published yet", SLOW_S)
 
     async def _write(self) -> bool:
-        """Write what is planned; False if our last writes are not seen yet."""
+        """Write the plan; False if our last writes have not come back yet."""
         if self._pools is None:
             return False
         if self._unseen:
-            return False  # The watch will bring them, or the timer.
+            return False  # the watch will report them, or the timer
         existing = list(self._informers.objects.all(ResourceSlice))
         found = plan(self._pools, existing, self._publisher, self._stored)
         if found.creates and self._publisher.node_name and not self._publisher.node_uid:
@@ -218,7 +218,7 @@ class SliceController:
                 self._clock.call_later(SEEN_S_MAX, self._forget_unseen)
 
     async def _write_all(self, writes: Iterable[Delete | Update | Create]) -> None:
-        """Write several at a time; all are tried, then the first error is raised."""
+        """Write several at a time; after the first error begin no more, and raise it."""
         waiting = list(reversed(list(writes)))
         errors: list[Exception] = []
 
@@ -258,7 +258,7 @@ class SliceController:
             self._unseen[metadata.name] = metadata.resource_version
 
     def _compare(self, sent: ResourceSlice, stored: ResourceSlice) -> None:
-        """Tell what the server dropped, and remember it, so that it is not sent for ever."""
+        """Report fields that the server dropped, and note them, so that they are not sent again."""
         name = stored.metadata.name
         if is_same_spec(sent.spec, stored.spec):
             self._stored.pop(name, None)
@@ -268,7 +268,7 @@ class SliceController:
         pool = stored.spec.pool.name
         self._report(DroppedFieldsError(pool, index_of(name) or 0, gates))
 
-    # --- what others do ---------------------------------------------------------------------------
+    # --- changes by others ------------------------------------------------------------------------
 
     def _note(self, old: Any | None, new: Any | None) -> None:
         """Take in a change: our own write that came back, or somebody else's."""
@@ -300,9 +300,9 @@ class SliceController:
 
 
 def pools_of(inventory: Any, node_name: str) -> list[Pool]:
-    """Return the pools of what a driver says it has, or raise InventoryError.
+    """Return the pools of a driver's inventory, or raise InventoryError.
 
-    Nothing on a node is an empty pool: then others know that the driver is there.
+    No devices on a node are an empty pool: so others see that the driver is there.
     """
     if not isinstance(inventory, Iterable) or isinstance(inventory, str | bytes | dict):
         instead = "a list with it" if isinstance(inventory, Device | Pool) else WANTED

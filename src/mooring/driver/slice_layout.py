@@ -1,11 +1,11 @@
-"""A pool cut into slices, as the limits of slices ask (pure).
+"""A pool divided into slices, within the limits of slices (pure).
 
-Counter sets and devices are in slices of their own. What is in a slice already stays there, so
-that a change of one device is a change of one slice; what is new goes where there is room.
+Counter sets and devices are in separate slices. What is in a slice stays there, so that a change of
+one device changes one slice; new devices go where there is space.
 
 Slices are filled with 64 devices, though 128 are allowed while none of them has taints, counters or
-lists: the first taint in a slice of 128 would move half of its devices, and with them change
-every slice of the pool.
+lists: the first taint in a slice of 128 would move half of its devices, and so change every slice
+of the pool.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from mooring.driver.driver import Pool
 from mooring.driver.errors import InventoryError
 
 DEVICES_MAX = 64
-PLAIN_DEVICES_MAX = 128  # that stay where they are; no slice is filled so far
+PLAIN_DEVICES_MAX = 128  # for devices that stay; no slice is filled so far
 COUNTER_SETS_MAX = 8
-
-# slot: one slice to be, known by its index
 
 
 class SliceContent(Struct, frozen=True):
@@ -33,21 +31,21 @@ class SliceContent(Struct, frozen=True):
 
 
 def lay_out(pool: Pool, before: Mapping[int, SliceContent]) -> list[SliceContent]:
-    """Return the slots of a pool; before is what slices have now, by their index.
+    """Return the slices of a pool; before is what slices have now, by index.
 
     1. Keep counters and devices where they are, in the order of the pool.
-    2. Put the others into slots with room, the first first, and then into new ones.
-    3. Forget empty slots at the end, and start afresh if there are twice as many as needed.
+    2. Put the others into slices with space, the first first, and then into new ones.
+    3. Drop empty slices at the end, and start over if there are twice as many as needed.
     """
     needed = -(-len(pool.counters) // COUNTER_SETS_MAX) - (-len(pool.devices) // DEVICES_MAX)
     count_max = 2 * max(needed, 1)
     near = {index: slot for index, slot in before.items() if index < count_max}
-    kept = _Slots(near).place(pool)
-    return kept if len(kept) <= count_max else _Slots({}).place(pool)
+    kept = _Layout(near).place(pool)
+    return kept if len(kept) <= count_max else _Layout({}).place(pool)
 
 
 def check_pool(pool: Pool) -> None:
-    """Raise InventoryError for what no server would notice, because it sees one slice at a time."""
+    """Raise InventoryError for what no server notices, as it sees one slice at a time."""
     sets: dict[str, CounterSet] = {}
     for counter_set in pool.counters:
         if counter_set.name in sets:
@@ -61,7 +59,7 @@ def check_pool(pool: Pool) -> None:
             raise InventoryError(f'found duplicate device "{device.name}" in pool "{pool.name}"')
         names.add(device.name)
         _check_counters(device, sets)
-    if selects_per_device(pool) and not all(map(_says_where, pool.devices)):
+    if selects_per_device(pool) and not all(map(_selects_nodes, pool.devices)):
         raise InventoryError(f'pool "{pool.name}": all devices say where they are, or none')
 
 
@@ -81,11 +79,11 @@ def _check_counters(device: Device, sets: Mapping[str, CounterSet]) -> None:
                 )
 
 
-# --- within ---------------------------------------------------------------------------------------
+# --- layout ---------------------------------------------------------------------------------------
 
 
-class _Slots:
-    """Slots while they are filled."""
+class _Layout:
+    """The slices while they are filled."""
 
     def __init__(self, before: Mapping[int, SliceContent]) -> None:
         self.counters: dict[int, list[CounterSet]] = {}
@@ -128,7 +126,7 @@ class _Slots:
             self.devices.setdefault(index, []).append(each)
 
     def _keep(self, devices: Sequence[Device]) -> list[Device]:
-        """Place what is in a slice already, and return the rest."""
+        """Keep devices that are in a slice already, and return the rest."""
         staying: dict[int, list[Device]] = {}
         new = []
         for each in devices:
@@ -138,9 +136,9 @@ class _Slots:
             else:
                 staying.setdefault(index, []).append(each)
         for index, found in staying.items():
-            room = DEVICES_MAX if any(map(is_advanced, found)) else PLAIN_DEVICES_MAX
-            self.devices[index] = found[:room]
-            new += found[room:]
+            devices_max = DEVICES_MAX if any(map(is_advanced, found)) else PLAIN_DEVICES_MAX
+            self.devices[index] = found[:devices_max]
+            new += found[devices_max:]
         return new
 
     def _slot(self, index: int) -> SliceContent:
@@ -148,7 +146,7 @@ class _Slots:
 
 
 def is_advanced(device: Device) -> bool:
-    """Tell whether a device makes the limit of its slice the lower one."""
+    """Tell whether a device lowers the limit of its slice."""
     return bool(
         device.taints
         or device.consumes_counters
@@ -163,9 +161,9 @@ def is_advanced(device: Device) -> bool:
 
 
 def selects_per_device(pool: Pool) -> bool:
-    """Tell whether devices of the pool say themselves which nodes reach them."""
-    return any(map(_says_where, pool.devices))
+    """Tell whether the pool's devices have node selectors of their own."""
+    return any(map(_selects_nodes, pool.devices))
 
 
-def _says_where(device: Device) -> bool:
+def _selects_nodes(device: Device) -> bool:
     return bool(device.node_name or device.node_selector is not None or device.all_nodes)

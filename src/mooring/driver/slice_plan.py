@@ -1,12 +1,12 @@
-"""What is to be written so that a driver's slices are as it wants them (pure).
+"""The writes that make a driver's slices as they should be (pure).
 
-    pools, slices that there are ─► plan ─► deletes, then updates, then creates
+    pools, existing slices ─► plan ─► deletes, then updates, then creates
 
-1. A slice is known by the index at the start of its name. Those of an older generation, without an
-   index, with one that is not wanted, or with one that another has, are obsolete.
-2. The others are compared with what is wanted.
-3. One update alone leaves the generation as it is. If more is to be written the generation
-   goes up in all slices: then nobody takes old and new ones together for the pool.
+1. A slice is identified by the index at the start of its name. It is obsolete with an older
+   generation, without an index, or with an index that is too high or that another slice has.
+2. The others are compared with what they should be.
+3. A single update leaves the generation as it is. With more writes the generation goes up in all
+   slices: then nobody takes old and new ones together for the pool.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SECOND = timedelta(seconds=1)
 
 
 class Publisher(Struct, frozen=True):
-    """Who publishes, and where."""
+    """Who publishes, and for which node."""
 
     driver: str
     node_name: str = ""  # empty: for several nodes
@@ -71,10 +71,10 @@ def plan(
     publisher: Publisher,
     stored: Mapping[str, StoredSlice] = {},  # only read
 ) -> SlicePlan:
-    """Return what makes the slices those of the pools, or raise InventoryError.
+    """Return the writes that make the slices match the pools, or raise InventoryError.
 
-    `existing` are all slices of the driver and node. `stored` tells by name which of them the
-    server did not store as they were sent: they are taken as if it had.
+    `existing` are all slices of the driver and node. `stored` has by name those that the server did
+    not store as they were sent: they are taken as if it had.
     """
     wanted = check_pools(pools, publisher)
     by_pool: dict[str, list[ResourceSlice]] = {}
@@ -99,7 +99,7 @@ def index_of(name: str) -> int | None:
 
 
 def check_pools(pools: Iterable[Pool], publisher: Publisher) -> dict[str, Pool]:
-    """Return pools by their names, or raise InventoryError for what cannot be published."""
+    """Return pools by name, or raise InventoryError for what cannot be published."""
     wanted: dict[str, Pool] = {}
     for each in pools:
         pool = replace(each, name=each.name or publisher.node_name)
@@ -123,20 +123,20 @@ def check_pools(pools: Iterable[Pool], publisher: Publisher) -> dict[str, Pool]:
 def _plan_pool(pool: Pool, existing: Sequence[ResourceSlice], publisher: Publisher) -> SlicePlan:
     highest = max((each.spec.pool.generation for each in existing), default=0)
     current = _current(existing, highest)
-    slots = lay_out(pool, {index: _slot(each) for index, each in current.items()})
-    width = max(INDEX_WIDTH_MIN, len(f"{len(slots) - 1:x}"))
+    contents = lay_out(pool, {index: _content(each) for index, each in current.items()})
+    width = max(INDEX_WIDTH_MIN, len(f"{len(contents) - 1:x}"))
     current = {
         index: each
         for index, each in current.items()
-        if index < len(slots) and each.metadata.name.find("-") == width
+        if index < len(contents) and each.metadata.name.find("-") == width
     }
     kept = {each.metadata.name for each in current.values()}
     deletes = tuple(_delete(each) for each in existing if each.metadata.name not in kept)
-    frame = _frame(pool, publisher, highest, len(slots))
+    frame = _frame(pool, publisher, highest, len(contents))
     times = _taint_times(existing)
-    specs = [_filled(frame, slot, times) for slot in slots]
+    specs = [_filled(frame, content, times) for content in contents]
     changed = {i for i, each in current.items() if not is_same_spec(each.spec, specs[i])}
-    generation = _next_generation(pool, highest, len(changed), len(slots) - len(current))
+    generation = _next_generation(pool, highest, len(changed), len(contents) - len(current))
     if generation != highest:
         changed = set(current)
         specs = [_at_generation(spec, generation) for spec in specs]
@@ -150,7 +150,7 @@ def _plan_pool(pool: Pool, existing: Sequence[ResourceSlice], publisher: Publish
 
 
 def _current(existing: Iterable[ResourceSlice], generation: int) -> dict[int, ResourceSlice]:
-    """Return the slices that can stay, by their index; of several the first by name."""
+    """Return the slices that can stay, by index; of several the first by name."""
     current: dict[int, ResourceSlice] = {}
     for each in existing:
         index = index_of(each.metadata.name)
@@ -165,7 +165,7 @@ def _next_generation(pool: Pool, highest: int, changed: int, new: int) -> int:
     return highest if not new and changed <= 1 else highest + 1
 
 
-def _slot(value: ResourceSlice) -> SliceContent:
+def _content(value: ResourceSlice) -> SliceContent:
     return SliceContent(value.spec.devices or (), value.spec.shared_counters or ())
 
 
@@ -182,11 +182,12 @@ def _frame(pool: Pool, publisher: Publisher, generation: int, count: int) -> Res
     )
 
 
-def _filled(frame: ResourceSliceSpec, slot: SliceContent, times: TaintTimes) -> ResourceSliceSpec:
-    """Return the slice of a slot."""
-    if slot.counters:
-        return replace(frame, shared_counters=slot.counters)
-    return replace(frame, devices=tuple(_with_times(each, times) for each in slot.devices))
+def _filled(
+    frame: ResourceSliceSpec, content: SliceContent, times: TaintTimes
+) -> ResourceSliceSpec:
+    if content.counters:
+        return replace(frame, shared_counters=content.counters)
+    return replace(frame, devices=tuple(_with_times(each, times) for each in content.devices))
 
 
 def _at_generation(spec: ResourceSliceSpec, generation: int) -> ResourceSliceSpec:
@@ -223,11 +224,11 @@ def _as_sent(value: ResourceSlice, stored: Mapping[str, StoredSlice]) -> Resourc
     return replace(value, spec=found.sent)
 
 
-# --- comparing ------------------------------------------------------------------------------------
+# --- comparison -----------------------------------------------------------------------------------
 
 
 def is_same_spec(a: ResourceSliceSpec, b: ResourceSliceSpec) -> bool:
-    """Tell whether two specs mean the same; the time of a taint may be missing, or be rounded."""
+    """Tell whether two specs mean the same; a taint's time may be missing, or rounded."""
     if same(a, b):
         return True
     ours, others = a.devices or (), b.devices or ()
@@ -264,7 +265,7 @@ def _taint_times(existing: Iterable[ResourceSlice]) -> TaintTimes:
 
 
 def _with_times(device: Device, times: TaintTimes) -> Device:
-    """Return a device whose taints have the times at which they came."""
+    """Return a device whose taints have the times at which they were added."""
     if not device.taints or not times:
         return device
     return replace(

@@ -133,7 +133,7 @@ class Agent:
             finally:
                 await self.keeper.close()
 
-    # --- containers -----------------------------------------------------------------------------
+    # --- containers -------------------------------------------------------------------------------
 
     async def _follow_runtime(self) -> None:
         """Pass changes of containers on to their pods; a runtime that fails is called again."""
@@ -198,7 +198,7 @@ class Agent:
                 LOG.warning("the runtime fails: %s; trying again", trouble)
 
 
-# --- the client of pod workers -------------------------------------------------------------------
+# --- the client of pod workers --------------------------------------------------------------------
 
 ObjectT = TypeVar("ObjectT")
 

@@ -239,7 +239,7 @@ def kept_free(capacity: Mapping[str, Quantity]) -> dict[str, Quantity]:
     }
 
 
-# --- the machine --------------------------------------------------------------------------------
+# --- the machine ----------------------------------------------------------------------------------
 
 
 class MachineInfo(Struct, frozen=True):

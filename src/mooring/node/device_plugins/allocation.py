@@ -131,7 +131,7 @@ class DeviceLedger:
         )
 
 
-# --- choosing ----------------------------------------------------------------------------------
+# --- choosing -------------------------------------------------------------------------------------
 
 
 class DeviceChoice(NamedTuple):
@@ -250,7 +250,7 @@ def _unhealthy(why: str, resource: str) -> str:
     return f"{why}; cannot allocate unhealthy devices {resource}"
 
 
-# --- reporting ---------------------------------------------------------------------------------
+# --- reporting ------------------------------------------------------------------------------------
 
 
 def resource_statuses(

@@ -133,7 +133,7 @@ class Inventory:
         return {resource: stock.amounts for resource, stock in self._stocks.items()}
 
 
-# --- messages ----------------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------
 
 
 def check_registration(resource: str, versions: Iterable[str]) -> None:

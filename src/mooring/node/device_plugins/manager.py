@@ -94,7 +94,7 @@ class DevicePlugins:
         await self._registration.stop()
         await self._connections.close()
 
-    # --- pods ---------------------------------------------------------------------------------
+    # --- pods -------------------------------------------------------------------------------------
 
     async def prepare(self, pod: Pod) -> None:
         """Allocate the devices of all containers; else PodRefusedError or DevicesRefusedError."""
@@ -130,7 +130,7 @@ class DevicePlugins:
         self._drop(self._ledger.pods.difference(pod_uids))
         self._save()
 
-    # --- queries ------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------
 
     def resources(self) -> Mapping[str, ResourceCounts]:
         """Return how many devices the node has of each resource, and can allocate."""
@@ -158,7 +158,7 @@ class DevicePlugins:
         device = self._inventory.device(resource, id_)
         return device is None or device.is_healthy
 
-    # --- plugins ------------------------------------------------------------------------------
+    # --- plugins ----------------------------------------------------------------------------------
 
     async def register(self, resource: str, socket: Path, versions: tuple[str, ...]) -> None:
         """Connect to a plugin that was found; raises ValueError or PluginError."""
@@ -206,7 +206,7 @@ class DevicePlugins:
             self._on_change()
         self._await_expiry()
 
-    # --- allocation -----------------------------------------------------------------------------
+    # --- allocation -------------------------------------------------------------------------------
 
     async def _give(self, pod: Pod, container: Container, resource: str, size: int) -> None:
         """Allocate devices of a resource to a container."""
@@ -275,7 +275,7 @@ class DevicePlugins:
         """Return a lock that is dropped when nobody uses it."""
         return self._turns.setdefault(key, asyncio.Lock())
 
-    # --- checkpoint -----------------------------------------------------------------------------
+    # --- checkpoint -------------------------------------------------------------------------------
 
     def _recall(self) -> None:
         try:

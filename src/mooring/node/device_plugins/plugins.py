@@ -122,7 +122,7 @@ def _text(error: grpc.aio.AioRpcError) -> str:
     return f"rpc error: code = {code} desc = {(error.details() or '')[:1024]}"
 
 
-# --- connections -------------------------------------------------------------------------------
+# --- connections ----------------------------------------------------------------------------------
 
 
 class PluginListener(Protocol):
@@ -228,7 +228,7 @@ def _is(connection: _Connection, resource: str) -> bool:
     return connection.plugin.resource == resource
 
 
-# --- registration ------------------------------------------------------------------------------
+# --- registration ---------------------------------------------------------------------------------
 
 
 class PluginRegistrar(Protocol):

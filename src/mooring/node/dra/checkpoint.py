@@ -169,7 +169,7 @@ def _share(driver: _Driver) -> DriverShare:
     return DriverShare(devices, tuple(driver.skips or ()))
 
 
-# --- files that follow a state -------------------------------------------------------------------
+# --- files that follow a state --------------------------------------------------------------------
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -165,7 +165,7 @@ def container_of(pod: Pod, name: str) -> Container | None:
     return next((each for each in everything if each.name == name), None)
 
 
-# --- responses ---------------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------------
 
 
 def request_for(claims: Sequence[ClaimInfo], request: type[Any]) -> Any:

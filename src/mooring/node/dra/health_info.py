@@ -174,7 +174,7 @@ def cut(message: str) -> str:
     return encoded[: MESSAGE_BYTES_MAX - len(_CUT)].decode(errors="ignore") + _CUT
 
 
-# --- in a pod's status --------------------------------------------------------------------------
+# --- in a pod's status ----------------------------------------------------------------------------
 
 # The health of a device, by driver, pool and name.
 FindHealth = Callable[[str, str, str], ReportedHealth]

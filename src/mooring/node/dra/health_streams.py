@@ -108,7 +108,7 @@ def _device(device: _Device, now: datetime, now_s: float) -> tuple[DeviceKey, Re
     return DeviceKey(device.pool_name, device.device_name), health
 
 
-# --- streams -----------------------------------------------------------------------------------
+# --- streams --------------------------------------------------------------------------------------
 
 
 # Called with devices of a driver whose health changed.

@@ -154,7 +154,7 @@ class ClaimManager:
             is_done = uids is not None and not self.cache.inactive(uids)
             await self._clock.sleep(RECONCILE_S if is_done else SOON_S)
 
-    # --- prepare --------------------------------------------------------------------------------
+    # --- prepare ----------------------------------------------------------------------------------
 
     async def _prepare(self, pod: Pod) -> None:
         wanted = await self._pod_claims(pod)
@@ -206,7 +206,7 @@ class ClaimManager:
         except ResponseError as error:
             raise DevicesRefusedError(str(error)) from error
 
-    # --- unprepare ------------------------------------------------------------------------------
+    # --- unprepare --------------------------------------------------------------------------------
 
     async def _unprepare_pod(self, pod: Pod) -> None:
         # Kubernetes also looks at the pod itself, in vain: without an entry in the cache, no driver
@@ -236,7 +236,7 @@ class ClaimManager:
         except ResponseError as error:
             raise DevicesRefusedError(str(error)) from error
 
-    # --- both -----------------------------------------------------------------------------------
+    # --- both -------------------------------------------------------------------------------------
 
     def _driver(self, name: str) -> DriverClient:
         try:
@@ -308,7 +308,7 @@ async def _gather(calls: Sequence[Awaitable[None]]) -> None:
             raise outcome
 
 
-# --- metrics -----------------------------------------------------------------------------------
+# --- metrics --------------------------------------------------------------------------------------
 
 
 class DraMetrics:

@@ -185,7 +185,7 @@ def readable(answer: Any, method: Method) -> Any:
     return answer
 
 
-# --- the registry folder ------------------------------------------------------------------------
+# --- the registry folder --------------------------------------------------------------------------
 
 
 class PluginSocket(NamedTuple):

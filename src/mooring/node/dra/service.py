@@ -169,7 +169,7 @@ async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator
         yield dra
 
 
-# --- slices of missing drivers -----------------------------------------------------------------
+# --- slices of missing drivers --------------------------------------------------------------------
 
 
 class SliceCleaner:

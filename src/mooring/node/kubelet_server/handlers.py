@@ -192,7 +192,7 @@ def _before(clock: Clock, seconds: int) -> Timestamp | None:
         return None
 
 
-# --- containers --------------------------------------------------------------------------------
+# --- containers -----------------------------------------------------------------------------------
 
 
 class PodLister(Protocol):

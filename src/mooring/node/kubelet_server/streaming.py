@@ -232,7 +232,7 @@ def read_stream_options(fields: Sequence[tuple[str, str]]) -> StreamOptions:
     )
 
 
-# --- WebSocket ---------------------------------------------------------------------------------
+# --- WebSocket ------------------------------------------------------------------------------------
 
 
 def chosen_protocol(head: Head) -> str | None:

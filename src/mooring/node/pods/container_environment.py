@@ -204,7 +204,7 @@ def _divided(amount: Quantity, divisor: Any, resource: str) -> str:
     return str(-(-amount.value // unit.value))
 
 
-# --- sources -----------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------
 
 ObjectT = TypeVar("ObjectT")
 

@@ -127,7 +127,7 @@ def _sooner(actions: Iterator[PodAction]) -> Iterator[PodAction]:
         yield Requeue(max(min(waits), 0.0))
 
 
-# --- setting up ---------------------------------------------------------------------------------
+# --- setting up -----------------------------------------------------------------------------------
 
 
 def _set_up(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
@@ -153,7 +153,7 @@ def _deadline(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodActio
         yield Requeue(left_s)
 
 
-# --- running ------------------------------------------------------------------------------------
+# --- running --------------------------------------------------------------------------------------
 
 
 def _run(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
@@ -229,7 +229,7 @@ def _forget_old(known: PodSnapshot) -> Iterator[PodAction]:
             yield action
 
 
-# --- terminating --------------------------------------------------------------------------------
+# --- terminating ----------------------------------------------------------------------------------
 
 
 def _end(pod: Pod, known: PodSnapshot, ending: Termination, now: Timestamp) -> Iterator[PodAction]:
@@ -284,7 +284,7 @@ def _until_s(when: Timestamp, now: Timestamp) -> float:
     return (when.instant - now.instant).total_seconds()
 
 
-# --- termination -------------------------------------------------------------------------------
+# --- termination ----------------------------------------------------------------------------------
 
 
 def termination_of(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termination | None:

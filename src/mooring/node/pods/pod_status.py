@@ -130,7 +130,7 @@ def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
     return Patch(Target.of(pod), {"metadata": metadata, "status": body}, "status")
 
 
-# --- conditions --------------------------------------------------------------------------------
+# --- conditions -----------------------------------------------------------------------------------
 
 
 # Statuses of init containers, and of the others.
@@ -241,7 +241,7 @@ def _ready(pod: Pod, kept: tuple[PodCondition, ...], containers: PodCondition) -
     return _condition(READY, True)
 
 
-# --- phase -------------------------------------------------------------------------------------
+# --- phase ----------------------------------------------------------------------------------------
 
 
 def phase_of(pod: Pod, known: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:

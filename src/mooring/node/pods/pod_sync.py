@@ -94,7 +94,7 @@ class PodSyncer:
         host = context.node_context().pod_ip
         self.handlers = HandlerRunner(context.runtime, context.clock, host)
 
-    # --- setting up -----------------------------------------------------------------------------
+    # --- setting up -------------------------------------------------------------------------------
 
     async def _check_handler(self) -> None:
         """Raise SandboxError for a runtime class: our runtimes have just one handler."""
@@ -196,7 +196,7 @@ class PodSyncer:
         until = _later(self._context.now(), backoff.delay_s(failures))
         return FailedAttempt(reason, message, until, failures)
 
-    # --- containers -----------------------------------------------------------------------------
+    # --- containers -------------------------------------------------------------------------------
 
     async def start(self, action: Start) -> None:
         """Start a container."""
@@ -317,7 +317,7 @@ class PodSyncer:
         except Exception as error:
             LOG.warning("container %s cannot be forgotten: %r", id_, error)
 
-    # --- deletion -------------------------------------------------------------------------------
+    # --- deletion ---------------------------------------------------------------------------------
 
     async def delete(self) -> bool:
         """Delete the API object; return whether that worked."""
@@ -348,7 +348,7 @@ class PodSyncer:
         await self._context.in_thread(volumes.remove, self._context.folder_of(uid))
 
 
-# --- container specs ---------------------------------------------------------------------------
+# --- container specs ------------------------------------------------------------------------------
 
 
 def spec_of(

@@ -70,7 +70,7 @@ class PodWorker:
         self._status_after_s = 0.0
         self._loops: set[ContainerId] = set()  # whose crash loop was reported
 
-    # --- events ---------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     def see(self, pod: Pod) -> None:
         """Take in a newer version of the pod."""
@@ -93,7 +93,7 @@ class PodWorker:
         """Sync again: something outside of the pod changed."""
         self._awake.set()
 
-    # --- probe results --------------------------------------------------------------------------
+    # --- probe results ----------------------------------------------------------------------------
 
     def has_started(self, id_: ContainerId) -> None:
         """Note that a container has started: it is past its startup probe."""
@@ -110,7 +110,7 @@ class PodWorker:
         self.record.unhealthy[id_] = message
         self._awake.set()
 
-    # --- the loop -------------------------------------------------------------------------------
+    # --- the loop ---------------------------------------------------------------------------------
 
     async def run(self, cleared: Callable[[], None] = lambda: None) -> None:
         """Sync the pod until nothing is left of it; call back when it is cleaned up."""
@@ -261,7 +261,7 @@ class PodWorker:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- status ---------------------------------------------------------------------------------
+    # --- status -----------------------------------------------------------------------------------
 
     def _write_status_soon(self) -> list[float]:
         """Write the status now, or return when: actions in progress may change it at once."""
@@ -309,7 +309,7 @@ class PodWorker:
                 raise
             record.see(found)
 
-    # --- probes ---------------------------------------------------------------------------------
+    # --- probes -----------------------------------------------------------------------------------
 
     def _begin(self, state: ContainerState) -> None:
         """Take in a container that was just started."""

@@ -75,7 +75,7 @@ class PodWorkers:
         """Return the worker of a pod."""
         return self._workers.get(uid)
 
-    # --- take-over ------------------------------------------------------------------------------
+    # --- take-over --------------------------------------------------------------------------------
 
     def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
         """Go on with existing containers; remove what unknown pods left.
@@ -120,7 +120,7 @@ class PodWorkers:
                 LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
                 await self._context.clock.sleep(AGAIN_S)
 
-    # --- events ---------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
         """Take in that a pod was added, updated or deleted."""
@@ -177,7 +177,7 @@ class PodWorkers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # --- within ---------------------------------------------------------------------------------
+    # --- within -----------------------------------------------------------------------------------
 
     def _begin(self, pod: Pod) -> None:
         uid = pod.metadata.uid
@@ -256,7 +256,7 @@ def _age(pod: Pod) -> tuple[object, str]:
     return pod.metadata.creation_timestamp or NO_TIME, pod.metadata.name
 
 
-# --- containers that are gone ------------------------------------------------------------------
+# --- containers that are gone ---------------------------------------------------------------------
 
 
 def recalled(pod: Pod, names: Iterable[str], now: Timestamp) -> list[ContainerState]:

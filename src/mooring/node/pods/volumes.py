@@ -237,7 +237,7 @@ def _within(mount: Mapping[str, Any], values: Mapping[str, str]) -> str:
         raise ConfigError(f"volumeMounts: subPath must be within the volume: {error}") from None
 
 
-# --- on disk ------------------------------------------------------------------------------------
+# --- on disk --------------------------------------------------------------------------------------
 
 
 def make(volumes: Mapping[str, Volume]) -> None:

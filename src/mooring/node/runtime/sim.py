@@ -188,7 +188,7 @@ class SimRuntime:
         if self._containers is not None:
             self._write()
 
-    # --- state --------------------------------------------------------------------------------
+    # --- state ------------------------------------------------------------------------------------
 
     def _all(self) -> dict[ContainerId, _SimulatedContainer]:
         """Return all containers; at first those that an earlier agent left."""
@@ -264,7 +264,7 @@ def _said(spec: ContainerSpec) -> tuple[str, ...]:
     return (f"simulated: {spec.image or 'no image'} would run {command}{more}",)
 
 
-# --- durations ---------------------------------------------------------------------------------
+# --- durations ------------------------------------------------------------------------------------
 
 
 class End(NamedTuple):

@@ -124,7 +124,7 @@ async def _bounded(stream: asyncio.StreamReader, bytes_max: int) -> bytes:
     return bytes(kept)
 
 
-# --- sessions ----------------------------------------------------------------------------------
+# --- sessions -------------------------------------------------------------------------------------
 
 
 class PipeSession:
@@ -268,7 +268,7 @@ class TerminalSession:
             os.close(self._terminal.ours)
 
 
-# --- images ------------------------------------------------------------------------------------
+# --- images ---------------------------------------------------------------------------------------
 
 
 class _Failure(NamedTuple):

@@ -129,7 +129,7 @@ class PodmanRuntime:
                 await self._events
             self._events = None
 
-    # --- containers ---------------------------------------------------------------------------
+    # --- containers -------------------------------------------------------------------------------
 
     async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
         """Return our containers that were started."""
@@ -224,7 +224,7 @@ class PodmanRuntime:
         """Remove one ended container; podman refuses if it runs."""
         await self._podman.run(["rm", "--ignore", lines.name_of(self.owner, id_)])
 
-    # --- streams ------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------
 
     async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
         """Yield the log of a container."""
@@ -270,7 +270,7 @@ class PodmanRuntime:
             terminal.let_go()
         return TerminalSession(spawned, terminal)
 
-    # --- queries ------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------
 
     def _resolved(self, spec: ContainerSpec) -> ContainerSpec:
         """Return a spec whose devices podman can find."""
@@ -303,7 +303,7 @@ class PodmanRuntime:
             found += read_inspected(done.output)
         return found
 
-    # --- following ----------------------------------------------------------------------------
+    # --- following --------------------------------------------------------------------------------
 
     async def _follow(self, since_s: float) -> None:
         """Publish what podman's events say; after an interruption, the state of all containers."""
@@ -348,7 +348,7 @@ def _reason(code: int) -> str:
     return "RunContainerError" if code in (126, 127) else "CreateContainerError"
 
 
-# --- subPaths ----------------------------------------------------------------------------------
+# --- subPaths -------------------------------------------------------------------------------------
 
 
 Identities = Counter[tuple[int, int]]  # device and inode, and how often they are mounted

@@ -211,7 +211,7 @@ def _timestamp(seconds: float) -> Timestamp:
     return Timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
-# --- launches ----------------------------------------------------------------------------------
+# --- launches -------------------------------------------------------------------------------------
 
 
 def launch_of(

@@ -132,7 +132,7 @@ class Container:
         told = {name: value for name, value in record._asdict().items() if name not in hidden}
         return {**told, "message": record.message or note}
 
-    # --- start ---------------------------------------------------------------------------------
+    # --- start ------------------------------------------------------------------------------------
 
     def start(self, launch: Launch, answer: StartCallback) -> None:
         """Start it, and call back once it runs or cannot."""
@@ -250,7 +250,7 @@ class Container:
             return ()
         return self._output.descriptors
 
-    # --- end -----------------------------------------------------------------------------------
+    # --- end --------------------------------------------------------------------------------------
 
     def stop(self, grace_s: float, done: Callback) -> None:
         """Send SIGTERM, kill it after the grace period, and call back when it has ended."""

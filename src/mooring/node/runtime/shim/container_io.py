@@ -99,7 +99,7 @@ def read_available(descriptor: int, bytes_max: int) -> bytes | None:
         return b""  # a terminal whose other end is closed
 
 
-# --- output -------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 class OutputListener(Protocol):

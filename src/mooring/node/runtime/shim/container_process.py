@@ -341,7 +341,7 @@ def resize(descriptor: int, message: dict[str, Any]) -> None:
         fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-# --- in the foreground ---------------------------------------------------------------------------
+# --- in the foreground ----------------------------------------------------------------------------
 
 
 def run_foreground(launch: int, report: int, parent: int, staging: str) -> None:

@@ -248,7 +248,7 @@ class ShimConnection:
             self._command.abandoned()
         self._server.closed(self)
 
-    # --- requests ------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     def _hello(self, number: Any, _: dict[str, Any]) -> None:
         controllers = self._shim.cgroups.controllers

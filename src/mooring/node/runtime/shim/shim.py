@@ -69,7 +69,7 @@ class Shim:
         """Whether no container runs."""
         return all(each.stage is ContainerStage.ENDED for each in self.containers.values())
 
-    # --- requests ------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     def start(self, launch: Launch, answer: StartCallback) -> None:
         """Start a container, or call back with the one that was started before."""
@@ -134,7 +134,7 @@ class Shim:
         for key in keys:
             self.containers[key].stop(grace_s, one_less)
 
-    # --- services for containers ---------------------------------------------------------------
+    # --- services for containers ------------------------------------------------------------------
 
     def adopt(self, pid: int, ended: Callable[[int], None]) -> None:
         """Call back with the wait status of a child when it has ended."""
@@ -195,7 +195,7 @@ class Shim:
             or linux.marker(pid) == container.marker
         )
 
-    # --- recovery ----- ------------------------------------------------------------------
+    # --- recovery ----- ---------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Take over what an earlier shim left: records, and perhaps processes."""
@@ -274,7 +274,7 @@ def _kill_and_wait(each: Process, deadline: float) -> None:
         os.close(descriptor)
 
 
-# --- start-up ----------------------------------------------------------------------------------
+# --- start-up -------------------------------------------------------------------------------------
 
 
 def main(options: dict[str, Any]) -> int:
