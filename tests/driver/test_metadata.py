@@ -26,15 +26,7 @@ from mooring.driver.driver import AllocatedDevice
 from mooring.driver.errors import StartError
 from mooring.driver.metadata import MetadataError, decode, read
 from mooring.driver.serving import serving
-from tests.driver.stage import (
-    NAME,
-    NODE,
-    Blinkers,
-    Kubelet,
-    make_claim,
-    played,
-    settings_in,
-)
+from tests.driver.stage import NAME, NODE, Blinkers, Kubelet, make_claim, played, settings_in
 
 
 class Telling(Blinkers):

@@ -278,7 +278,7 @@ async def test_a_claim_that_is_no_more_may_still_run_and_keeps_its_device(
             (error,) = (await kubelet.prepare(second)).values()
             assert error == (
                 f"device red of pool {NODE} is already prepared for claim default/first, "
-                "which is no more: the node is to undo it first"
+                "which was deleted: the kubelet has to undo it first"
             )
             await clock.advance(LONG_S - 1)
         assert driver.calls == ["prepare first"]

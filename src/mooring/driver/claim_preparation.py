@@ -155,7 +155,6 @@ class ClaimPreparer:
         )
 
     async def _check_devices(self, claim: Claim) -> None:
-        """Raise PrepareError if another claim has a device."""
         for device in claim.devices:
             if device.share_id or device.has_admin_access:
                 continue
@@ -176,7 +175,7 @@ class ClaimPreparer:
         now = self._clock.monotonic()
         is_long = now - self._obstacles.setdefault(other.uid, now) >= LONG_S
         if not is_long or other.uid in self._locks:
-            raise PrepareError(f"{fact}, which is no more: the node is to undo it first")
+            raise PrepareError(f"{fact}, which was deleted: the kubelet has to undo it first")
         LOG.warning("undoing claim %s (%s), which was deleted long ago", other, other.uid)
         await self.unprepare(other.claim)
 

@@ -121,7 +121,6 @@ class HealthService:
         )
 
     def _end(self) -> None:
-        """Note that the driver's stream has ended."""
         LOG.info("the driver's health stream has ended")
         if self._reports:
             fact = f"the health of {len(self._reports)} devices is not known any more"
@@ -189,7 +188,6 @@ class HealthService:
 
 
 def _checked(changes: Any) -> list[DeviceHealth]:
-    """Return what a driver yielded, or raise HealthError."""
     if not isinstance(changes, Iterable) or isinstance(changes, str | bytes | dict):
         instead = "yield [DeviceHealth(…)]"
         raise HealthError(f"health() yielded {shown(changes)}, not a list; write {instead}")

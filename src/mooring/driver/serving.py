@@ -277,7 +277,6 @@ def _recover(preparer: ClaimPreparer) -> None:
 
 
 def _run_beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
-    """Run something until the driver stops."""
     task = asyncio.create_task(work)
     task.add_done_callback(running._note_end)
 

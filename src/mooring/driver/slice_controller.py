@@ -31,12 +31,7 @@ from mooring.client.informers import Informers
 from mooring.client.writes import Create, Delete, Update
 from mooring.driver.driver import Driver, Pool
 from mooring.driver.driver_calls import VALUES_MAX, call_driver, driver_error, raised_text
-from mooring.driver.errors import (
-    DriverError,
-    DroppedFieldsError,
-    InventoryError,
-    PublishingError,
-)
+from mooring.driver.errors import DriverError, DroppedFieldsError, InventoryError, PublishingError
 from mooring.driver.slice_plan import (
     Publisher,
     SlicePlan,

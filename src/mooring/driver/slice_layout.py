@@ -83,8 +83,6 @@ def _check_counters(device: Device, sets: Mapping[str, CounterSet]) -> None:
 
 
 class _Layout:
-    """The slices while they are filled."""
-
     def __init__(self, before: Mapping[int, SliceContent]) -> None:
         self.counters: dict[int, list[CounterSet]] = {}
         self.devices: dict[int, list[Device]] = {}
@@ -136,7 +134,7 @@ class _Layout:
             else:
                 staying.setdefault(index, []).append(each)
         for index, found in staying.items():
-            devices_max = DEVICES_MAX if any(map(is_advanced, found)) else PLAIN_DEVICES_MAX
+            devices_max = DEVICES_MAX if any(map(_is_advanced, found)) else PLAIN_DEVICES_MAX
             self.devices[index] = found[:devices_max]
             new += found[devices_max:]
         return new
@@ -145,7 +143,7 @@ class _Layout:
         return SliceContent(tuple(self.devices.get(index, ())), tuple(self.counters.get(index, ())))
 
 
-def is_advanced(device: Device) -> bool:
+def _is_advanced(device: Device) -> bool:
     """Tell whether a device lowers the limit of its slice."""
     return bool(
         device.taints

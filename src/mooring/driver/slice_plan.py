@@ -254,7 +254,6 @@ def _is_same_taint(a: DeviceTaint, b: DeviceTaint) -> bool:
 
 
 def _taint_times(existing: Iterable[ResourceSlice]) -> TaintTimes:
-    """Return the taints that have a time."""
     return {
         (device.name, taint.key, taint.value, taint.effect): taint
         for each in existing

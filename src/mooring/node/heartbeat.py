@@ -115,7 +115,6 @@ class Heartbeat:
         return found
 
     async def _report(self) -> None:
-        """Write the status if it is due."""
         now = Timestamp(self._clock.now())
         if self.node is None:
             return

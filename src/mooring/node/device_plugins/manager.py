@@ -191,7 +191,6 @@ class DevicePlugins:
         self._on_change()
 
     def _await_expiry(self) -> None:
-        """Set a timer for when the next resource expires."""
         if self._expiry is not None:
             self._expiry.cancel()
         due_s = self._inventory.expires_at_s
@@ -209,7 +208,6 @@ class DevicePlugins:
     # --- allocation -------------------------------------------------------------------------------
 
     async def _give(self, pod: Pod, container: Container, resource: str, size: int) -> None:
-        """Allocate devices of a resource to a container."""
         held = self._ledger.held(pod.metadata.uid, container.name, resource)
         if held is not None:
             self._keep(held, size)

@@ -195,7 +195,6 @@ class PluginConnections:
         await connection.plugin.close()
 
     async def _follow(self, plugin: DevicePlugin) -> None:
-        """Take in a plugin's lists until its stream ends."""
         try:
             await self._take_lists(plugin)
             why = "the stream has ended"

@@ -284,7 +284,8 @@ def _version_of(plugin: PluginInfo) -> str:
             return version
     raise RegistrationRefusedError(
         f"{refused} {plugin.endpoint}: none of services supported by the plugin "
-        f"({go_quote_list(plugin.versions[:32])}) are supported by the kubelet ({go_quote_list(VERSIONS)})"
+        f"({go_quote_list(plugin.versions[:32])}) are supported by the kubelet "
+        f"({go_quote_list(VERSIONS)})"
     )
 
 

@@ -197,17 +197,13 @@ class _LogSession:
         self._runtime = runtime
         self._id = id_
 
-    async def write(self, data: bytes) -> None:
-        """Ignore input."""
+    async def write(self, data: bytes) -> None: ...
 
-    async def close_input(self) -> None:
-        """Do nothing."""
+    async def close_input(self) -> None: ...
 
-    async def resize(self, columns: int, rows: int) -> None:
-        """Do nothing."""
+    async def resize(self, columns: int, rows: int) -> None: ...
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """Yield the container's output."""
         async for data in self._runtime.logs(self._id, LogRange(follow=True, tail_lines=0)):
             yield OUTPUT, data
 
@@ -215,8 +211,7 @@ class _LogSession:
         """Return success, whatever the container does."""
         return 0
 
-    async def kill(self) -> None:
-        """Leave the container alone."""
+    async def kill(self) -> None: ...
 
 
 def read_stream_options(fields: Sequence[tuple[str, str]]) -> StreamOptions:

@@ -86,7 +86,6 @@ def expand_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ..
 
 
 def _all_from(source: Mapping[str, Any], contents: Contents) -> dict[str, str]:
-    """Return all keys of an object as variables."""
     prefix = str(source.get("prefix") or "")
     for key, kind in (("configMapRef", CONFIG_MAP), ("secretRef", SECRET)):
         if (reference := source.get(key)) is not None:
@@ -154,9 +153,9 @@ def field_value(pod: Pod, path: str, node_context: NodeContext) -> str | None:
         case "metadata.uid":
             return metadata.uid
         case "metadata.labels":
-            return listed(metadata.labels)
+            return _listed(metadata.labels)
         case "metadata.annotations":
-            return listed(metadata.annotations)
+            return _listed(metadata.annotations)
         case "spec.nodeName":
             return pod.spec.node_name
         case "spec.serviceAccountName":
@@ -168,7 +167,7 @@ def field_value(pod: Pod, path: str, node_context: NodeContext) -> str | None:
     return None
 
 
-def listed(values: Mapping[str, str]) -> str:
+def _listed(values: Mapping[str, str]) -> str:
     """Return labels or annotations as lines of key="value"."""
     return "\n".join(f"{key}={go_quote(value)}" for key, value in sorted(values.items()))
 
@@ -312,7 +311,7 @@ class SourceCache:
         struct: type[Any] = ConfigMap if source.kind == CONFIG_MAP else Secret
         try:
             value = await self._client.get(struct, namespace, source.name)
-            return None if value is None else content_of(value)
+            return None if value is None else _content_of(value)
         except (ClientError, ValueError) as error:
             raise SourceError(f'{source.kind} "{source.name}": {error}') from None
 
@@ -341,8 +340,7 @@ class SourceCache:
         return str(granted.status.token)
 
 
-def content_of(value: ConfigMap | Secret) -> dict[str, bytes]:
-    """Return the content of an object by key; raises ValueError for invalid base64."""
+def _content_of(value: ConfigMap | Secret) -> dict[str, bytes]:
     encoded = value.data if isinstance(value, Secret) else value.binary_data
     found = {}
     for key, text in encoded.items():

@@ -8,14 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
-from mooring.api.core.podstatus import (
-    ContainerState as ApiContainerState,
-)
-from mooring.api.core.podstatus import (
-    ContainerStateTerminated,
-    ContainerStatus,
-    ResourceStatus,
-)
+from mooring.api.core.podstatus import ContainerState as ApiContainerState
+from mooring.api.core.podstatus import ContainerStateTerminated, ContainerStatus, ResourceStatus
 from mooring.api.timestamp import Timestamp
 from mooring.node.pods.pod_record import (
     CRASH_LOOP,
@@ -159,8 +153,8 @@ class _StatusBuilder:
         if crash is None or until is None or not self._now < until:
             return None
         message = (
-            f"back-off {duration(crash.delay_s)} restarting failed container={container.name} "
-            f"pod={pod_text(pod)}"
+            f"back-off {_duration(crash.delay_s)} restarting failed container={container.name} "
+            f"pod={_pod_text(pod)}"
         )
         return {"reason": CRASH_LOOP, "message": message}
 
@@ -192,12 +186,12 @@ def _mount(mount: Any) -> dict[str, Any]:
     return status
 
 
-def pod_text(pod: Pod) -> str:
+def _pod_text(pod: Pod) -> str:
     """Return a pod as Kubernetes' messages name it."""
     return f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
 
 
-def duration(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """Return a duration as Go writes it: 10s, 2m40s."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -148,7 +148,7 @@ def _unless_waiting(
 
 
 def _deadline(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    left_s = deadline_in_s(pod, known, now)
+    left_s = _deadline_in_s(pod, known, now)
     if left_s is not None:
         yield Requeue(left_s)
 
@@ -175,7 +175,6 @@ def _run(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
 def _keep(
     pod: Pod, container: Container, state: ContainerState | None, known: PodSnapshot, now: Timestamp
 ) -> Iterator[PodAction]:
-    """Start a container that should run and does not."""
     first = Start(container.name, 0)
     if is_running(state) or first.key in known.in_progress:
         return
@@ -202,13 +201,12 @@ def _is_wanted(pod: Pod, container: Container, state: ContainerState) -> bool:
 
 
 def _stop_unhealthy(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    """Stop containers that failed their probes."""
     for id_, message in known.unhealthy.items():
         if is_running(known.states.get(id_)):
-            yield from _stop(known, id_, unhealthy_grace_s(pod, id_.name), now, message)
+            yield from _stop(known, id_, _unhealthy_grace_s(pod, id_.name), now, message)
 
 
-def unhealthy_grace_s(pod: Pod, name: str) -> float:
+def _unhealthy_grace_s(pod: Pod, name: str) -> float:
     """Return the grace period of a container that failed its probes."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if container.name == name:
@@ -316,7 +314,7 @@ def _termination_reason(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termina
     status = pod.status
     if status.phase in (SUCCEEDED, FAILED):  # whoever set it
         return Termination(now, _own_grace_s(pod), status.phase, status.reason, status.message)
-    if (left_s := deadline_in_s(pod, known, now)) is not None and left_s <= 0:
+    if (left_s := _deadline_in_s(pod, known, now)) is not None and left_s <= 0:
         return Termination(now, _own_grace_s(pod), FAILED, DEADLINE, DEADLINE_TEXT)
     if _has_failed_to_begin(pod, known):
         return Termination(now, _own_grace_s(pod), FAILED)
@@ -325,7 +323,7 @@ def _termination_reason(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termina
     return None
 
 
-def deadline_in_s(pod: Pod, known: PodSnapshot, now: Timestamp) -> float | None:
+def _deadline_in_s(pod: Pod, known: PodSnapshot, now: Timestamp) -> float | None:
     """Return how long a pod may still be active; None: for as long as it runs."""
     limit_s = pod.spec.active_deadline_seconds
     if limit_s is None or known.started_at is None:
@@ -345,7 +343,6 @@ def _has_failed_to_begin(pod: Pod, known: PodSnapshot) -> bool:
 
 
 def _is_done(pod: Pod, known: PodSnapshot) -> bool:
-    """Tell whether every container has ended for good."""
     latest = latest_of(known.states.values())
     for container in pod.spec.containers:
         state = latest.get(container.name)

@@ -76,7 +76,7 @@ def status_of(
         return _refused(pod, known, now)
     initial = initial_statuses(pod, known, now)
     regular = container_statuses(pod, known, now, health_of)
-    phase = phase_of(pod, known, regular)
+    phase = _phase(pod, known, regular)
     ending = known.ending
     is_final = phase in (SUCCEEDED, FAILED)
     reason, message = (ending.reason, ending.message) if ending and is_final else ("", "")
@@ -87,7 +87,7 @@ def status_of(
         phase=phase,
         reason=reason or pod.status.reason,
         message=message or pod.status.message,
-        conditions=conditions_of(pod, known, (initial, regular), phase, now),
+        conditions=_conditions(pod, known, (initial, regular), phase, now),
         host_ip=place.host_ip,
         host_ips=(PodIP(ip=place.host_ip),) if place.host_ip else (),
         pod_ip=pod_ip,
@@ -137,7 +137,7 @@ def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
 Statuses = tuple[tuple[ContainerStatus, ...], tuple[ContainerStatus, ...]]
 
 
-def conditions_of(
+def _conditions(
     pod: Pod, known: PodSnapshot, statuses: Statuses, phase: str, now: Timestamp
 ) -> tuple[PodCondition, ...]:
     """Return all conditions of a pod: those of others unchanged, then the kubelet's."""
@@ -162,7 +162,6 @@ def _condition(type_: str, holds: bool, reason: str = "", message: str = "") -> 
 def _dated(
     pod: Pod, condition: PodCondition, before: PodCondition | None, now: Timestamp
 ) -> PodCondition:
-    """Return a condition with the time of its last transition."""
     is_same = before is not None and before.status == condition.status
     since = before.last_transition_time if before is not None and is_same else None
     generation = int(pod.metadata.generation or 0)
@@ -244,7 +243,7 @@ def _ready(pod: Pod, kept: tuple[PodCondition, ...], containers: PodCondition) -
 # --- phase ----------------------------------------------------------------------------------------
 
 
-def phase_of(pod: Pod, known: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:
+def _phase(pod: Pod, known: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:
     """Return the phase; a final one stays, and is not reported before the pod is cleaned up."""
     if pod.status.phase in (SUCCEEDED, FAILED):
         return pod.status.phase

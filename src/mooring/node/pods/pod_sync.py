@@ -183,7 +183,6 @@ class PodSyncer:
             record.trouble = None
 
     def _trouble(self, reason: str, message: str) -> None:
-        """Note what went wrong, and when to try again."""
         record = self._record
         record.trouble = self._wait(record.trouble, reason, message, SET_UP_BACKOFF)
         if not record.is_gone:

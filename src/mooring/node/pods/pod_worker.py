@@ -312,12 +312,10 @@ class PodWorker:
     # --- probes -----------------------------------------------------------------------------------
 
     def _begin(self, state: ContainerState) -> None:
-        """Take in a container that was just started."""
         self.record.note(state)
         self._probe(state)
 
     def _probe(self, state: ContainerState) -> None:
-        """Probe a container for as long as it runs."""
         id_, pod = state.id, self.record.pod
         if id_ in self._probes or not is_running(self.record.states.get(id_)):
             return

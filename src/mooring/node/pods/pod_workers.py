@@ -199,7 +199,6 @@ class PodWorkers:
         return task
 
     def _admit(self, worker: PodWorker) -> None:
-        """Admit a pod, or terminate it with the reason."""
         record, context = worker.record, self._context
         refusal = check(record.pod, self._node(), self._used)
         if refusal is None:

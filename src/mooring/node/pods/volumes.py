@@ -137,7 +137,6 @@ def _host_path(host: Mapping[str, Any]) -> Path:
 def _files(
     pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials
 ) -> dict[str, VolumeFile]:
-    """Return the files of one projection."""
     contents = materials.contents
     match next(iter(part), ""):
         case "downwardAPI":
@@ -155,7 +154,6 @@ def _files(
 
 
 def _selected(content: Content, part: Mapping[str, Any], mode: int) -> dict[str, VolumeFile]:
-    """Return all keys as files, or the named ones."""
     (source,) = part.values()
     items = source.get("items")
     if items is None:
@@ -188,7 +186,6 @@ def _downward(
 
 
 def _path(item: Mapping[str, Any]) -> str:
-    """Return the path of a file within its volume."""
     path = str(item.get("path", ""))
     try:
         parts = parts_of(path)
@@ -262,7 +259,6 @@ def _make(volume: Volume) -> None:
 
 
 def _make_own(volume: Volume) -> None:
-    """Make the folder of a volume, and write its files."""
     pod = volume.path.parents[1]
     pod.parent.mkdir(mode=POD_MODE, parents=True, exist_ok=True)
     within = f"{VOLUMES}/{volume.path.name}"

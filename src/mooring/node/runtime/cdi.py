@@ -31,8 +31,6 @@ _ALL = None  # of the devices
 
 
 class _Stamp(NamedTuple):
-    """What changes with a file."""
-
     inode: int
     size: int
     modified_ns: int
@@ -51,8 +49,6 @@ class _Read(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A device, and its file."""
-
     path: Path
     spec: CdiSpec
     device: CdiDevice
@@ -160,7 +156,6 @@ class _Folder:
         return _Found(self._path / names[0], spec, device)
 
     def faults(self) -> list[str]:
-        """Return what is wrong, one line for each fact."""
         conflicts = [
             _conflict_text(id_, _Conflict(tuple(self._path / name for name in sorted(names))))
             for id_, names in self._holders.items()
@@ -195,7 +190,6 @@ class _Folder:
                 self._holders[id_] = left
 
     def _listed(self) -> dict[str, int]:
-        """Return the inodes of the specs by name."""
         self._fault = ""
         try:
             with os.scandir(self._path) as entries:
@@ -260,7 +254,6 @@ def _decoded(data: bytes, path: Path) -> CdiSpec:
 
 
 def _check(spec: CdiSpec) -> None:
-    """Raise ValueError unless the spec is valid."""
     if spec.cdi_version.removeprefix("v").partition(".")[0] not in ("0", "1"):
         raise ValueError(f"cdiVersion: {spec.cdi_version[:64]!r} is not a known version")
     names = set()
@@ -303,4 +296,4 @@ def _fault_of_id(id_: str) -> str | None:
 
 
 # MOVED
-from mooring.node.errors import UnresolvableError as UnresolvableError  # noqa: E402, F401
+from mooring.node.errors import UnresolvableError as UnresolvableError  # noqa: E402, F401, F811

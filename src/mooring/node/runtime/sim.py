@@ -314,7 +314,6 @@ def annotations_for(pod: Pod, container: str) -> dict[str, str]:
 
 
 def _asked(annotations: Mapping[str, str]) -> End | None:
-    """Return the end that annotations specify."""
     asked_s = _seconds(annotations.get(RUNS_FOR, ""))
     if asked_s is None:
         return None

@@ -248,7 +248,6 @@ class TerminalSession:
         self._close()
 
     async def _ready(self, *, is_output: bool) -> None:
-        """Wait until the terminal can be read or written."""
         loop = asyncio.get_running_loop()
         add, remove = (
             (loop.add_reader, loop.remove_reader)

@@ -165,7 +165,6 @@ def _limits(limits: ResourceLimits) -> Iterator[str]:
 
 
 def _edits(edits: ContainerEdits) -> Iterator[str]:
-    """Yield the options for CDI edits."""
     for what, values in (
         ("hooks", edits.hooks),
         ("network interfaces", edits.net_devices),

@@ -170,9 +170,8 @@ class PodmanRuntime:
     async def _run_verified(
         self, id_: ContainerId, parts: Sequence[SubPathMount], line: Sequence[str]
     ) -> CommandResult:
-        """Start a container once its subPath mounts are verified."""
         name = lines.name_of(self.owner, id_)
-        with open_subpaths(parts) as wanted:
+        with _open_subpaths(parts) as wanted:
             done = await self._podman.run(line)
             if done.code and _CONFLICT in done.errors and await self._state(name) is None:
                 # Left by an interrupted start: nobody knows what it has.
@@ -181,7 +180,7 @@ class PodmanRuntime:
             if not done.code:
                 done = await self._podman.run(["init", name])
             if not done.code:
-                if wanted - mounted_files(await self._pid(name)):
+                if wanted - _mounted_files(await self._pid(name)):
                     await self._podman.run(["rm", "--force", "--ignore", name])
                     text = "a subPath was replaced while it was mounted: the container is not run"
                     raise RuntimeRefusedError("CreateContainerError", text)
@@ -292,7 +291,6 @@ class PodmanRuntime:
         return [each.decode() for each in done.output.split()]
 
     async def _inspected(self, names: Sequence[str]) -> list[Inspected]:
-        """Return the containers that still exist."""
         found: list[Inspected] = []
         for start in range(0, len(names), INSPECTED_AT_ONCE_MAX):
             some = names[start : start + INSPECTED_AT_ONCE_MAX]
@@ -344,7 +342,6 @@ def _file_for_podman(text: str) -> Iterator[str]:
 
 
 def _reason(code: int) -> str:
-    """Return the reason that an exit code of podman means."""
     return "RunContainerError" if code in (126, 127) else "CreateContainerError"
 
 
@@ -355,7 +352,7 @@ Identities = Counter[tuple[int, int]]  # device and inode, and how often they ar
 
 
 @contextmanager
-def open_subpaths(parts: Iterable[SubPathMount]) -> Iterator[Identities]:
+def _open_subpaths(parts: Iterable[SubPathMount]) -> Iterator[Identities]:
     """Keep subPaths open; give their identities, or raise RuntimeRefusedError."""
     descriptors: list[int] = []
     try:
@@ -373,7 +370,7 @@ def open_subpaths(parts: Iterable[SubPathMount]) -> Iterator[Identities]:
             os.close(descriptor)
 
 
-def mounted_files(pid: int) -> Identities:
+def _mounted_files(pid: int) -> Identities:
     """Return the identities of all mounts of a process; none if it is gone."""
     found: Identities = Counter()
     with suppress(OSError):

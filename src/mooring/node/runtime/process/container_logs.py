@@ -35,12 +35,12 @@ async def read_logs(folder: Path, wanted: LogRange, clock: Clock) -> AsyncIterat
         events.watch(folder)
         reader = _Reader(folder, wanted)
         try:
-            while shown.has_room():
-                is_over = not wanted.follow or has_ended(folder)
+            while shown.allows_more():
+                is_over = not wanted.follow or _has_ended(folder)
                 for data in reader.more():
                     if part := shown.part(data):
                         yield part
-                    if not shown.has_room():
+                    if not shown.allows_more():
                         return
                 if is_over:
                     return
@@ -57,7 +57,7 @@ async def _changed(events: FolderEvents, clock: Clock) -> None:
     events.happened.clear()
 
 
-def has_ended(folder: Path) -> bool:
+def _has_ended(folder: Path) -> bool:
     """Return whether a container writes nothing more."""
     try:
         with open(open_beneath(folder, protocol.RECORD_NAME, os.O_RDONLY), "rb") as file:
@@ -78,12 +78,10 @@ class _Shown:
         self._left = wanted.bytes_max
         self._is_within: dict[bytes, bool] = {}  # by stream: whether the line is incomplete
 
-    def has_room(self) -> bool:
-        """Return whether the limit allows more."""
+    def allows_more(self) -> bool:
         return self._left is None or self._left > 0
 
     def part(self, data: bytes) -> bytes:
-        """Return the visible part of complete entries."""
         text = b"".join(self._entries(data))
         if self._left is not None:
             text = text[: self._left]
@@ -127,7 +125,6 @@ class _Reader:
                 return
 
     def close(self) -> None:
-        """Close the current file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

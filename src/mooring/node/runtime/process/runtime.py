@@ -169,7 +169,6 @@ class _Changes:
         self._is_awake = asyncio.Event()
 
     def add(self, state: ContainerState) -> None:
-        """Add a change."""
         self._waiting[state.id] = state
         self._is_awake.set()
 
@@ -178,7 +177,6 @@ class _Changes:
         self._is_awake.set()
 
     async def all(self, listeners: set[_Changes]) -> AsyncIterator[ContainerState]:
-        """Yield changes as they come."""
         try:
             while not self._client.is_closed:
                 await self._client.ensure()
@@ -318,7 +316,6 @@ def _mounts(mounts: tuple[Mount, ...]) -> Iterator[MountLaunch]:
 def _notes(
     spec: ContainerSpec, edits: ContainerEdits, controllers: Collection[str], *, is_root: bool
 ) -> Iterator[str]:
-    """Yield what the container cannot have."""
     for hook in edits.hooks:
         yield f"{hook.hook_name} hook {hook.path} is not run"
     for device in edits.net_devices:

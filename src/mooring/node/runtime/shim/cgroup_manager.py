@@ -178,7 +178,6 @@ def _inherit(parent: str, folder: str) -> None:
 
 
 def _values(hierarchy: Hierarchy, launch: Launch) -> Iterator[tuple[str, str]]:
-    """Yield the files that limit a container, and their contents."""
     unified, controllers = hierarchy.is_unified, hierarchy.controllers
     if "cpu" in controllers and launch.cpu_millis is not None:
         quota = max(launch.cpu_millis * PERIOD_US // 1000, QUOTA_US_MIN)

@@ -140,8 +140,7 @@ def open_streams(*, tty: bool, stdin: bool) -> Iterator[tuple[StandardStreams, P
             os.close(descriptor)
 
 
-class _ProgramError(Exception):
-    """A program that cannot be executed."""
+class _ProgramError(Exception): ...
 
 
 def fork(become: Callable[[socket.socket], NoReturn]) -> ForkedChild:
@@ -176,10 +175,10 @@ def _run_child(
         if os.read(heard, 1) == b"!" and os.getppid() == parent:
             become(told)
 
-    attempt(on_word, told)
+    _attempt(on_word, told)
 
 
-def attempt(become: Callable[[socket.socket], None], told: socket.socket) -> NoReturn:
+def _attempt(become: Callable[[socket.socket], None], told: socket.socket) -> NoReturn:
     """Call `become`; report what goes wrong, and exit."""
     try:
         become(told)
@@ -267,12 +266,12 @@ def run_program(
         raise OSError(f"working directory {folder}: {error.strerror}") from None
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     os.umask(0o022)
-    reset_signals()
-    end_with_parent(os.getppid())
-    execute(command, environment)
+    _reset_signals()
+    _end_with_parent(os.getppid())
+    _execute(command, environment)
 
 
-def reset_signals(*, keep: Collection[int] = ()) -> None:
+def _reset_signals(*, keep: Collection[int] = ()) -> None:
     """Reset every signal to its default and unblock all: a program inherits both.
 
     Shells ignore SIGINT and SIGQUIT for what they start in the background, nohup ignores SIGHUP,
@@ -284,14 +283,14 @@ def reset_signals(*, keep: Collection[int] = ()) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def end_with_parent(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """Be killed when the parent ends, or exit now if it has."""
     linux.die_with_parent(signal.SIGKILL)
     if os.getppid() != parent:  # it ended just before the call
         os._exit(127)
 
 
-def execute(command: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
+def _execute(command: tuple[str, ...], environment: dict[str, str]) -> NoReturn:
     """Execute a program, looked up in PATH as a shell does."""
     name = command[0]
     if "/" in name:
@@ -356,11 +355,11 @@ def run_foreground(launch: int, report: int, parent: int, staging: str) -> None:
     os.set_inheritable(report, False)
 
     def become(told: socket.socket) -> None:
-        end_with_parent(parent)
+        _end_with_parent(parent)
         with open(launch, encoding="utf-8") as file:
             _become_foreground(Launch.read(json.load(file)), told, staging)
 
-    attempt(become, socket.socket(fileno=report))
+    _attempt(become, socket.socket(fileno=report))
 
 
 def _become_foreground(launch: Launch, told: socket.socket, staging: str) -> None:
@@ -372,5 +371,5 @@ def _become_foreground(launch: Launch, told: socket.socket, staging: str) -> Non
         os.chdir(launch.folder)  # the folder as mounts show it
     # With nohup, the command goes on when the terminal is closed.
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    reset_signals(keep=(signal.SIGHUP,) if is_nohup else ())
-    execute(launch.command, launch.environment)
+    _reset_signals(keep=(signal.SIGHUP,) if is_nohup else ())
+    _execute(launch.command, launch.environment)

@@ -52,7 +52,7 @@ class LoopTimer:
     def fire(self) -> None:
         """Call it now."""
         if self._call is not None:
-            guarded(self._call)
+            _guarded(self._call)
 
 
 class EventLoop:
@@ -101,7 +101,7 @@ class EventLoop:
             for key, _ in self._selector.select(self._wait_s()):
                 # An earlier call of this round may have closed it.
                 if self._selector.get_map().get(key.fd) == key:
-                    guarded(key.data)
+                    _guarded(key.data)
             now = time.monotonic()
             while self._timers and self._timers[0][0] <= now:
                 heapq.heappop(self._timers)[2].fire()
@@ -118,10 +118,10 @@ class EventLoop:
             return
         for number in dict.fromkeys(numbers):
             if number in self._on_signal:
-                guarded(self._on_signal[number])
+                _guarded(self._on_signal[number])
 
 
-def guarded(call: Callback) -> None:
+def _guarded(call: Callback) -> None:
     """Call back; a fault is logged, and the shim goes on."""
     try:
         call()

@@ -179,7 +179,6 @@ def _existing(path: str) -> str:
 
 
 def _replace(folder: str, staging: str) -> None:
-    """Put a tmpfs with the same content over a folder."""
     status = os.stat(folder)
     names = os.listdir(folder)
     if len(names) > ENTRIES_MAX:

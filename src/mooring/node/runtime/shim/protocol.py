@@ -226,7 +226,7 @@ class Records:
     def _read(self, key: ContainerKey) -> Record | None:
         try:
             with open(os.path.join(self.folder_of(key), RECORD_NAME), "rb") as file:
-                return read_record(json.loads(file.read(RECORD_BYTES_MAX)))._replace(key=key)
+                return _read_record(json.loads(file.read(RECORD_BYTES_MAX)))._replace(key=key)
         except FileNotFoundError:  # no program runs before its record is written
             self.remove(key)
             return None
@@ -234,7 +234,7 @@ class Records:
             return Record(key)
 
 
-def read_record(tree: Any) -> Record:
+def _read_record(tree: Any) -> Record:
     """Return a record from JSON, or raise ValueError or TypeError."""
     return Record(**{**tree, "key": ContainerKey.read(tree["key"])})
 

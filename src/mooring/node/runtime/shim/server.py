@@ -52,7 +52,7 @@ class ShimServer:
     def __init__(self, shim: Shim, listener: socket.socket, *, idle_s: float = IDLE_S) -> None:
         self.shim = shim
         self._listener, self._idle_s = listener, idle_s
-        self._connections: set[ShimConnection] = set()
+        self._connections: set[_ShimConnection] = set()
         self._idle: LoopTimer | None = None
         listener.setblocking(False)
         self._listen()
@@ -77,9 +77,9 @@ class ShimServer:
             accepted.close()
             return
         accepted.setblocking(False)
-        self._connections.add(ShimConnection(self, accepted))
+        self._connections.add(_ShimConnection(self, accepted))
 
-    def closed(self, connection: ShimConnection) -> None:
+    def closed(self, connection: _ShimConnection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
         self._look_idle()
@@ -111,7 +111,7 @@ class ShimServer:
             self.quit()
 
 
-class ShimConnection:
+class _ShimConnection:
     """One client of the shim."""
 
     def __init__(self, server: ShimServer, accepted: socket.socket) -> None:
@@ -327,18 +327,18 @@ class ShimConnection:
         self.send_message({"n": number, "ok": None})
 
 
-Handler = Callable[[ShimConnection, Any, dict[str, Any]], None]
+Handler = Callable[[_ShimConnection, Any, dict[str, Any]], None]
 _HANDLERS: dict[str, Handler] = {
-    "hello": ShimConnection._hello,
-    "containers": ShimConnection._containers,
-    "watch": ShimConnection._watch_changes,
-    "start": ShimConnection._start,
-    "stop": ShimConnection._stop,
-    "remove": ShimConnection._remove,
-    "forget": ShimConnection._forget,
-    "execute": ShimConnection._execute,
-    "attach": ShimConnection._attach,
-    "quit": ShimConnection._quit,
+    "hello": _ShimConnection._hello,
+    "containers": _ShimConnection._containers,
+    "watch": _ShimConnection._watch_changes,
+    "start": _ShimConnection._start,
+    "stop": _ShimConnection._stop,
+    "remove": _ShimConnection._remove,
+    "forget": _ShimConnection._forget,
+    "execute": _ShimConnection._execute,
+    "attach": _ShimConnection._attach,
+    "quit": _ShimConnection._quit,
 }
 
 
