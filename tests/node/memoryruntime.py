@@ -176,7 +176,7 @@ class MemoryRuntime:
     async def forget(self, id_: ContainerId) -> None:
         self._states.pop(id_, None)
 
-    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+    async def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
         yield b""
 
     async def execute(

@@ -165,8 +165,8 @@ class ClaimPreparer:
     async def _take_back(self, other: PreparedClaim, device: AllocatedDevice) -> None:
         """Undo a claim that was deleted long ago, or raise PrepareError.
 
-        Its containers may still be terminating, which only the kubelet knows. The kubelet undoes the
-        claim then; only if it has lost the claim does the driver undo it in the end.
+        Its containers may still be terminating, which only the kubelet knows. The kubelet undoes
+        the claim then; only if it has lost the claim does the driver undo it in the end.
         """
         fact = f"device {device.name} of pool {device.pool} is already prepared for claim {other}"
         if await self._is_live(other, device):

@@ -131,21 +131,21 @@ class FakeRuntime:
         self.more.set()
         self.more = asyncio.Event()
 
-    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
-        self.asked.append((id_, wanted))
+    async def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
+        self.asked.append((id_, log_range))
         lines = self.logs_of.get(id_)
         if lines is None:
             raise RuntimeRefusedError("Gone", "the log is gone")
-        at = 0 if wanted.tail_lines is None else max(len(lines) - wanted.tail_lines, 0)
-        left = wanted.bytes_max
+        at = 0 if log_range.tail_lines is None else max(len(lines) - log_range.tail_lines, 0)
+        left = log_range.bytes_max
         try:
             while True:
                 while at < len(lines):
-                    line = self._line(lines[at], at, wanted)
+                    line = self._line(lines[at], at, log_range)
                     at += 1
                     yield line if left is None else line[:left]
                     left = None if left is None else max(left - len(line), 0)
-                if not wanted.follow:
+                if not log_range.follow:
                     return
                 self.followed.set()
                 await self.more.wait()
@@ -153,11 +153,11 @@ class FakeRuntime:
             self.left.set()
 
     @staticmethod
-    def _line(line: bytes, at: int, wanted: LogRange) -> bytes:
+    def _line(line: bytes, at: int, log_range: LogRange) -> bytes:
         moment = Timestamp(START + timedelta(seconds=at))
-        if wanted.since is not None and moment < wanted.since:
+        if log_range.since is not None and moment < log_range.since:
             return b""
-        return f"{moment} ".encode() + line if wanted.has_times else line
+        return f"{moment} ".encode() + line if log_range.has_times else line
 
     async def execute(
         self,

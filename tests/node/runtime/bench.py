@@ -152,8 +152,10 @@ async def said(runtime: ProcessRuntime, id_: ContainerId, word: str) -> str:
     raise AssertionError(f"{word!r} is not in {heard!r}")
 
 
-async def output(runtime: ProcessRuntime, id_: ContainerId, wanted: LogRange | None = None) -> str:
-    parts = [part async for part in runtime.logs(id_, wanted or LogRange())]
+async def output(
+    runtime: ProcessRuntime, id_: ContainerId, log_range: LogRange | None = None
+) -> str:
+    parts = [part async for part in runtime.logs(id_, log_range or LogRange())]
     return b"".join(parts).decode()
 
 

@@ -147,8 +147,8 @@ def test_a_command_that_nobody_listens_to_is_ended(bench: Bench) -> None:
     [
         ("a", ["no-such"], 'exec: "no-such": executable file not found in $PATH'),
         ("over", ["true"], "container pod-1/over/0 is not running"),
-        ("unknown", ["true"], "container pod-1/unknown/0 is not known"),
-        ("a", [], "no command is given"),
+        ("unknown", ["true"], "container pod-1/unknown/0 is unknown"),
+        ("a", [], "the command is empty"),
     ],
 )
 def test_what_cannot_run_is_refused(bench: Bench, name: str, command: list[str], fact: str) -> None:

@@ -27,9 +27,9 @@ ENTRY = re.compile(
 )
 
 
-def read(folder: Path, wanted: LogRange | None = None) -> bytes:
+def read(folder: Path, log_range: LogRange | None = None) -> bytes:
     async def run() -> bytes:
-        parts = [part async for part in read_logs(folder, wanted or LogRange(), REAL)]
+        parts = [part async for part in read_logs(folder, log_range or LogRange(), REAL)]
         return b"".join(parts)
 
     return asyncio.run(run())

@@ -1,6 +1,7 @@
 """Everything that serves claims on a node, put together and running.
 
-    async with serving_claims(client, settings) as dra:
+    dra = Dra(client, settings)
+    async with dra.serving():
         await dra.manager.prepare(pod)
 
 ResourceSlices of drivers that are gone are deleted, so that no pod is scheduled for them. A driver
@@ -156,17 +157,6 @@ class Dra:
         pods = self.manager.cache.pods_with(driver, devices)
         if pods:
             self._affected(pods)
-
-
-@asynccontextmanager
-async def serving_claims(client: Client, settings: DraSettings) -> AsyncIterator[Dra]:
-    """Serve claims for as long as a block lasts.
-
-    Raises CheckpointError if the checkpoint is damaged, SaveError if it cannot be written.
-    """
-    dra = Dra(client, settings)
-    async with dra.serving():
-        yield dra
 
 
 # --- slices of missing drivers --------------------------------------------------------------------

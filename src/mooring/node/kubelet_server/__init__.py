@@ -5,7 +5,7 @@ handlers    a path and a query, and the response
 streaming   exec and attach, with all streams in one WebSocket
 """
 
-from mooring.node.kubelet_server.handlers import NO_PODS, PodLister, RequestHandler
+from mooring.node.kubelet_server.handlers import PodLister, RequestHandler
 from mooring.node.kubelet_server.server import KubeletServer, TlsFiles, serving
 
-__all__ = ["NO_PODS", "KubeletServer", "PodLister", "RequestHandler", "TlsFiles", "serving"]
+__all__ = ["KubeletServer", "PodLister", "RequestHandler", "TlsFiles", "serving"]

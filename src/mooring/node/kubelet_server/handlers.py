@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote
 
 from mooring.api.codec import encode_json
@@ -206,17 +206,6 @@ class PodLister(Protocol):
 
     def all(self) -> Iterable[Pod]:
         """Return all pods."""
-
-
-class _NoPods:
-    def find(self, namespace: str, name: str) -> Pod | None:  # noqa: ARG002
-        return None
-
-    def all(self) -> Iterable[Pod]:
-        return ()
-
-
-NO_PODS: Final = _NoPods()
 
 
 def log_container(

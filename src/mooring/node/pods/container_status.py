@@ -39,18 +39,20 @@ def no_health(pod: Pod, container: str) -> tuple[ResourceStatus, ...]:  # noqa: 
     return ()
 
 
-def initial_statuses(pod: Pod, known: PodSnapshot, now: Timestamp) -> tuple[ContainerStatus, ...]:
+def initial_statuses(
+    pod: Pod, snapshot: PodSnapshot, now: Timestamp
+) -> tuple[ContainerStatus, ...]:
     """Return the statuses of init containers, in their order."""
-    builder = _StatusBuilder(pod, known, now)
+    builder = _StatusBuilder(pod, snapshot, now)
     found = tuple(builder.status(each, is_initial=True) for each in pod.spec.init_containers)
-    return tuple(_ended(pod, known, found)) if known.is_cleaned_up else found
+    return tuple(_ended(pod, snapshot, found)) if snapshot.is_cleaned_up else found
 
 
 def container_statuses(
-    pod: Pod, known: PodSnapshot, now: Timestamp, health_of: HealthOf = no_health
+    pod: Pod, snapshot: PodSnapshot, now: Timestamp, health_of: HealthOf = no_health
 ) -> tuple[ContainerStatus, ...]:
     """Return the statuses of regular containers, by name."""
-    builder = _StatusBuilder(pod, known, now)
+    builder = _StatusBuilder(pod, snapshot, now)
     found = []
     for each in sorted(pod.spec.containers, key=lambda each: each.name):
         status = builder.status(each, is_initial=False)
@@ -61,12 +63,14 @@ def container_statuses(
 
 
 def _ended(
-    pod: Pod, known: PodSnapshot, found: tuple[ContainerStatus, ...]
+    pod: Pod, snapshot: PodSnapshot, found: tuple[ContainerStatus, ...]
 ) -> Iterator[ContainerStatus]:
     """Yield statuses of init containers of a pod that is over: skipped ones did end somehow."""
     ran = [n for n, each in enumerate(found) if each.state.waiting is None]
     last = (
-        len(found) if has_started_regular(pod, known.states.values()) else max(ran, default=-1) + 1
+        len(found)
+        if has_started_regular(pod, snapshot.states.values())
+        else max(ran, default=-1) + 1
     )
     for number, each in enumerate(found):
         yield each if number >= last or each.state.terminated else replace(each, state=_lost())
@@ -78,19 +82,19 @@ def _lost() -> ApiContainerState:
 
 
 class _StatusBuilder:
-    def __init__(self, pod: Pod, known: PodSnapshot, now: Timestamp) -> None:
+    def __init__(self, pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> None:
         self._pod = pod
-        self._known = known
+        self._snapshot = snapshot
         self._now = now
-        self._latest = latest_of(known.states.values())
-        self._previous = previous_of(known.states.values())
-        self._is_initialized = is_initialized(pod, known)
+        self._latest = latest_of(snapshot.states.values())
+        self._previous = previous_of(snapshot.states.values())
+        self._is_initialized = is_initialized(pod, snapshot)
 
     def status(self, container: Container, *, is_initial: bool) -> ContainerStatus:
         last = self._latest.get(container.name)
         state, before = self._state(container, last, is_initial)
-        is_up = last is not None and is_running(last) and last.id in self._known.started
-        is_ready = is_up and last is not None and last.id in self._known.ready
+        is_up = last is not None and is_running(last) and last.id in self._snapshot.started
+        is_ready = is_up and last is not None and last.id in self._snapshot.ready
         if is_initial and not container.is_sidecar:
             is_ready = last is not None and last.phase is Phase.EXITED and last.exit_code == 0
         has_started = last is not None
@@ -121,7 +125,7 @@ class _StatusBuilder:
             return (running(last) if is_running(last) else terminated(last)), before
         if last is not None:
             before = terminated(last)
-        elif self._known.is_cleaned_up and not is_initial and self._is_initialized:
+        elif self._snapshot.is_cleaned_up and not is_initial and self._is_initialized:
             return _lost(), before  # nothing waits in a pod that is over
         return ApiContainerState(waiting=wait), before
 
@@ -131,9 +135,9 @@ class _StatusBuilder:
         """Return what a container waits for; None if it runs or has ended."""
         if last is not None and is_running(last):
             return None
-        known = self._known
-        wait = known.start_failures.get(container.name)
-        if wait is not None and known.ending is None:
+        snapshot = self._snapshot
+        wait = snapshot.start_failures.get(container.name)
+        if wait is not None and snapshot.ending is None:
             return {"reason": wait.reason, "message": wait.message}
         if last is None:
             begins = bool(self._pod.spec.init_containers)
@@ -143,12 +147,12 @@ class _StatusBuilder:
     def _crash_loop(
         self, container: Container, last: ContainerState, is_initial: bool
     ) -> dict[str, Any] | None:
-        known, pod = self._known, self._pod
-        if known.ending is not None or not should_restart(pod, container, last.exit_code):
+        snapshot, pod = self._snapshot, self._pod
+        if snapshot.ending is not None or not should_restart(pod, container, last.exit_code):
             return None
         if is_initial and not container.is_sidecar and last.exit_code == 0:
             return None
-        crash = known.crash_backoffs.get(container.name)
+        crash = snapshot.crash_backoffs.get(container.name)
         until = wait_until(crash, last)
         if crash is None or until is None or not self._now < until:
             return None

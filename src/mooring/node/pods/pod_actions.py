@@ -104,14 +104,14 @@ def key_of(action: PodAction) -> object:
     return action
 
 
-def plan(pod: Pod, known: PodSnapshot, now: Timestamp) -> tuple[PodAction, ...]:
+def plan(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> tuple[PodAction, ...]:
     """Return the next actions for an admitted pod."""
-    if known.ending is not None:
-        actions = _end(pod, known, known.ending, now)
-    elif not known.is_set_up:
-        actions = _set_up(pod, known, now)
+    if snapshot.ending is not None:
+        actions = _end(pod, snapshot, snapshot.ending, now)
+    elif not snapshot.is_set_up:
+        actions = _set_up(pod, snapshot, now)
     else:
-        actions = _run(pod, known, now)
+        actions = _run(pod, snapshot, now)
     return tuple(_sooner(actions))
 
 
@@ -130,25 +130,25 @@ def _sooner(actions: Iterator[PodAction]) -> Iterator[PodAction]:
 # --- setting up -----------------------------------------------------------------------------------
 
 
-def _set_up(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    yield from _deadline(pod, known, now)
-    yield from _unless_waiting(SetUp(), known, now)
+def _set_up(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
+    yield from _deadline(pod, snapshot, now)
+    yield from _unless_waiting(SetUp(), snapshot, now)
 
 
 def _unless_waiting(
-    action: SetUp | CleanUp, known: PodSnapshot, now: Timestamp
+    action: SetUp | CleanUp, snapshot: PodSnapshot, now: Timestamp
 ) -> Iterator[PodAction]:
     """Yield an action that is not in progress, and did not just fail."""
-    if action in known.in_progress:
+    if action in snapshot.in_progress:
         return
-    if known.trouble is not None and now < known.trouble.until:
-        yield Requeue(_until_s(known.trouble.until, now))
+    if snapshot.trouble is not None and now < snapshot.trouble.until:
+        yield Requeue(_until_s(snapshot.trouble.until, now))
     else:
         yield action
 
 
-def _deadline(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    left_s = _deadline_in_s(pod, known, now)
+def _deadline(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
+    left_s = _deadline_in_s(pod, snapshot, now)
     if left_s is not None:
         yield Requeue(left_s)
 
@@ -156,39 +156,43 @@ def _deadline(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodActio
 # --- running --------------------------------------------------------------------------------------
 
 
-def _run(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    yield from _deadline(pod, known, now)
-    yield from _forget_old(known)
-    yield from _stop_unhealthy(pod, known, now)
-    latest = latest_of(known.states.values())
+def _run(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
+    yield from _deadline(pod, snapshot, now)
+    yield from _forget_old(snapshot)
+    yield from _stop_unhealthy(pod, snapshot, now)
+    latest = latest_of(snapshot.states.values())
     has_begun = has_started_regular(pod, latest.values())
     for container in pod.spec.init_containers:
         state = latest.get(container.name)
         if container.is_sidecar or not has_begun:
-            yield from _keep(pod, container, state, known, now)
-        if not has_begun and not lets_next_start(container, state, known):
+            yield from _keep(pod, container, state, snapshot, now)
+        if not has_begun and not lets_next_start(container, state, snapshot):
             return
     for container in pod.spec.containers:
-        yield from _keep(pod, container, latest.get(container.name), known, now)
+        yield from _keep(pod, container, latest.get(container.name), snapshot, now)
 
 
 def _keep(
-    pod: Pod, container: Container, state: ContainerState | None, known: PodSnapshot, now: Timestamp
+    pod: Pod,
+    container: Container,
+    state: ContainerState | None,
+    snapshot: PodSnapshot,
+    now: Timestamp,
 ) -> Iterator[PodAction]:
     first = Start(container.name, 0)
-    if is_running(state) or first.key in known.in_progress:
+    if is_running(state) or first.key in snapshot.in_progress:
         return
-    wait = known.start_failures.get(container.name)
+    wait = snapshot.start_failures.get(container.name)
     if wait is not None and now < wait.until:
         yield Requeue(_until_s(wait.until, now))
     elif state is None:
         yield first
     elif _is_wanted(pod, container, state):
-        until = wait_until(known.crash_backoffs.get(container.name), state)
+        until = wait_until(snapshot.crash_backoffs.get(container.name), state)
         if until is not None and now < until:
             yield Requeue(_until_s(until, now))
         else:
-            crash = next_crash_backoff(known.crash_backoffs.get(container.name), state)
+            crash = next_crash_backoff(snapshot.crash_backoffs.get(container.name), state)
             yield Start(container.name, state.id.attempt + 1, crash)
 
 
@@ -200,10 +204,10 @@ def _is_wanted(pod: Pod, container: Container, state: ContainerState) -> bool:
     return should_restart(pod, container, state.exit_code)
 
 
-def _stop_unhealthy(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    for id_, message in known.unhealthy.items():
-        if is_running(known.states.get(id_)):
-            yield from _stop(known, id_, _unhealthy_grace_s(pod, id_.name), now, message)
+def _stop_unhealthy(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
+    for id_, message in snapshot.unhealthy.items():
+        if is_running(snapshot.states.get(id_)):
+            yield from _stop(snapshot, id_, _unhealthy_grace_s(pod, id_.name), now, message)
 
 
 def _unhealthy_grace_s(pod: Pod, name: str) -> float:
@@ -218,34 +222,36 @@ def _unhealthy_grace_s(pod: Pod, name: str) -> float:
     return 30.0 if given is None else float(given)
 
 
-def _forget_old(known: PodSnapshot) -> Iterator[PodAction]:
-    latest = latest_of(known.states.values())
-    for id_, state in known.states.items():
+def _forget_old(snapshot: PodSnapshot) -> Iterator[PodAction]:
+    latest = latest_of(snapshot.states.values())
+    for id_, state in snapshot.states.items():
         is_old = id_.attempt <= latest[id_.name].id.attempt - KEPT_ATTEMPTS
         action = Forget(id_)
-        if is_old and state.phase is Phase.EXITED and action not in known.in_progress:
+        if is_old and state.phase is Phase.EXITED and action not in snapshot.in_progress:
             yield action
 
 
 # --- terminating ----------------------------------------------------------------------------------
 
 
-def _end(pod: Pod, known: PodSnapshot, ending: Termination, now: Timestamp) -> Iterator[PodAction]:
-    running = [id_ for id_, state in known.states.items() if is_running(state)]
-    starting = any(isinstance(each, tuple) and each[0] == STARTING for each in known.in_progress)
+def _end(
+    pod: Pod, snapshot: PodSnapshot, ending: Termination, now: Timestamp
+) -> Iterator[PodAction]:
+    running = [id_ for id_, state in snapshot.states.items() if is_running(state)]
+    starting = any(isinstance(each, tuple) and each[0] == STARTING for each in snapshot.in_progress)
     for id_, grace_s in _next_to_stop(pod, running, ending, now):
-        yield from _stop(known, id_, grace_s, now, f"Stopping container {id_.name}")
-    if running or starting or SetUp() in known.in_progress:
+        yield from _stop(snapshot, id_, grace_s, now, f"Stopping container {id_.name}")
+    if running or starting or SetUp() in snapshot.in_progress:
         return
-    if not known.is_cleaned_up:
-        yield from _unless_waiting(CleanUp(), known, now)
-    elif known.is_gone:
-        yield from _once(Discard(), known)
-    elif known.is_status_written and pod.metadata.deletion_timestamp is not None:
-        if known.trouble is None or not now < known.trouble.until:
-            yield from _once(DeletePod(), known)
+    if not snapshot.is_cleaned_up:
+        yield from _unless_waiting(CleanUp(), snapshot, now)
+    elif snapshot.is_gone:
+        yield from _once(Discard(), snapshot)
+    elif snapshot.is_status_written and pod.metadata.deletion_timestamp is not None:
+        if snapshot.trouble is None or not now < snapshot.trouble.until:
+            yield from _once(DeletePod(), snapshot)
         else:
-            yield Requeue(_until_s(known.trouble.until, now))
+            yield Requeue(_until_s(snapshot.trouble.until, now))
 
 
 def _next_to_stop(
@@ -265,16 +271,16 @@ def _next_to_stop(
 
 
 def _stop(
-    known: PodSnapshot, id_: ContainerId, grace_s: float, now: Timestamp, message: str
+    snapshot: PodSnapshot, id_: ContainerId, grace_s: float, now: Timestamp, message: str
 ) -> Iterator[PodAction]:
     """Stop a container; one that is being stopped, only if the deadline is sooner now."""
-    by = known.stop_deadlines.get(id_)
+    by = snapshot.stop_deadlines.get(id_)
     if by is None or _until_s(by, now) - grace_s > 0.5:
         yield Stop(id_, grace_s, message)
 
 
-def _once(action: DeletePod | Discard, known: PodSnapshot) -> Iterator[PodAction]:
-    if action not in known.in_progress:
+def _once(action: DeletePod | Discard, snapshot: PodSnapshot) -> Iterator[PodAction]:
+    if action not in snapshot.in_progress:
         yield action
 
 
@@ -285,10 +291,10 @@ def _until_s(when: Timestamp, now: Timestamp) -> float:
 # --- termination ----------------------------------------------------------------------------------
 
 
-def termination_of(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termination | None:
+def termination_of(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Termination | None:
     """Return why a pod terminates, or None; a shorter grace period applies at once."""
-    ending = known.ending or _termination_reason(pod, known, now)
-    grace_s = _wanted_grace_s(pod, known)
+    ending = snapshot.ending or _termination_reason(pod, snapshot, now)
+    grace_s = _wanted_grace_s(pod, snapshot)
     if grace_s is None:
         return ending
     if ending is None:
@@ -300,39 +306,39 @@ def termination_of(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termination 
     return Termination(ending.since, left_s, ending.phase, ending.reason, ending.message)
 
 
-def _wanted_grace_s(pod: Pod, known: PodSnapshot) -> float | None:
+def _wanted_grace_s(pod: Pod, snapshot: PodSnapshot) -> float | None:
     """Return the grace period of a deleted pod; None if it is not deleted."""
     metadata = pod.metadata
     if metadata.deletion_timestamp is not None:
         given = metadata.deletion_grace_period_seconds
         grace_s = float(_own_grace_s(pod) if given is None else given)
-        return min(grace_s, GONE_GRACE_S) if known.is_gone else grace_s
-    return GONE_GRACE_S if known.is_gone else None
+        return min(grace_s, GONE_GRACE_S) if snapshot.is_gone else grace_s
+    return GONE_GRACE_S if snapshot.is_gone else None
 
 
-def _termination_reason(pod: Pod, known: PodSnapshot, now: Timestamp) -> Termination | None:
+def _termination_reason(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Termination | None:
     status = pod.status
     if status.phase in (SUCCEEDED, FAILED):  # whoever set it
         return Termination(now, _own_grace_s(pod), status.phase, status.reason, status.message)
-    if (left_s := _deadline_in_s(pod, known, now)) is not None and left_s <= 0:
+    if (left_s := _deadline_in_s(pod, snapshot, now)) is not None and left_s <= 0:
         return Termination(now, _own_grace_s(pod), FAILED, DEADLINE, DEADLINE_TEXT)
-    if _has_failed_to_begin(pod, known):
+    if _has_failed_to_begin(pod, snapshot):
         return Termination(now, _own_grace_s(pod), FAILED)
-    if _is_done(pod, known):
+    if _is_done(pod, snapshot):
         return Termination(now, _own_grace_s(pod))
     return None
 
 
-def _deadline_in_s(pod: Pod, known: PodSnapshot, now: Timestamp) -> float | None:
+def _deadline_in_s(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> float | None:
     """Return how long a pod may still be active; None: for as long as it runs."""
     limit_s = pod.spec.active_deadline_seconds
-    if limit_s is None or known.started_at is None:
+    if limit_s is None or snapshot.started_at is None:
         return None
-    return limit_s - (now.instant - known.started_at.instant).total_seconds()
+    return limit_s - (now.instant - snapshot.started_at.instant).total_seconds()
 
 
-def _has_failed_to_begin(pod: Pod, known: PodSnapshot) -> bool:
-    latest = latest_of(known.states.values())
+def _has_failed_to_begin(pod: Pod, snapshot: PodSnapshot) -> bool:
+    latest = latest_of(snapshot.states.values())
     for container in pod.spec.init_containers:
         state = latest.get(container.name)
         if container.is_sidecar or state is None or state.phase is not Phase.EXITED:
@@ -342,8 +348,8 @@ def _has_failed_to_begin(pod: Pod, known: PodSnapshot) -> bool:
     return False
 
 
-def _is_done(pod: Pod, known: PodSnapshot) -> bool:
-    latest = latest_of(known.states.values())
+def _is_done(pod: Pod, snapshot: PodSnapshot) -> bool:
+    latest = latest_of(snapshot.states.values())
     for container in pod.spec.containers:
         state = latest.get(container.name)
         if state is None or state.phase is not Phase.EXITED:

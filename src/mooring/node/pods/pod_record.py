@@ -113,23 +113,25 @@ def has_started_regular(pod: Pod, states: Iterable[ContainerState]) -> bool:
     return any(state.id.name in names for state in states)
 
 
-def is_initialized(pod: Pod, known: PodSnapshot) -> bool:
+def is_initialized(pod: Pod, snapshot: PodSnapshot) -> bool:
     """Tell whether all init containers have succeeded, or are running sidecars."""
-    latest = latest_of(known.states.values())
+    latest = latest_of(snapshot.states.values())
     if has_started_regular(pod, latest.values()):
         return True
     return all(
-        lets_next_start(container, latest.get(container.name), known)
+        lets_next_start(container, latest.get(container.name), snapshot)
         for container in pod.spec.init_containers
     )
 
 
-def lets_next_start(container: Container, state: ContainerState | None, known: PodSnapshot) -> bool:
+def lets_next_start(
+    container: Container, state: ContainerState | None, snapshot: PodSnapshot
+) -> bool:
     """Tell whether the containers after an init container may start."""
     if state is None:
         return False
     if container.is_sidecar:
-        return is_running(state) and state.id in known.started
+        return is_running(state) and state.id in snapshot.started
     return state.phase is Phase.EXITED and state.exit_code == 0
 
 

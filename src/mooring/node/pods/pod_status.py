@@ -66,53 +66,53 @@ class NodeAddresses(Struct, frozen=True):
 
 def status_of(
     pod: Pod,
-    known: PodSnapshot,
+    snapshot: PodSnapshot,
     now: Timestamp,
     place: NodeAddresses,
     health_of: HealthOf = no_health,
 ) -> PodStatus:
     """Return the status of a pod, with the fields that others own unchanged."""
-    if known.is_refused:
-        return _refused(pod, known, now)
-    initial = initial_statuses(pod, known, now)
-    regular = container_statuses(pod, known, now, health_of)
-    phase = _phase(pod, known, regular)
-    ending = known.ending
+    if snapshot.is_refused:
+        return _refused(pod, snapshot, now)
+    initial = initial_statuses(pod, snapshot, now)
+    regular = container_statuses(pod, snapshot, now, health_of)
+    phase = _phase(pod, snapshot, regular)
+    ending = snapshot.ending
     is_final = phase in (SUCCEEDED, FAILED)
     reason, message = (ending.reason, ending.message) if ending and is_final else ("", "")
-    pod_ip = (pod.status.pod_ip or place.host_ip) if known.states else pod.status.pod_ip
+    pod_ip = (pod.status.pod_ip or place.host_ip) if snapshot.states else pod.status.pod_ip
     return replace(
         pod.status,
         observed_generation=int(pod.metadata.generation or 0),
         phase=phase,
         reason=reason or pod.status.reason,
         message=message or pod.status.message,
-        conditions=_conditions(pod, known, (initial, regular), phase, now),
+        conditions=_conditions(pod, snapshot, (initial, regular), phase, now),
         host_ip=place.host_ip,
         host_ips=(PodIP(ip=place.host_ip),) if place.host_ip else (),
         pod_ip=pod_ip,
         pod_ips=(PodIP(ip=pod_ip),) if pod_ip else (),
-        start_time=pod.status.start_time or _start_time(known),
+        start_time=pod.status.start_time or _start_time(snapshot),
         init_container_statuses=initial,
         container_statuses=regular,
     )
 
 
-def _refused(pod: Pod, known: PodSnapshot, now: Timestamp) -> PodStatus:
+def _refused(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> PodStatus:
     """Return the status of a rejected pod: it never had a container."""
-    assert known.ending is not None
+    assert snapshot.ending is not None
     return replace(
         pod.status,
         observed_generation=int(pod.metadata.generation or 0),
         phase=FAILED,
-        reason=known.ending.reason,
-        message=known.ending.message,
-        start_time=pod.status.start_time or _start_time(known) or now.truncated(),
+        reason=snapshot.ending.reason,
+        message=snapshot.ending.message,
+        start_time=pod.status.start_time or _start_time(snapshot) or now.truncated(),
     )
 
 
-def _start_time(known: PodSnapshot) -> Timestamp | None:
-    return None if known.started_at is None else known.started_at.truncated()
+def _start_time(snapshot: PodSnapshot) -> Timestamp | None:
+    return None if snapshot.started_at is None else snapshot.started_at.truncated()
 
 
 def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
@@ -138,14 +138,14 @@ Statuses = tuple[tuple[ContainerStatus, ...], tuple[ContainerStatus, ...]]
 
 
 def _conditions(
-    pod: Pod, known: PodSnapshot, statuses: Statuses, phase: str, now: Timestamp
+    pod: Pod, snapshot: PodSnapshot, statuses: Statuses, phase: str, now: Timestamp
 ) -> tuple[PodCondition, ...]:
     """Return all conditions of a pod: those of others unchanged, then the kubelet's."""
     kept = tuple(each for each in pod.status.conditions if each.type not in OWN)
     containers = _containers_ready(pod, statuses, phase)
     own = (
-        _condition(READY_TO_START, known.is_set_up and not known.is_cleaned_up),
-        _initialized(pod, known, statuses[0], phase),
+        _condition(READY_TO_START, snapshot.is_set_up and not snapshot.is_cleaned_up),
+        _initialized(pod, snapshot, statuses[0], phase),
         _ready(pod, kept, containers),
         containers,
         _condition(POD_SCHEDULED, True),  # whoever bound it
@@ -173,11 +173,11 @@ def _dated(
 
 
 def _initialized(
-    pod: Pod, known: PodSnapshot, initial: tuple[ContainerStatus, ...], phase: str
+    pod: Pod, snapshot: PodSnapshot, initial: tuple[ContainerStatus, ...], phase: str
 ) -> PodCondition:
     if phase == SUCCEEDED:
         return _condition(INITIALIZED, True, COMPLETED)
-    if has_started_regular(pod, known.states.values()):
+    if has_started_regular(pod, snapshot.states.values()):
         return _condition(INITIALIZED, True)
     by_name = {each.name: each for each in initial}
     missing = [
@@ -243,13 +243,15 @@ def _ready(pod: Pod, kept: tuple[PodCondition, ...], containers: PodCondition) -
 # --- phase ----------------------------------------------------------------------------------------
 
 
-def _phase(pod: Pod, known: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:
+def _phase(pod: Pod, snapshot: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:
     """Return the phase; a final one stays, and is not reported before the pod is cleaned up."""
     if pod.status.phase in (SUCCEEDED, FAILED):
         return pod.status.phase
-    if known.ending is not None and known.is_cleaned_up:
-        return known.ending.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
-    has_begun = is_initialized(pod, known) and not any(_is_yet_to_start(each) for each in regular)
+    if snapshot.ending is not None and snapshot.is_cleaned_up:
+        return snapshot.ending.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
+    has_begun = is_initialized(pod, snapshot) and not any(
+        _is_yet_to_start(each) for each in regular
+    )
     return RUNNING if has_begun else PENDING
 
 

@@ -177,7 +177,7 @@ class Runtime(Protocol):
     async def forget(self, id_: ContainerId) -> None:
         """Remove one ended container and its log, such as an old attempt."""
 
-    def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+    def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
         """Yield parts of a container's log, up to now or, if followed, to its end."""
 
     async def execute(

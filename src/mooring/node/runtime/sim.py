@@ -150,19 +150,19 @@ class SimRuntime:
         if container is not None and container.has_ended:
             self._forget(id_)
 
-    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+    async def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
         """Yield one line that says what would have run."""
         container = self._all().get(id_)
         if container is None:
             raise RuntimeRefusedError("NotFound", f"there is no container {id_}")
-        is_wanted = wanted.since is None or not Timestamp(container.started_at) < wanted.since
+        is_wanted = log_range.since is None or not Timestamp(container.started_at) < log_range.since
         lines = list(container.said) if is_wanted else []
-        if wanted.tail_lines is not None:
-            lines = lines[max(len(lines) - wanted.tail_lines, 0) :]
-        time = f"{container.started_at.isoformat()} " if wanted.has_times else ""
+        if log_range.tail_lines is not None:
+            lines = lines[max(len(lines) - log_range.tail_lines, 0) :]
+        time = f"{container.started_at.isoformat()} " if log_range.has_times else ""
         content = "".join(f"{time}{line}\n" for line in lines).encode()
-        yield content[: wanted.bytes_max]
-        if wanted.follow and not container.has_ended:
+        yield content[: log_range.bytes_max]
+        if log_range.follow and not container.has_ended:
             await self._ended.setdefault(id_, asyncio.Event()).wait()
 
     async def execute(

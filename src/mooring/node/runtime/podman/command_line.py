@@ -110,14 +110,14 @@ def list_line(owner: str, pod_uid: str | None = None) -> list[str]:
     return ["ps", "--all", "--quiet", "--no-trunc", f"--filter=label={OWNER}={owner}", *pod]
 
 
-def logs_line(name: str, wanted: LogRange) -> list[str]:
+def logs_line(name: str, log_range: LogRange) -> list[str]:
     """Return the command that reads a log."""
     return [
         "logs",
-        *(["--follow"] if wanted.follow else []),
-        *(["--timestamps"] if wanted.has_times else []),
-        *([] if wanted.tail_lines is None else [f"--tail={max(wanted.tail_lines, 0)}"]),
-        *([] if wanted.since is None else [f"--since={wanted.since.instant.isoformat()}"]),
+        *(["--follow"] if log_range.follow else []),
+        *(["--timestamps"] if log_range.has_times else []),
+        *([] if log_range.tail_lines is None else [f"--tail={max(log_range.tail_lines, 0)}"]),
+        *([] if log_range.since is None else [f"--since={log_range.since.instant.isoformat()}"]),
         name,
     ]
 

@@ -171,7 +171,7 @@ class PodmanRuntime:
         self, id_: ContainerId, parts: Sequence[SubPathMount], line: Sequence[str]
     ) -> CommandResult:
         name = lines.name_of(self.owner, id_)
-        with _open_subpaths(parts) as wanted:
+        with _open_subpaths(parts) as expected:
             done = await self._podman.run(line)
             if done.code and _CONFLICT in done.errors and await self._state(name) is None:
                 # Left by an interrupted start: nobody knows what it has.
@@ -180,7 +180,7 @@ class PodmanRuntime:
             if not done.code:
                 done = await self._podman.run(["init", name])
             if not done.code:
-                if wanted - _mounted_files(await self._pid(name)):
+                if expected - _mounted_files(await self._pid(name)):
                     await self._podman.run(["rm", "--force", "--ignore", name])
                     text = "a subPath was replaced while it was mounted: the container is not run"
                     raise RuntimeRefusedError("CreateContainerError", text)
@@ -225,13 +225,13 @@ class PodmanRuntime:
 
     # --- streams ----------------------------------------------------------------------------------
 
-    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+    async def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
         """Yield the log of a container."""
         name = lines.name_of(self.owner, id_)
         if await self._state(name) is None:
             raise RuntimeRefusedError("NotFound", f"there is no container {id_}")
-        left = wanted.bytes_max
-        async with self._podman.open(lines.logs_line(name, wanted)) as process:
+        left = log_range.bytes_max
+        async with self._podman.open(lines.logs_line(name, log_range)) as process:
             assert process.stdout is not None
             while left != 0 and (part := await process.stdout.read(65_536)):
                 yield part if left is None else part[:left]

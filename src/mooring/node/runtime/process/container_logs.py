@@ -26,17 +26,17 @@ CHUNK_BYTES = 64 * 1024
 POLL_S = 1.0  # without inotify
 
 
-async def read_logs(folder: Path, wanted: LogRange, clock: Clock) -> AsyncIterator[bytes]:
+async def read_logs(folder: Path, log_range: LogRange, clock: Clock) -> AsyncIterator[bytes]:
     """Yield the requested part of the log in a container's folder."""
     if not folder.is_dir():
         raise RuntimeRefusedError("ContainerNotFound", "there is no log of this container")
-    shown = _Shown(wanted)
+    shown = _Shown(log_range)
     with closing(FolderEvents(includes_writes=True)) as events:
         events.watch(folder)
-        reader = _Reader(folder, wanted)
+        reader = _Reader(folder, log_range)
         try:
             while shown.allows_more():
-                is_over = not wanted.follow or _has_ended(folder)
+                is_over = not log_range.follow or _has_ended(folder)
                 for data in reader.more():
                     if part := shown.part(data):
                         yield part
@@ -72,10 +72,10 @@ def _has_ended(folder: Path) -> bool:
 class _Shown:
     """Turns log entries into what the caller sees of them."""
 
-    def __init__(self, wanted: LogRange) -> None:
-        self._has_times = wanted.has_times
-        self._since = b"" if wanted.since is None else _stamp(wanted.since)
-        self._left = wanted.bytes_max
+    def __init__(self, log_range: LogRange) -> None:
+        self._has_times = log_range.has_times
+        self._since = b"" if log_range.since is None else _stamp(log_range.since)
+        self._left = log_range.bytes_max
         self._is_within: dict[bytes, bool] = {}  # by stream: whether the line is incomplete
 
     def allows_more(self) -> bool:
@@ -105,12 +105,12 @@ class _Shown:
 class _Reader:
     """Reads the files of a log one after the other, as far as they go."""
 
-    def __init__(self, folder: Path, wanted: LogRange) -> None:
+    def __init__(self, folder: Path, log_range: LogRange) -> None:
         self._folder = folder
         self._file: int | None = None
         self._rest = b""
-        self._since = 0.0 if wanted.since is None else wanted.since.instant.timestamp()
-        self._begin(wanted.tail_lines)
+        self._since = 0.0 if log_range.since is None else log_range.since.instant.timestamp()
+        self._begin(log_range.tail_lines)
 
     def more(self) -> Iterator[bytes]:
         """Yield the complete entries that were not read yet."""

@@ -117,11 +117,11 @@ class ProcessRuntime:
         await self._client.ask("forget", key=key_of(id_))
         self._phases.pop(id_, None)
 
-    def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+    def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
         """Yield parts of a container's log, up to now or, if followed, to its end."""
         key = key_of(id_)
         folder = self._root / "containers" / key.pod_uid / key.name / str(key.attempt)
-        return read_logs(folder, wanted, self._clock)
+        return read_logs(folder, log_range, self._clock)
 
     async def execute(
         self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
