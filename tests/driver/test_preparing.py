@@ -299,7 +299,7 @@ async def test_a_claim_that_is_no_more_for_long_is_undone(folder: Path, client: 
         await drop_claim(client, first)
         second = await make_claim(client, "second", "red")
         await clock.advance(LONG_S)  # counts from when it is seen to be in the way
-        assert "no more" in (await kubelet.prepare(second))[second.metadata.uid]
+        assert "was deleted" in (await kubelet.prepare(second))[second.metadata.uid]
         await clock.advance(LONG_S)
         (found,) = (await kubelet.prepare(second)).values()
         assert len(found) == 1
@@ -334,7 +334,7 @@ async def test_a_claim_that_is_just_being_undone_is_left_to_who_does(
         undoing = asyncio.create_task(kubelet.unprepare(first))
         await begun.wait()
         await clock.advance(LONG_S)
-        assert "no more" in (await kubelet.prepare(second))[second.metadata.uid]
+        assert "was deleted" in (await kubelet.prepare(second))[second.metadata.uid]
         may_end.set()
         assert await undoing == {first.metadata.uid: ""}
         assert len((await kubelet.prepare(second))[second.metadata.uid]) == 1
