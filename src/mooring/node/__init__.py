@@ -1,7 +1,7 @@
 """The node agent, Mooring's kubelet: it runs the pods that are bound to this machine.
 
     agent            the node agent: registers the node, reports its status, and runs its pods
-        node_status      the Node object and the machine behind it
+    node_status      the Node object and the machine behind it
     contract         what the agent asks of device managers
     pods             pod workers, and everything about one pod
     dra              ResourceClaims: DRA drivers, claims, health, PodResources
