@@ -1,6 +1,6 @@
 """What can go wrong on a node.
 
-NodeError
+NodeAgentError
 ├── DevicesRefusedError        a pod cannot have its devices now; the agent tries again
 │   └── PodRefusedError        a pod can never have its devices: it fails
 ├── RuntimeRefusedError        a runtime cannot do what is asked of it
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 TEXT_CHARACTERS_MAX = 2048  # of an error from a driver
 
 
-class NodeError(Exception):
+class NodeAgentError(Exception):
     """Something on this node went wrong."""
 
 
-class DevicesRefusedError(NodeError):
+class DevicesRefusedError(NodeAgentError):
     """A pod cannot have its devices now; the text says why, and the agent tries again."""
 
 
@@ -47,7 +47,7 @@ class PodRefusedError(DevicesRefusedError):
         self.reason = reason
 
 
-class RuntimeRefusedError(NodeError):
+class RuntimeRefusedError(NodeAgentError):
     """A runtime cannot run a container; the text says why, for the status of its pod.
 
     `reason` is one word, as Kubernetes has them: CreateContainerError, ErrImagePull, …
@@ -58,23 +58,23 @@ class RuntimeRefusedError(NodeError):
         self.reason = reason
 
 
-class UnresolvableError(NodeError):
+class UnresolvableError(NodeAgentError):
     """CDI ids that no spec has, or that several have; the text names them and what is wrong."""
 
 
-class SandboxError(NodeError):
+class SandboxError(NodeAgentError):
     """A pod has no sandbox to run in; the text says why."""
 
 
-class ConfigError(NodeError):
+class ConfigError(NodeAgentError):
     """A container cannot be created as its spec has it; the text says why."""
 
 
-class SourceError(NodeError):
+class SourceError(NodeAgentError):
     """An object that a pod needs cannot be read; the text says why."""
 
 
-class NoContainerError(NodeError):
+class NoContainerError(NodeAgentError):
     """A container does not exist, or does not have what is requested; the text says why."""
 
     def __init__(self, code: HTTPStatus, text: str) -> None:
@@ -82,11 +82,11 @@ class NoContainerError(NodeError):
         self.code = code
 
 
-class RegistrationRefusedError(NodeError):
+class RegistrationRefusedError(NodeAgentError):
     """A plugin cannot be registered; the plugin receives the text."""
 
 
-class NotRegisteredError(NodeError):
+class NotRegisteredError(NodeAgentError):
     """No plugin of this driver is registered at the moment."""
 
     def __init__(self, driver: str) -> None:
@@ -94,7 +94,7 @@ class NotRegisteredError(NodeError):
         self.driver = driver
 
 
-class CallError(NodeError):
+class CallError(NodeAgentError):
     """A gRPC call that failed, in the words of gRPC in Go."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
@@ -103,19 +103,19 @@ class CallError(NodeError):
         self.code = code
 
 
-class ResponseError(NodeError):
+class ResponseError(NodeAgentError):
     """A driver failed, or its response is invalid; the text is shown to users of the pod."""
 
 
-class PluginError(NodeError):
+class PluginError(NodeAgentError):
     """A device plugin failed, or its response is invalid; the text is Kubernetes' own."""
 
 
-class CheckpointError(NodeError):
+class CheckpointError(NodeAgentError):
     """A checkpoint cannot be used; the text says which, why, and what to do."""
 
 
-class SaveError(NodeError):
+class SaveError(NodeAgentError):
     """A checkpoint could not be written; the text names the file and says why."""
 
 

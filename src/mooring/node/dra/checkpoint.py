@@ -234,4 +234,4 @@ def _look_at(task: asyncio.Task[None]) -> None:
 
 
 # MOVED
-from mooring.node.errors import CheckpointError as CheckpointError  # noqa: E402, F401, F811
+from mooring.node.errors import CheckpointError as CheckpointError  # noqa: E402, F811

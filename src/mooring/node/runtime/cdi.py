@@ -296,4 +296,4 @@ def _fault_of_id(id_: str) -> str | None:
 
 
 # MOVED
-from mooring.node.errors import UnresolvableError as UnresolvableError  # noqa: E402, F401, F811
+from mooring.node.errors import UnresolvableError as UnresolvableError  # noqa: E402, F811
