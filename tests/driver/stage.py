@@ -35,28 +35,12 @@ from mooring.apiserver.server import make_application, make_service
 from mooring.client.apiclient import ApiClient
 from mooring.client.connecting import call_client
 from mooring.client.writes import Create, Delete, Target, Update
-from mooring.driver import (
-    Claim,
-    ClaimName,
-    ContainerEdits,
-    Device,
-    Driver,
-    Inventory,
-    Prepared,
-)
+from mooring.driver import Claim, ClaimName, ContainerEdits, Device, Driver, Inventory, Prepared
 from mooring.driver.settings import Settings
 from mooring.store.sqlite import open_sqlite
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire import registration_pb2 as registration
-from mooring.wire.services import (
-    DRA_V1,
-    GET_INFO,
-    NOTIFY,
-    PREPARE,
-    UNPREPARE,
-    call,
-    open_socket,
-)
+from mooring.wire.services import DRA_V1, GET_INFO, NOTIFY, PREPARE, UNPREPARE, call, open_socket
 
 NAME = "blinker.example.com"
 NODE = "node-1"

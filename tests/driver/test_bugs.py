@@ -350,7 +350,7 @@ def test_a_program_that_cannot_say_its_devices_ends_with_a_traceback() -> None:
             assert process.returncode == 1
             assert 'return [Device(name=found["lamp-0"])]' in said
             assert said.endswith("error: devices() raised KeyError: 'lamp-0'\n")
-            assert "mooring/driver/calling.py" not in said
+            assert "mooring/driver/driver_calls.py" not in said
 
     with short_folder() as folder:
         asyncio.run(play(folder))

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from mooring.driver import checkpoint
-from mooring.driver.checkpoint import Checkpoint, PreparedClaim, PreparedDevice
+from mooring.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim, PreparedDevice
 from mooring.driver.errors import CheckpointError
-from mooring.driver.files import Files
 
 
 def claim(uid: str, *, is_complete: bool = False) -> PreparedClaim:
@@ -20,13 +19,13 @@ def claim(uid: str, *, is_complete: bool = False) -> PreparedClaim:
 
 
 def reread(folder: Path) -> dict[str, PreparedClaim]:
-    found = Checkpoint(folder, Files())
+    found = Checkpoint(folder, FileSystem())
     found.load()
     return {each.uid: each for each in found}
 
 
 def filled(folder: Path) -> Checkpoint:
-    found = Checkpoint(folder, Files())
+    found = Checkpoint(folder, FileSystem())
     found.load()
     found.put(claim("a"))
     found.put(claim("b"))
@@ -43,7 +42,7 @@ def test_what_was_changed_is_read_again(tmp_path: Path) -> None:
 def test_changes_are_added_and_not_all_written_anew(tmp_path: Path) -> None:
     filled(tmp_path)
     before = (tmp_path / checkpoint.FILE).read_bytes()
-    found = Checkpoint(tmp_path, Files())
+    found = Checkpoint(tmp_path, FileSystem())
     found.load()
     found.put(claim("c"))
     assert (tmp_path / checkpoint.FILE).read_bytes() == before
@@ -67,13 +66,13 @@ def test_a_last_line_that_was_never_wholly_written_does_not_count(tmp_path: Path
     path = tmp_path / checkpoint.CHANGES
     path.write_bytes(path.read_bytes()[:-1])
     assert reread(tmp_path).keys() == {"a", "b"}
-    found = Checkpoint(tmp_path, Files())
+    found = Checkpoint(tmp_path, FileSystem())
     found.load()
     found.put(claim("c"))
     assert reread(tmp_path).keys() == {"a", "b", "c"}
 
 
-class Mortal(Files):
+class Mortal(FileSystem):
     """Files of a program that dies before it writes one of them."""
 
     def __init__(self, name: str) -> None:
@@ -125,7 +124,7 @@ def test_a_file_of_before_there_were_changes_is_read(tmp_path: Path) -> None:
     file = {"checksum": crc32(data), "data": msgspec.Raw(data)}
     (tmp_path / checkpoint.FILE).write_bytes(msgspec.json.encode(file))
     assert reread(tmp_path).keys() == {"a"}
-    found = Checkpoint(tmp_path, Files())
+    found = Checkpoint(tmp_path, FileSystem())
     found.load()
     found.put(claim("b"))
     assert reread(tmp_path).keys() == {"a", "b"}

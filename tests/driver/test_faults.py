@@ -20,13 +20,11 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
 )
 from mooring.driver import Claim, ClaimName, ContainerEdits, Driver, Inventory, Prepared
-from mooring.driver.cdifiles import CdiFiles
-from mooring.driver.checkpoint import Checkpoint
-from mooring.driver.claims import read_claim
+from mooring.driver.checkpoint import Checkpoint, FileSystem
+from mooring.driver.claim_files import CdiFiles, MetadataFiles
+from mooring.driver.claim_preparation import LONG_S, ClaimPreparer
 from mooring.driver.driver import PrepareError
-from mooring.driver.files import Files
-from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.preparing import LONG_S, Preparing
+from mooring.driver.node_service import read_claim
 from mooring.kit.clock import ManualClock
 
 NAME = "lamp.example.com"
@@ -49,7 +47,7 @@ class Fate:
             self.steps -= 1
 
 
-class MortalFiles(Files):
+class MortalFiles(FileSystem):
     """Files that are changed while the program lives."""
 
     def __init__(self, fate: Fate) -> None:
@@ -131,7 +129,7 @@ class World:
         self.fate.steps = None
         files = MortalFiles(self.fate)
         cdi = self.folder / "cdi"
-        self.preparing = Preparing(
+        self.preparing = ClaimPreparer(
             self.lamps,
             self.cluster,  # type: ignore[arg-type]
             Checkpoint(self.folder, files),

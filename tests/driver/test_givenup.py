@@ -21,14 +21,11 @@ from mooring.api.resource.v1 import (
     ResourceClaimStatus,
 )
 from mooring.driver import Claim, Prepared
-from mooring.driver.calling import ask
-from mooring.driver.cdifiles import CdiFiles
-from mooring.driver.checkpoint import Checkpoint
-from mooring.driver.files import Files
-from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.nodeservice import FINISH_S, NodeService
-from mooring.driver.preparing import Preparing
-from mooring.driver.serializing import Turns
+from mooring.driver.checkpoint import Checkpoint, FileSystem
+from mooring.driver.claim_files import CdiFiles, MetadataFiles
+from mooring.driver.claim_preparation import ClaimPreparer
+from mooring.driver.driver_calls import SerialCalls, call_driver
+from mooring.driver.node_service import FINISH_S, NodeService
 from mooring.kit.clock import ManualClock, settle
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire.services import DRA_V1, PREPARE, UNPREPARE
@@ -90,9 +87,9 @@ class Node:
         self.driver = driver
         self.cluster = Cluster()
         self.clock = ManualClock()
-        files = Files()
+        files = FileSystem()
         cdi = folder / "cdi"
-        self.preparing = Preparing(
+        self.preparing = ClaimPreparer(
             driver,
             self.cluster,  # type: ignore[arg-type]
             Checkpoint(folder, files),
@@ -104,7 +101,7 @@ class Node:
             driver,
             self.cluster,  # type: ignore[arg-type]
             self.preparing,
-            turns=Turns(lock_file),
+            turns=SerialCalls(lock_file),
             published=lambda *_: None,
             rereads=lock_file is not None,
             clock=self.clock,
@@ -248,7 +245,7 @@ def test_a_method_that_hangs_does_not_keep_the_program_from_its_end() -> None:
         may_end.wait()
 
     async def scene() -> None:
-        call = asyncio.create_task(ask(hang))
+        call = asyncio.create_task(call_driver(hang))
         while not begun.is_set():
             await asyncio.sleep(0)
         call.cancel()
@@ -264,7 +261,7 @@ def test_a_method_may_raise_anything() -> None:
 
     async def scene() -> None:
         with pytest.raises(RuntimeError):
-            await ask(odd)
+            await call_driver(odd)
 
     within(scene)
 

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.client.apiclient import ApiClient
 from mooring.driver import DeviceHealth, Health
-from mooring.driver.healthservice import AGAIN_S
+from mooring.driver.health_service import REPEAT_S
 from mooring.driver.serving import serving
 from mooring.kit.clock import ManualClock
 from mooring.wire.health_v1_pb2 import NodeWatchResourcesRequest
@@ -86,7 +86,7 @@ async def test_what_holds_is_said_again(folder: Path, client: ApiClient) -> None
                 ]
             )
             assert len(await listener.hear()) == 2
-            await clock.advance(AGAIN_S)
+            await clock.advance(REPEAT_S)
             assert await listener.hear() == [(NODE, "red", 1, "")]  # green's time is its own
 
 
@@ -132,7 +132,7 @@ async def test_a_driver_that_says_no_more_knows_nothing(folder: Path, client: Ap
             lost = [(NODE, "red", 0, "health is not known: the driver says no more of it")]
             assert await listener.hear() == lost
             assert await Listener(channel).hear() == lost
-            await clock.advance(AGAIN_S)
+            await clock.advance(REPEAT_S)
             assert await listener.hear() == lost
     assert [str(each) for each in driver.errors] == [
         "health() has ended: the health of 1 devices is not known any more"

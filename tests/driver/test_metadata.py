@@ -20,21 +20,13 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.client.apiclient import ApiClient
 from mooring.driver import Claim, ClaimName, DeviceAttribute, Prepared, PrepareError
+from mooring.driver.checkpoint import FileSystem
+from mooring.driver.claim_files import MetadataFiles, MetadataWriteError
 from mooring.driver.driver import AllocatedDevice
 from mooring.driver.errors import StartError
-from mooring.driver.files import Files
 from mooring.driver.metadata import MetadataError, decode, read
-from mooring.driver.metadatafiles import MetadataFiles, MetadataWriteError
 from mooring.driver.serving import serving
-from tests.driver.stage import (
-    NAME,
-    NODE,
-    Blinkers,
-    Kubelet,
-    make_claim,
-    played,
-    settings_in,
-)
+from tests.driver.stage import NAME, NODE, Blinkers, Kubelet, make_claim, played, settings_in
 
 
 class Telling(Blinkers):
@@ -48,7 +40,7 @@ def told(device: AllocatedDevice, colour: str) -> Prepared:
     return Prepared(device, attributes={"colour": DeviceAttribute(string_value=colour)})
 
 
-class Meeting(Files):
+class Meeting(FileSystem):
     """Files that two read at the same time, if they can."""
 
     def __init__(self) -> None:
@@ -128,7 +120,7 @@ async def test_claims_of_templates_are_found_by_their_name_in_the_pod(
 @pytest.mark.parametrize("name", ["/etc", "..", "../../../../etc", "a/b", "a\0b", "x" * 300])
 def test_a_name_in_an_annotation_is_no_path(name: str, tmp_path: Path) -> None:
     """Users write annotations of their claims; containers see the file where it belongs, or not."""
-    files = MetadataFiles(NAME, tmp_path / "data", tmp_path / "cdi", (API_VERSION,), Files())
+    files = MetadataFiles(NAME, tmp_path / "data", tmp_path / "cdi", (API_VERSION,), FileSystem())
     metadata = ObjectMeta(name="x", annotations={POD_CLAIM_ANNOTATION: name})
     device = AllocatedDevice("a", NODE, "red")
     claim = Claim("uid", "default", "x", (device,), ResourceClaim(metadata=metadata))
@@ -139,7 +131,7 @@ def test_a_name_in_an_annotation_is_no_path(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("request_", ["..", ".", "a\0b", "x" * 300])
 def test_a_request_whose_name_is_a_path_gets_no_file(request_: str, tmp_path: Path) -> None:
-    files = MetadataFiles(NAME, tmp_path / "data", tmp_path / "cdi", (API_VERSION,), Files())
+    files = MetadataFiles(NAME, tmp_path / "data", tmp_path / "cdi", (API_VERSION,), FileSystem())
     device = AllocatedDevice(request_, NODE, "red")
     claim = Claim("uid", "default", "x", (device,))
     with pytest.raises(MetadataWriteError, match="cannot be the name of a file"):

@@ -26,7 +26,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.timestamp import Timestamp
 from mooring.driver.driver import Pool
 from mooring.driver.errors import InventoryError
-from mooring.driver.planning import Plan, Publisher, Stored, plan
+from mooring.driver.slice_plan import Publisher, SlicePlan, StoredSlice, plan
 from mooring.validation.context import Context
 from mooring.validation.resourceslice import ResourceSliceStrategy
 
@@ -41,7 +41,7 @@ class Shelf:
         self.slices = {each.metadata.name: each for each in slices}
         self._number = 0
 
-    def settle(self, *pools: Pool) -> Plan:
+    def settle(self, *pools: Pool) -> SlicePlan:
         """Carry out what is planned, and check that nothing is planned after that."""
         found = self.plan(*pools)
         for delete in found.deletes:
@@ -57,7 +57,7 @@ class Shelf:
         assert len(self.plan(*pools)) == 0
         return found
 
-    def plan(self, *pools: Pool) -> Plan:
+    def plan(self, *pools: Pool) -> SlicePlan:
         return plan(pools, self.slices.values(), PUBLISHER)
 
     def _store(self, value: ResourceSlice) -> None:
@@ -189,7 +189,7 @@ def test_what_the_server_dropped_is_not_sent_again() -> None:
     ((name, found),) = shelf.slices.items()
     kept = replace(found.spec, devices=(Device(name="a"),))
     reduced = replace(found, spec=kept)
-    stored = {name: Stored(found.spec, kept)}
+    stored = {name: StoredSlice(found.spec, kept)}
     assert len(plan([pool], [reduced], PUBLISHER)) == 1
     assert len(plan([pool], [reduced], PUBLISHER, stored)) == 0
 

@@ -24,10 +24,10 @@ from mooring.api.resource.v1 import (
 from mooring.client.apiclient import ApiClient
 from mooring.client.writes import Patch, Target, Update
 from mooring.driver import Claim, ClaimName, Prepared, PrepareError
-from mooring.driver.cdifiles import device_names
+from mooring.driver.checkpoint import FileSystem
+from mooring.driver.claim_files import device_names
+from mooring.driver.claim_preparation import LONG_S
 from mooring.driver.driver import AllocatedDevice
-from mooring.driver.files import Files
-from mooring.driver.preparing import LONG_S
 from mooring.driver.serving import serving
 from mooring.kit.clock import ManualClock
 from mooring.wire.services import DRA_V1BETA1
@@ -278,7 +278,7 @@ async def test_a_claim_that_is_no_more_may_still_run_and_keeps_its_device(
             (error,) = (await kubelet.prepare(second)).values()
             assert error == (
                 f"device red of pool {NODE} is already prepared for claim default/first, "
-                "which is no more: the node is to undo it first"
+                "which was deleted: the kubelet has to undo it first"
             )
             await clock.advance(LONG_S - 1)
         assert driver.calls == ["prepare first"]
@@ -299,7 +299,7 @@ async def test_a_claim_that_is_no_more_for_long_is_undone(folder: Path, client: 
         await drop_claim(client, first)
         second = await make_claim(client, "second", "red")
         await clock.advance(LONG_S)  # counts from when it is seen to be in the way
-        assert "no more" in (await kubelet.prepare(second))[second.metadata.uid]
+        assert "was deleted" in (await kubelet.prepare(second))[second.metadata.uid]
         await clock.advance(LONG_S)
         (found,) = (await kubelet.prepare(second)).values()
         assert len(found) == 1
@@ -334,7 +334,7 @@ async def test_a_claim_that_is_just_being_undone_is_left_to_who_does(
         undoing = asyncio.create_task(kubelet.unprepare(first))
         await begun.wait()
         await clock.advance(LONG_S)
-        assert "no more" in (await kubelet.prepare(second))[second.metadata.uid]
+        assert "was deleted" in (await kubelet.prepare(second))[second.metadata.uid]
         may_end.set()
         assert await undoing == {first.metadata.uid: ""}
         assert len((await kubelet.prepare(second))[second.metadata.uid]) == 1
@@ -517,7 +517,7 @@ async def test_a_claim_that_is_allocated_anew_gives_back_what_it_had(
         assert driver.lit == {claim.metadata.uid: ("green",)}
 
 
-class FullDisk(Files):
+class FullDisk(FileSystem):
     """A disk that has no room while it is told so."""
 
     is_full = True
@@ -555,7 +555,7 @@ class DeadError(Exception):
     """The end of a program, at any step."""
 
 
-class Mortal(Files):
+class Mortal(FileSystem):
     """Files of a program that dies before its nth change of a file, and changes none after."""
 
     def __init__(self, steps: int) -> None:

@@ -19,9 +19,9 @@ from mooring.client.inprocess import InProcessTransport
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.driver import Device, DeviceTaint, Inventory, Pool
 from mooring.driver.errors import DroppedFieldsError, InventoryError, PublishingError
-from mooring.driver.planning import Publisher
-from mooring.driver.publishing import REPAIR_S, Publishing
 from mooring.driver.serving import serving
+from mooring.driver.slice_controller import REPAIR_S, SliceController
+from mooring.driver.slice_plan import Publisher
 from mooring.kit.clock import ManualClock
 from tests.client.servers import embedded
 from tests.client.test_versions import without
@@ -200,7 +200,7 @@ async def test_writes_that_fail_are_done_later(folder: Path, client: ApiClient) 
 
     clock = ManualClock()
     driver = Blinkers(f"d{number}" for number in range(200))
-    publishing = Publishing(driver, Flaky(), Publisher(NAME, NODE), clock=clock)
+    publishing = SliceController(driver, Flaky(), Publisher(NAME, NODE), clock=clock)
     task = asyncio.create_task(publishing.run())
     try:
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mooring.api.core import Pod
 from mooring.api.timestamp import Timestamp
 from mooring.kit.clock import Clock
-from mooring.node.contract import DevicesRefusedError, Given
+from mooring.node.contract import DeviceRunOptions, DevicesRefusedError
 from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
@@ -176,7 +176,7 @@ class MemoryRuntime:
     async def forget(self, id_: ContainerId) -> None:
         self._states.pop(id_, None)
 
-    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
+    async def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
         yield b""
 
     async def execute(
@@ -211,10 +211,10 @@ class MemoryDevices:
         """Take back what pods have that an agent before this one knew, as managers do."""
         self.prepared &= active
 
-    def given(self, pod: Pod, container: str) -> Given:
+    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
         if pod.metadata.uid not in self.prepared:
             self._runtime.violations.append(f"{container} is started without its devices")
-        return Given(cdi_ids=(f"example.com/gpu={container}",))
+        return DeviceRunOptions(cdi_ids=(f"example.com/gpu={container}",))
 
     async def before_start(self, pod: Pod, container: str) -> None:
         self.log.append(f"before start {pod.metadata.name}/{container}")

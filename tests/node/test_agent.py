@@ -21,13 +21,12 @@ from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
 from mooring.kit.clock import REAL
 from mooring.node.agent import Agent
-from mooring.node.machine import Machine
-from mooring.node.nodeobject import Description
+from mooring.node.node_status import MachineInfo, NodeDescription
 from tests.client.servers import until
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 from tests.node.world import container
 
-MACHINE = Machine(
+MACHINE = MachineInfo(
     {"cpu": Quantity.parse("8"), "memory": Quantity.parse("16Gi")},
     NodeSystemInfo(operating_system="linux", architecture="amd64"),
     "host",
@@ -55,7 +54,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
     async with asyncio.timeout(60), embedded(folder, Surroundings()) as cluster:
         runtime = MemoryRuntime(REAL)
         devices = MemoryDevices(runtime)
-        description = Description("n", MACHINE, "10.0.0.1", runtime.name, Gates.parse())
+        description = NodeDescription("n", MACHINE, "10.0.0.1", runtime.name, Gates.parse())
         # As the user that it is in a real cluster: the node, which may do little.
         headers = {"Impersonate-User": "system:node:n", "Impersonate-Group": "system:nodes"}
         agent = Agent(
@@ -135,12 +134,12 @@ def test_a_node_is_not_ready_while_its_runtime_fails(tmp_path: Path) -> None:
     async def run() -> None:
         async with scene(tmp_path) as it:
             await until(lambda: it.agent.trouble() == "")
-            it.runtime.fail(OSError("no room"))
+            it.runtime.fail(OSError("no context"))
             await until(lambda: _is(it, "False"))
             node = it.agent.heartbeat.node
             assert node is not None
             messages = [each.message for each in node.status.conditions if each.type == "Ready"]
-            assert messages == ["container runtime is down: no room"]
+            assert messages == ["container runtime is down: no context"]
             it.runtime.trouble = None
             await until(lambda: _is(it, "True"))
 

@@ -9,22 +9,25 @@ import pytest
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.quantity import Quantity
-from mooring.node.contract import Given
+from mooring.node.contract import DeviceRunOptions
+from mooring.node.errors import ConfigError
 from mooring.node.pods import volumes
-from mooring.node.pods.containerspecs import limits_of, spec_of
-from mooring.node.pods.environment import ConfigError, Surroundings, environment, expand
-from mooring.node.pods.sources import (
-    Source,
-    Wish,
+from mooring.node.pods.container_environment import (
+    NodeContext,
+    ObjectSource,
+    TokenSpec,
+    environment,
+    expand,
     needed_by_container,
     needed_by_volumes,
-    wishes_of,
+    token_specs,
 )
-from mooring.node.pods.volumes import Materials, make, make_parts, mounts_of, volumes_of
+from mooring.node.pods.pod_sync import limits_of, spec_of
+from mooring.node.pods.volumes import Materials, make, make_subpaths, mounts_of, volumes_of
 from tests.node.world import container, make_pod
 
-AROUND = Surroundings("n", "10.0.0.1", "10.1.0.1", {"cpu": Quantity.parse("8")})
-CONFIG, SECRET = Source("configmap", "config"), Source("secret", "hidden")
+AROUND = NodeContext("n", "10.0.0.1", "10.1.0.1", {"cpu": Quantity.parse("8")})
+CONFIG, SECRET = ObjectSource("configmap", "config"), ObjectSource("secret", "hidden")
 
 
 def values(*env: dict[str, Any], **more: Any) -> dict[str, str]:
@@ -118,8 +121,8 @@ def test_a_container_gets_its_devices_mounts_and_expanded_command(tmp_path: Path
     one["volumeMounts"] = [{"name": "v", "mountPath": "/data", "readOnly": True, "subPath": "s"}]
     pod = make_pod(one, volumes=[{"name": "v", "emptyDir": {}}])
     made = volumes_of(pod, Materials(tmp_path))
-    given = Given(("example.com/gpu=0",), ContainerEdits(env=("X=1",)))
-    spec = spec_of(pod, pod.spec.containers[0], 2, given=given, volumes=made, around=AROUND)
+    given = DeviceRunOptions(("example.com/gpu=0",), ContainerEdits(env=("X=1",)))
+    spec = spec_of(pod, pod.spec.containers[0], 2, given=given, volumes=made, node_context=AROUND)
     assert spec.command == ("run", "1")
     assert (spec.id.attempt, spec.cdi_ids, spec.edits.env) == (2, ("example.com/gpu=0",), ("X=1",))
     (mount,) = spec.edits.mounts
@@ -163,9 +166,9 @@ def test_volumes_are_made_from_what_they_name(tmp_path: Path) -> None:
         ]
     )
     assert set(needed_by_volumes(pod)) == {CONFIG, SECRET}
-    assert list(wishes_of(pod)) == [Wish("", 600)]
+    assert list(token_specs(pod)) == [TokenSpec("", 600)]
     contents = {CONFIG: {"k": b"v"}, SECRET: {"s": b"t"}}
-    make(volumes_of(pod, Materials(tmp_path, AROUND, contents, {Wish("", 600): "secret"})))
+    make(volumes_of(pod, Materials(tmp_path, AROUND, contents, {TokenSpec("", 600): "secret"})))
     folder = tmp_path / "volumes"
     assert (folder / "all/token").read_text() == "secret"
     assert (folder / "all/token").stat().st_mode & 0o777 == 0o440
@@ -259,7 +262,7 @@ def test_a_part_of_a_volume_never_leads_out_of_it(tmp_path: Path) -> None:
     (tmp_path / "volumes/v/link").symlink_to("/tmp")
     mounts = mounts_of(pod.spec.containers[0], made, {})
     with pytest.raises(ConfigError, match="symbolic link"):
-        make_parts(mounts)
+        make_subpaths(mounts)
     up = make_pod(container(volumeMounts=[{"name": "v", "mountPath": "/m", "subPath": "../x"}]))
     with pytest.raises(ConfigError, match="must be within the volume"):
         mounts_of(up.spec.containers[0], made, {})

@@ -14,19 +14,19 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.kit.clock import settle
-from mooring.node.pods.environment import ConfigError, Surroundings
-from mooring.node.pods.keeper import Keeper
-from mooring.node.pods.sources import CONFIG_MAP, SECRET, Source
-from mooring.node.pods.volumes import Materials, make, make_parts, mounts_of, remove, volumes_of
+from mooring.node.errors import ConfigError
+from mooring.node.pods.container_environment import CONFIG_MAP, SECRET, NodeContext, ObjectSource
+from mooring.node.pods.pod_workers import PodWorkers
+from mooring.node.pods.volumes import Materials, make, make_subpaths, mounts_of, remove, volumes_of
 from mooring.node.runtime.sim import SimRuntime
 from tests.node.world import World, container, make_pod, play
 
 VICTIM = "../../uid-victim/volumes/conf"
 NAMES = [VICTIM, "/srv/x", "..", ".", "a/b", "a\0b", "a\nb", "x" * 300, "", "A_b"]
-AROUND = Surroundings("n", "10.0.0.1", "10.0.0.1", {})
+AROUND = NodeContext("n", "10.0.0.1", "10.0.0.1", {})
 CONTENTS = {
-    Source(CONFIG_MAP, "c"): {"key": b"hostile"},
-    Source(SECRET, "c"): {"key": b"hostile"},
+    ObjectSource(CONFIG_MAP, "c"): {"key": b"hostile"},
+    ObjectSource(SECRET, "c"): {"key": b"hostile"},
 }
 FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
 KINDS: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -67,7 +67,7 @@ def test_a_file_stays_in_its_volume(kind: str, path: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("key", ["../../../../victim", "/srv/x", "..", "a\0b"])
 def test_keys_of_config_maps_are_no_way_out(key: str, tmp_path: Path) -> None:
     pod = make_pod(volumes=[{"name": "v", "configMap": {"name": "c"}}])
-    contents = {Source(CONFIG_MAP, "c"): {key: b"hostile"}}
+    contents = {ObjectSource(CONFIG_MAP, "c"): {key: b"hostile"}}
     with pytest.raises(ConfigError, match="must be a path within the volume"):
         make(volumes_of(pod, Materials(tmp_path / "uid-p", AROUND, contents)))
     assert list(tmp_path.iterdir()) == []
@@ -168,7 +168,7 @@ def test_what_a_pod_of_before_leaves_is_removed_in_its_folder_only(tmp_path: Pat
 def test_nothing_is_written_for_bad_names_with_a_simulated_runtime_either(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         runtime = SimRuntime(tmp_path / "node/containers", world.clock)
-        world.keeper = Keeper(replace(world.room, runtime=runtime), lambda: world.node)
+        world.keeper = PodWorkers(replace(world.context, runtime=runtime), lambda: world.node)
         names = [VICTIM, "/srv/x", ".."]
         for number, name in enumerate(names):
             volumes = [{"name": name, "emptyDir": {}}]
@@ -195,7 +195,7 @@ def part_of(folder: Path, volume: dict[str, Any], sub_path: str) -> None:
     pod = make_pod(container(volumeMounts=[mount]), volumes=[{"name": "v", **volume}])
     made = volumes_of(pod, Materials(folder, AROUND, CONTENTS))
     make(made)
-    make_parts(mounts_of(pod.spec.containers[0], made, {}))
+    make_subpaths(mounts_of(pod.spec.containers[0], made, {}))
 
 
 @pytest.mark.parametrize("path", ["/srv/x", "../x", "..", "a/../../x", "a\0b", "a\nb", "x" * 300])

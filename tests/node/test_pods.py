@@ -591,7 +591,7 @@ def test_a_pod_with_a_runtime_class_does_not_run(
         assert not world.devices.prepared
 
     world = play(tmp_path, story)
-    counts = world.room.counts
+    counts = world.context.counts
     assert counts.pods.value() == counts.pod_errors.value() >= 3
 
 
@@ -609,7 +609,7 @@ def test_starts_and_their_errors_are_counted_as_kubelets_count_them(tmp_path: Pa
             world.cluster.put(pod)
         await world.clock.advance(1)
 
-    counts = play(tmp_path, story).room.counts
+    counts = play(tmp_path, story).context.counts
     assert [(each.name, each.labels) for each in counts.families()] == [
         ("kubelet_started_pods_total", ()),
         ("kubelet_started_pods_errors_total", ()),

@@ -16,10 +16,9 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.writes import Delete, Patch, Tell
 from mooring.kit.clock import ManualClock, settle
-from mooring.node.pods.environment import Surroundings
-from mooring.node.pods.keeper import Keeper
-from mooring.node.pods.room import Room
-from mooring.node.pods.sources import Library
+from mooring.node.pods.container_environment import NodeContext, SourceCache
+from mooring.node.pods.pod_context import PodContext
+from mooring.node.pods.pod_workers import PodWorkers
 from mooring.node.runtime.contract import ContainerId, ContainerState
 from tests.node.memoryruntime import MemoryDevices, MemoryRuntime
 
@@ -51,10 +50,10 @@ def make_pod(*containers: dict[str, Any], name: str = "p", **spec: Any) -> Pod:
 
 
 def make_node(**allocatable: str) -> Node:
-    room = {"cpu": "8", "memory": "16Gi", "pods": "110", **allocatable}
+    context = {"cpu": "8", "memory": "16Gi", "pods": "110", **allocatable}
     tree = {
         "metadata": {"name": "n", "labels": {"kubernetes.io/os": "linux", "zone": "a"}},
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": context, "allocatable": context},
     }
     found: Node = decode_tree(tree, Node).value
     return found
@@ -76,11 +75,11 @@ class MemoryCluster:
         pod = replace(pod, metadata=replace(pod.metadata, resource_version=str(self.version)))
         old = self.pods.get(pod.metadata.name)
         self.pods[pod.metadata.name] = pod
-        self._tell(old, pod)
+        self._write_status(old, pod)
         return pod
 
     def remove(self, name: str) -> None:
-        self._tell(self.pods.pop(name), None)
+        self._write_status(self.pods.pop(name), None)
 
     def delete(self, name: str, grace_s: int = 30) -> None:
         pod = self.pods[name]
@@ -89,7 +88,7 @@ class MemoryCluster:
         )
         self.put(replace(pod, metadata=metadata))
 
-    def _tell(self, old: Pod | None, new: Pod | None) -> None:
+    def _write_status(self, old: Pod | None, new: Pod | None) -> None:
         for watcher in self.watchers:
             watcher(old, new)
 
@@ -129,20 +128,20 @@ class World:
         self.told: list[Tell] = []
         self.asides: list[str] = []  # what would be done in a thread
         self.node = node or make_node()
-        around = Surroundings("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
-        self.room = Room(
+        node_context = NodeContext("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)
+        self.context = PodContext(
             client=self.cluster,
             runtime=self.runtime,
             devices=self.devices,
             clock=self.clock,
             folder=folder,
-            tell=self.told.append,
-            around=lambda: around,
+            record_event=self.told.append,
+            node_context=lambda: node_context,
             slots=asyncio.Semaphore(SLOTS),
-            library=Library(self.cluster, self.clock),
-            aside=self._aside,
+            sources=SourceCache(self.cluster, self.clock),
+            in_thread=self._aside,
         )
-        self.keeper = Keeper(self.room, lambda: self.node)
+        self.keeper = PodWorkers(self.context, lambda: self.node)
         self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -169,7 +168,7 @@ class World:
     async def restart(self) -> None:
         """Have another agent take over."""
         await self.keeper.close()
-        self.keeper = Keeper(self.room, lambda: self.node)
+        self.keeper = PodWorkers(self.context, lambda: self.node)
         states: list[ContainerState] = list(await self.runtime.containers())
         self.keeper.take_over(states, self.cluster.pods.values())
         await settle()

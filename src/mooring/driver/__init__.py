@@ -1,14 +1,25 @@
 """The SDK: a class with `devices`, `prepare` and `unprepare` is a complete DRA driver.
 
-driver        what a driver is, and what it hears and says
-serving       a driver that runs, within another program or a test
-program       `run`: a driver as a program
-metadata      for workloads: what a container can read about its devices
-attributes    the standard attributes, from sysfs
+    driver               the base class of drivers, and the values they exchange
+    serving              a running driver, within another program or a test
+    program              `run`: a driver as a program
+    settings             node, folders and sockets of a driver
+    metadata             for workloads: what a container can read about its devices
+    attributes           the standard attributes, from sysfs
+    errors               what can go wrong
+    scaffold             the files of a new driver
 
-Behind them: `sockets` and `registration` towards the node, `nodeservice` and `healthservice` for
-what it asks, `claims`, `preparing`, `checkpoint`, `cdifiles` and `metadatafiles` for claims,
-`planning`, `cutting` and `publishing` for slices.
+Behind them:
+
+    node_service         NodePrepareResources and NodeUnprepareResources
+    claim_preparation    prepares claims, step by step
+    checkpoint           what is prepared, across restarts
+    claim_files          CDI specs and device metadata
+    health_service       the health of devices, for the kubelet
+    slice_controller     publishes ResourceSlices, and repairs them
+    slice_plan           the writes that make slices as they should be (pure)
+    slice_layout         a pool divided into slices (pure)
+    driver_calls         calls of a driver's methods
 """
 
 from __future__ import annotations
@@ -72,9 +83,9 @@ __all__ = [
 
 
 def run(driver: Driver, arguments: Sequence[str] | None = None) -> None:
-    """Run a driver as a program, until it is told to stop; does not return."""
+    """Run a driver as a program until it is stopped; does not return."""
     try:
-        from mooring.driver.program import main  # gRPC and all: workloads that read do without
+        from mooring.driver.program import main  # workloads that only read metadata need no gRPC
     except MissingExtraError as error:
         needed = f"the {error.extra} extra: {remedy(error.extra)}"
         raise SystemExit(f"error: a driver needs {needed}") from None

@@ -3,7 +3,7 @@
     tree = sysfs()                  # or Tree(MemoryStore({…})) in tests
     dict([pci_bus_id(bus_id), pcie_root(tree, bus_id)])
 
-A driver that cannot know one (NoAttributeError) leaves it out.
+A driver leaves out an attribute that it cannot know (NoAttributeError).
 """
 
 from __future__ import annotations

@@ -1,20 +1,24 @@
-"""What is prepared, kept across restarts: one file with all claims, one with the changes since.
+"""What is prepared, across restarts: one file with all claims, one with the changes since.
 
     checkpoint.json      {"checksum": crc32 of data, "data": {"version": "v1", "claims": […],
                           "has_changes": true}}
-    checkpoint.changes   crc32 {"after": checksum of the data that the changes are of}
+    checkpoint.changes   crc32 {"after": checksum of the data that the changes apply to}
                          crc32 {"put": a claim}
                          crc32 {"remove": its UID}
 
-A claim is noted before its driver is called, so that a driver that died on the way is asked to
-undo it, and its devices are given to nobody else before that. Changes are added at the end, a line
-each; after many of them all is written anew. A last line without its end was never answered for.
-Neither file is of use without the other. The changes are there first: after 0, which is nothing.
+A claim is noted before its driver is called, so that a driver that died meanwhile is asked to undo
+it, and nobody else gets its devices before that. Changes are appended, one line each; after many of
+them the first file is rewritten. A last line without a newline was never acknowledged. Neither file
+is of use without the other. The changes are written first: after 0, which means no claims.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -26,12 +30,13 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.codec import encode_json, fitting
 from mooring.driver.driver import AllocatedDevice, ClaimName
 from mooring.driver.errors import CheckpointError
-from mooring.driver.files import Files
+from mooring.kit.atomic_file import read_bounded, replace_file
 
 FILE, CHANGES = "checkpoint.json", "checkpoint.changes"
 CHANGES_MAX = 1000
 REMEDY = "drain the node, remove both files of the checkpoint and start the driver again"
 VERSION = "v1"
+FILE_BYTES_MAX = 64 * 1024 * 1024  # of a file that is read
 
 
 class PreparedDevice(Struct, frozen=True):
@@ -42,13 +47,13 @@ class PreparedDevice(Struct, frozen=True):
     name: str
     share_id: str = ""
     has_admin_access: bool = False
-    cdi_ids: tuple[str, ...] = ()  # all that containers need, ours with them
-    cdi_name: str = ""  # of our own CDI device; empty: there is none
-    edits: Any = None  # what it brings, as JSON
+    cdi_ids: tuple[str, ...] = ()  # all that containers need, including cdi_name
+    cdi_name: str = ""  # of the device in the claim's spec; empty: none
+    edits: Any = None  # container edits, as JSON
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the other devices of its claim."""
+        """Identifies it within its claim."""
         return self.request, self.pool, self.name, self.share_id
 
     @property
@@ -71,8 +76,8 @@ class PreparedClaim(Struct, frozen=True):
     namespace: str
     name: str
     devices: tuple[PreparedDevice, ...] = ()
-    is_complete: bool = False  # the driver has done its part, and files are written
-    boot_id: str = ""  # of the machine when it was prepared
+    is_complete: bool = False  # the driver is done, and files are written
+    boot_id: str = ""  # of the machine's boot when it was prepared
 
     @property
     def claim(self) -> ClaimName:
@@ -86,7 +91,7 @@ class PreparedClaim(Struct, frozen=True):
 class _Data(Struct):
     version: str = ""
     claims: list[PreparedClaim] = field(default_factory=list)
-    has_changes: bool = False  # a file of before there were changes has none
+    has_changes: bool = False  # False in files of older versions
 
 
 class _Change(Struct, omit_defaults=True):
@@ -104,15 +109,15 @@ class _File(Struct, rename="camel"):
 
 
 class Checkpoint:
-    """The claims that are prepared, by UID, as the files have them."""
+    """The prepared claims by UID, as the files have them."""
 
-    def __init__(self, folder: Path, files: Files) -> None:
+    def __init__(self, folder: Path, files: FileSystem) -> None:
         self.path = folder / FILE
         self.changes_path = folder / CHANGES
         self._files = files
         self._claims: dict[str, PreparedClaim] = {}
-        self._has_changes = False  # whether their file is there
-        self._room = 0  # how many changes may still be added; 0: all is written anew
+        self._has_changes = False  # whether their file exists
+        self._changes_left = 0  # before the first file is rewritten
 
     def load(self) -> None:
         """Read the files, or raise CheckpointError; without any nothing is prepared."""
@@ -134,7 +139,7 @@ class Checkpoint:
         self._claims = claims
         self._has_changes = changes is not None
         is_whole = changes is not None and changes.endswith(b"\n")
-        self._room = max(CHANGES_MAX - len(lines), 0) if is_ours and is_whole else 0
+        self._changes_left = max(CHANGES_MAX - len(lines), 0) if is_ours and is_whole else 0
 
     def get(self, uid: str) -> PreparedClaim | None:
         """Return a claim, if it is known."""
@@ -144,7 +149,7 @@ class Checkpoint:
         return iter(tuple(self._claims.values()))
 
     def put(self, claim: PreparedClaim, *, lasts: bool = True) -> None:
-        """Note a claim, in the file first; what lasts is on the disk then."""
+        """Note a claim, in the file first; on disk then, if it lasts."""
         self._store({**self._claims, claim.uid: claim}, _Change(put=claim), lasts=lasts)
 
     def remove(self, uid: str) -> None:
@@ -154,15 +159,18 @@ class Checkpoint:
             self._store(left, _Change(remove=uid), lasts=True)
 
     def _store(self, claims: dict[str, PreparedClaim], change: _Change, *, lasts: bool) -> None:
-        room, self._room = self._room, 0  # after a failure nobody knows what the file has
-        if room > 0:
+        left, self._changes_left = (
+            self._changes_left,
+            0,
+        )  # after a failure the content of the file is unknown
+        if left > 0:
             self._files.append(self.changes_path, _line(change), lasts=lasts)
         else:
-            self._write_anew(claims)
-            room = CHANGES_MAX
-        self._claims, self._room = claims, room - 1
+            self._rewrite(claims)
+            left = CHANGES_MAX
+        self._claims, self._changes_left = claims, left - 1
 
-    def _write_anew(self, claims: dict[str, PreparedClaim]) -> None:
+    def _rewrite(self, claims: dict[str, PreparedClaim]) -> None:
         data = msgspec.json.encode(_Data(VERSION, list(claims.values()), has_changes=True))
         checksum = crc32(data)
         if not self._has_changes:
@@ -188,14 +196,14 @@ def _line(change: _Change) -> bytes:
 
 
 def _lines(content: bytes, path: Path) -> list[_Change]:
-    """Return the changes of a file, but for one at the end that was never wholly written."""
+    """Return the changes of a file, except an incomplete last one."""
     *whole, _ = content.split(b"\n")
     found = []
     for number, line in enumerate(whole, 1):
         checksum, _, data = line.partition(b" ")
         try:
             if checksum != b"%08x" % crc32(data):
-                raise ValueError("its checksum is not that of its data")
+                raise ValueError("its checksum does not match its data")
             found.append(msgspec.json.decode(data, type=_Change))
         except (ValueError, RecursionError) as error:
             text = f"checkpoint {path} is corrupted: line {number}: {error}; {REMEDY}"
@@ -204,13 +212,13 @@ def _lines(content: bytes, path: Path) -> list[_Change]:
 
 
 def edits_of(device: PreparedDevice) -> ContainerEdits:
-    """Return what a device brings to containers."""
+    """Return the container edits of a device."""
     found = fitting(device.edits, ContainerEdits) if device.edits is not None else None
     return found if found is not None else ContainerEdits()
 
 
 def stored_edits(edits: ContainerEdits) -> Any:
-    """Return edits as they are kept."""
+    """Return edits as they are stored."""
     return None if edits == ContainerEdits() else msgspec.json.decode(encode_json(edits))
 
 
@@ -221,7 +229,7 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bo
         raise CheckpointError(f"checkpoint {path} is corrupted: {error}; {REMEDY}") from None
     if crc32(bytes(file.data)) != file.checksum:
         raise CheckpointError(
-            f"checkpoint {path} is corrupted: its checksum is not that of its data; {REMEDY}"
+            f"checkpoint {path} is corrupted: its checksum does not match its data; {REMEDY}"
         )
     try:
         found = msgspec.json.decode(file.data, type=_Data)
@@ -233,3 +241,51 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bo
             f"{VERSION!r} only"
         )
     return {each.uid: each for each in found.claims}, file.checksum, found.has_changes
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+class FileSystem:
+    """What a driver does with files; tests replace it by one whose disk is full."""
+
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+        """Replace a file; on disk then, if it lasts."""
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        replace_file(path, data, mode=mode, is_durable=lasts)
+
+    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+        """Append to an existing file; on disk then, if it lasts."""
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.write(handle, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            if lasts:
+                os.fdatasync(handle)
+        finally:
+            os.close(handle)
+
+    def read(self, path: Path) -> bytes | None:
+        """Return the content of a file; None if there is none."""
+        try:
+            return read_bounded(path, FILE_BYTES_MAX)
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise OSError(f"{path}: {error}") from None
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, if it exists."""
+        path.unlink(missing_ok=True)
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove a folder with its content, if it exists."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the sorted names in a folder; none if it does not exist."""
+        try:
+            return sorted(os.listdir(folder))
+        except FileNotFoundError:
+            return []

@@ -1,4 +1,4 @@
-"""What a driver is: three methods, and a name.
+"""The base class of drivers: three methods, and a name.
 
     class Blinkers(Driver):
         name = "blinker.example.com"
@@ -13,10 +13,10 @@
         def unprepare(self, claim):
             pass
 
-Everything else is done for it: sockets, registration, slices, CDI files, restarts. Methods may be
-async; those that are not run in a thread, so they may wait. They are called one at a time unless
-the driver says that it can do more. Values are checked when they are made: a wrong one raises
-TypeError or ValueError where it is written.
+The SDK does everything else: sockets, registration, slices, CDI files, restarts. Methods may be
+async; others run in a thread, so they may block. They are called one at a time unless the driver
+allows more. Values are checked when they are made: a wrong one raises TypeError or ValueError where
+it is written.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ LOG = logging.getLogger(__name__)
 
 
 class Pool(Struct, frozen=True, metaclass=Checked):
-    """Devices that are published together; cut into slices as their limits ask."""
+    """Devices that are published together, divided into slices as needed."""
 
     name: str = ""  # empty: the node's name
     devices: tuple[Device, ...] = ()
     counters: tuple[CounterSet, ...] = ()
-    generation: int = 0  # only if the driver counts itself
-    # Where the devices are, for drivers that are not on one node; without any: on this node.
+    generation: int = 0  # only if the driver counts generations itself
+    # Where the devices are, for drivers of several nodes; by default on this node.
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
 
 
-Inventory = Iterable[Device] | Iterable[Pool]  # devices alone are those of one pool
+Inventory = Iterable[Device] | Iterable[Pool]  # devices alone form one pool
 
 
 class AllocatedDevice(Struct, frozen=True, metaclass=Checked):
@@ -72,11 +72,11 @@ class AllocatedDevice(Struct, frozen=True, metaclass=Checked):
     consumed: dict[str, Quantity] = field(default_factory=dict)
     has_admin_access: bool = False
     configs: tuple[Any, ...] = ()  # parameters for this driver and request, class before claim
-    published: Device | None = None  # as it was published, if it still is
+    published: Device | None = None  # as published, if it still is
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the other devices of its claim."""
+        """Identifies it within its claim."""
         return self.request, self.pool, self.name, self.share_id
 
     @property
@@ -86,7 +86,7 @@ class AllocatedDevice(Struct, frozen=True, metaclass=Checked):
 
 
 class ClaimName(Struct, frozen=True, metaclass=Checked):
-    """Which claim; all that is known when it is taken back."""
+    """The identity of a claim; all that is known when it is undone."""
 
     uid: str
     namespace: str
@@ -97,23 +97,23 @@ class ClaimName(Struct, frozen=True, metaclass=Checked):
 
 
 class Claim(ClaimName, frozen=True):
-    """A claim with the devices that it has of this driver."""
+    """A claim with its devices of this driver."""
 
     devices: tuple[AllocatedDevice, ...] = ()
-    value: ResourceClaim | None = None  # as the server has it
+    value: ResourceClaim | None = None  # as the API server has it
 
 
 class Prepared(Struct, frozen=True, metaclass=Checked):
-    """One device made ready, and what containers that use it get."""
+    """One prepared device, and what containers that use it get."""
 
     device: AllocatedDevice
     edits: ContainerEdits = ContainerEdits()  # become a CDI device of this claim
-    cdi_ids: tuple[str, ...] = ()  # of specs that the driver, or somebody else, wrote
+    cdi_ids: tuple[str, ...] = ()  # of other specs
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)  # for its metadata
     network_data: NetworkDeviceData | None = None
 
     def faults(self) -> Iterator[str]:
-        """Yield what the node, or a reader of the metadata, would not understand."""
+        """Yield what the kubelet, or a reader of the metadata, would not understand."""
         for index, text in enumerate(self.cdi_ids):
             try:
                 CdiId.parse(text)
@@ -126,7 +126,7 @@ class Prepared(Struct, frozen=True, metaclass=Checked):
 
 
 class Health(Enum):
-    """How a device is."""
+    """The health of a device."""
 
     UNKNOWN = 0
     HEALTHY = 1
@@ -134,16 +134,16 @@ class Health(Enum):
 
 
 class DeviceHealth(Struct, frozen=True, metaclass=Checked):
-    """What is known of a device's health."""
+    """A report of a device's health."""
 
     device: str
     health: Health
     message: str = ""
     pool: str = ""  # empty: the node's name
-    timeout_s: int = 0  # how long this holds without another word; 0: the node's default
+    timeout_s: int = 0  # how long this holds without another report; 0: the kubelet's default
 
     def faults(self) -> Iterator[str]:
-        """Yield what the node would not understand."""
+        """Yield what the kubelet would not understand."""
         if not self.device:
             yield "device: it is missing; write the name of a device that is published"
         if self.timeout_s < 0:
@@ -151,46 +151,46 @@ class DeviceHealth(Struct, frozen=True, metaclass=Checked):
 
 
 class PrepareError(DriverError):
-    """A claim that cannot be prepared; the text is told to users of its pod."""
+    """A claim cannot be prepared; the text is shown to users of its pod."""
 
 
 class ResultError(PrepareError):
-    """What `prepare` returned cannot be used: the driver has a bug."""
+    """The result of `prepare` cannot be used: the driver has a bug."""
 
 
 class Driver(ABC):
-    """Base of drivers. See `mooring.driver.run` for how one becomes a program."""
+    """Base of drivers. `mooring.driver.run` turns one into a program."""
 
     name: ClassVar[str]
     serialize: ClassVar[bool] = True  # one claim after the other
-    # Whether claims that are prepared already are told from memory. A driver that wants to look
-    # again each time says no, and `prepare` is called for them, too.
+    # Whether the SDK answers for claims that are prepared already. If False, `prepare` is called
+    # for them, too.
     remembers: ClassVar[bool] = True
 
     needs_node: ClassVar[bool] = True  # False: it only publishes, for several nodes
 
-    # Set before anything is asked of the driver.
+    # Set before any method is called.
     node_name: str = ""
-    numa_form: Form = Form.SCALAR  # how the operator wants numaNode
+    numa_form: Form = Form.SCALAR  # how numaNode is published
 
     _republish: Callable[[], None] | None = None
 
     @abstractmethod
     def devices(self) -> Inventory | Awaitable[Inventory]:
-        """Return what there is now; asked again when the driver says `republish`.
+        """Return the current devices; called again after `republish`.
 
-        It is asked before the node is told of the driver. A driver that raises then, or returns
-        what cannot be published, does not start. Later, what it had stays published, and it is
-        asked again after a while.
+        It is called before the driver registers. A driver that raises then, or returns what cannot
+        be published, does not start. Later, its slices stay as they are, and it is called again
+        after a while.
         """
 
     @abstractmethod
     def prepare(self, claim: Claim) -> Iterable[Prepared] | Awaitable[Iterable[Prepared]]:
-        """Make the devices of a claim ready, or raise PrepareError. It may be asked again."""
+        """Prepare the devices of a claim, or raise PrepareError. May be called repeatedly."""
 
     @abstractmethod
     def unprepare(self, claim: ClaimName) -> Awaitable[None] | None:
-        """Undo it; for a claim that is not known there is nothing to do."""
+        """Undo `prepare`; nothing is to be done for an unknown claim."""
 
     def restored(  # noqa: B027  # not every driver needs it
         self, claim: ClaimName, prepared: Iterable[Prepared]
@@ -198,7 +198,7 @@ class Driver(ABC):
         """Called at the start, before all else, for each claim that is prepared already."""
 
     def health(self) -> AsyncIterator[Iterable[DeviceHealth]] | None:
-        """Yield how devices are, all that changed each time; None: this is not known."""
+        """Yield reports of devices' health, all that changed each time; None: it is not known."""
         return None
 
     async def started(self) -> None:  # noqa: B027  # not every driver needs it
@@ -208,12 +208,12 @@ class Driver(ABC):
         """Called at the end."""
 
     def republish(self) -> None:
-        """Have `devices` asked again soon; from any thread, at any time."""
+        """Have `devices` called again soon; from any thread, at any time."""
         if self._republish is not None:
             self._republish()
 
     def report(self, error: Exception) -> None:
-        """Take note of what went wrong and goes on being tried: slices, registration, health.
+        """Log an error that will be retried: slices, registration, health.
 
         The cause of an error is what a method of the driver raised; its traceback is logged.
         """

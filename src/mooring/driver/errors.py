@@ -2,13 +2,14 @@
 
 DriverError
 ├── PrepareError            a claim cannot be prepared; in `driver`, because drivers raise it
-│   └── ResultError         what `prepare` returned cannot be used; in `driver`, too
-├── InventoryError          what `devices` raised, or returned and cannot be published
+│   └── ResultError         the result of `prepare` cannot be used; in `driver`, too
+├── MetadataWriteError      device metadata cannot be written; in `claim_files`
+├── InventoryError          `devices` raised, or its result cannot be published
 ├── DroppedFieldsError      the server did not store all that was published
-├── PublishingError         the slices are not as they should be, for now
-├── RegistrationError       the node refused the driver
-├── HealthError             how devices are is not known any more
-├── CheckpointError         what was prepared before cannot be known
+├── PublishingError         slices could not be written, and will be again
+├── RegistrationError       the kubelet refused the driver
+├── HealthError             the health of devices is no longer known
+├── CheckpointError         what was prepared before is unknown
 └── StartError              the driver cannot run: its folders, its sockets, another instance
 """
 
@@ -18,22 +19,22 @@ from collections.abc import Sequence
 
 
 class DriverError(Exception):
-    """Something of a driver went wrong."""
+    """Something about a driver went wrong."""
 
 
 class InventoryError(DriverError):
-    """A driver does not say its devices, or says what cannot be published.
+    """A driver does not list its devices, or lists what cannot be published.
 
     The text names method and fact; what the driver raised is the cause.
     """
 
 
 class PublishingError(DriverError):
-    """Slices could not be written; it is tried again."""
+    """Slices could not be written; the driver tries again."""
 
 
 class DroppedFieldsError(DriverError):
-    """The server stored a slice without some fields: features of it are off there."""
+    """The server stored a slice without some fields: their feature gates are off."""
 
     def __init__(self, pool: str, index: int, gates: Sequence[str]) -> None:
         named = ", ".join(gates) or "unknown"
@@ -47,11 +48,11 @@ class DroppedFieldsError(DriverError):
 
 
 class RegistrationError(DriverError):
-    """The node refused the driver, and said why."""
+    """The kubelet refused the driver, and said why."""
 
 
 class HealthError(DriverError):
-    """What was said of devices' health holds no more; what the driver raised is the cause."""
+    """Reports of devices' health no longer hold; what the driver raised is the cause."""
 
 
 class CheckpointError(DriverError):
@@ -59,4 +60,4 @@ class CheckpointError(DriverError):
 
 
 class StartError(DriverError):
-    """The driver cannot run here, like this."""
+    """The driver cannot run here, or not with these settings."""

@@ -1,11 +1,11 @@
-"""What a container can read about its devices, and how it is read.
+"""What a container can read about its devices, and how to read it.
 
     for request in read("my-claim", "gpu").requests:
         for device in request.devices:
             print(device.name, device.attributes)
 
-Each driver of a request has a file. It holds the same object in several versions, one behind the
-other; the first version that is known counts.
+Each driver of a request has a file. It holds the same object in several versions, one after the
+other; the first known version counts.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_json
-from mooring.api.devicemetadata import (
-    API_VERSION,
-    V1ALPHA1,
-    DeviceMetadata,
-    DeviceMetadataRequest,
-)
+from mooring.api.devicemetadata import API_VERSION, V1ALPHA1, DeviceMetadata, DeviceMetadataRequest
 from mooring.api.errors import ApiError
 
 ROOT = Path("/var/run/kubernetes.io/dra-device-attributes")
@@ -48,10 +43,10 @@ def read(
     from_template: bool = False,
     root: Path | str = ROOT,
 ) -> DeviceMetadata:
-    """Return what is known of the devices of a request, or raise MetadataError.
+    """Return the metadata of a request's devices, or raise MetadataError.
 
     For a claim made from a template, `claim` is its name in the pod (`spec.resourceClaims`).
-    Without a driver, all drivers that gave devices to the request are taken together.
+    Without a driver, the devices of all drivers of the request are merged.
     """
     folder = Path(root) / (TEMPLATES if from_template else CLAIMS) / _part(claim) / _part(request)
     if driver:
@@ -73,7 +68,7 @@ def read_folder(folder: Path) -> DeviceMetadata:
 
 
 def read_file(path: Path) -> DeviceMetadata:
-    """Return the object of a file in the first version that is known."""
+    """Return the object of a file in the first known version."""
     try:
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
@@ -110,7 +105,7 @@ def decode(data: bytes) -> DeviceMetadata:
 
 
 class _Head(Struct):
-    apiVersion: str = ""  # noqa: N815  # as the file has it
+    apiVersion: str = ""  # noqa: N815  # as in the file
     kind: str = ""
 
 
@@ -125,7 +120,7 @@ def _decoded(raw: bytes, head: _Head) -> DeviceMetadata:
 
 
 def _objects(data: bytes) -> Iterator[Raw]:
-    """Yield the JSON objects that stand one behind the other."""
+    """Yield consecutive JSON objects."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -162,7 +157,7 @@ def _merged(found: list[DeviceMetadata]) -> DeviceMetadata:
 
 
 def _part(name: str) -> str:
-    """Return a name that is one part of a path."""
+    """Return a name that can be one part of a path."""
     if not name or "/" in name or name in (".", "..") or "\0" in name:
         raise MetadataError(f"{name[:128]!r} is no name of a claim, a request or a driver")
     return name

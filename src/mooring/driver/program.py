@@ -1,4 +1,4 @@
-"""A driver as a program: its arguments, its logs, its signals and its end."""
+"""A driver as a program: arguments, logs, signals and exit status."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def main(
         return FAILED
     except KeyboardInterrupt:
         return STOPPED
-    except Exception as error:  # a bug, of the driver or ours
-        LOG.error("the driver ends", exc_info=True)
+    except Exception as error:  # a bug, in the driver or the SDK
+        LOG.error("the driver failed", exc_info=True)
         print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
         return FAILED
     return STOPPED
 
 
 def parser(driver: Driver, environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    """Return what reads the arguments of a driver."""
+    """Return the parser of a driver's arguments."""
     first_line = (type(driver).__doc__ or f"The DRA driver {driver.name}.").strip().splitlines()[0]
     found = argparse.ArgumentParser(description=first_line, allow_abbrev=False)
     add = found.add_argument
@@ -156,7 +156,7 @@ async def _run(
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait until one is done, and raise what it raises."""
+    """Wait until one is done, and raise its error."""
     tasks = [asyncio.create_task(each) for each in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

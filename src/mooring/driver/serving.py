@@ -1,45 +1,61 @@
-"""A driver that runs: everything around its three methods, started in order and stopped in turn.
+"""A running driver: everything around its three methods, started in order and stopped in reverse.
 
     async with serving(MyDriver(), Settings(node_name="node-1"), client) as running:
         await running.wait_published()
 
-First the driver can be asked, then the node is told of it: whoever knows the driver may call it. A
-driver that cannot say which devices it has is not made known: `serving` raises InventoryError.
+The DRA service starts before the driver registers, since the kubelet may call a registered driver
+at once. A driver that cannot list its devices is not registered: `serving` raises InventoryError.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+import logging
+import stat
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.contract import Client
-from mooring.driver.cdifiles import CdiFiles
-from mooring.driver.checkpoint import Checkpoint, PreparedClaim
+from mooring.driver.checkpoint import Checkpoint, FileSystem, PreparedClaim
+from mooring.driver.claim_files import CdiFiles, MetadataFiles
+from mooring.driver.claim_preparation import ClaimPreparer
 from mooring.driver.driver import ClaimName, Driver, Prepared, ResultError
-from mooring.driver.errors import DriverError, HealthError, InventoryError, StartError
-from mooring.driver.files import Files
-from mooring.driver.healthservice import HealthService
-from mooring.driver.metadatafiles import MetadataFiles
-from mooring.driver.nodeservice import NodeService
-from mooring.driver.planning import Publisher
-from mooring.driver.preparing import Preparing
-from mooring.driver.publishing import Publishing
-from mooring.driver.registration import Registration
-from mooring.driver.serializing import SERIALIZE_LOCK, Turns, only_instance
+from mooring.driver.driver_calls import SERIALIZE_LOCK, SerialCalls, only_instance
+from mooring.driver.errors import (
+    DriverError,
+    HealthError,
+    InventoryError,
+    RegistrationError,
+    StartError,
+)
+from mooring.driver.health_service import HealthService
+from mooring.driver.node_service import NodeService
 from mooring.driver.settings import Settings
-from mooring.driver.sockets import served
+from mooring.driver.slice_controller import SliceController
+from mooring.driver.slice_plan import Publisher
 from mooring.kit.clock import REAL, Clock
-from mooring.wire.services import DRA_V1, DRA_V1BETA1
+from mooring.wire import registration_pb2 as wire
+from mooring.wire.services import (
+    DRA_PLUGIN,
+    DRA_V1,
+    DRA_V1BETA1,
+    GET_INFO,
+    NOTIFY,
+    Method,
+    new_server,
+    serve,
+)
 
 NAME_MAX = 63
 PROBLEMS_MAX = 100
+LOG = logging.getLogger(__name__)
+GRACE_S = 5.0  # for calls in progress, when a driver stops
 
 
-class Problem(NamedTuple):
+class DriverProblem(NamedTuple):
     """Something that went wrong while a driver ran."""
 
     text: str
@@ -47,34 +63,34 @@ class Problem(NamedTuple):
 
     @property
     def is_bug(self) -> bool:
-        """Whether the driver is to be changed; an error that it means to tell is none."""
-        meant = isinstance(self.error, DriverError)
+        """Whether the driver has to be fixed; an error that it raises on purpose is no bug."""
+        is_deliberate = isinstance(self.error, DriverError)
         return (
-            not meant
+            not is_deliberate
             or isinstance(self.error, InventoryError | ResultError)
             or (isinstance(self.error, HealthError) and self.error.__cause__ is not None)
         )
 
 
-class Problems:
-    """Keeps the last of what went wrong, and tells the driver of what it may want to know."""
+class DriverProblems:
+    """Keeps the last problems, and reports to the driver what it may want to know."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._kept: tuple[Problem, ...] = ()
+        self._kept: tuple[DriverProblem, ...] = ()
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[DriverProblem]:
         return iter(self._kept)
 
     def report(self, error: Exception) -> None:
-        """Keep an error, and tell the driver of it."""
+        """Keep an error, and report it to the driver."""
         self.note(str(error), error)
         self._driver.report(error)
 
     def note(self, text: str, error: Exception) -> None:
         """Keep an error that the driver knows of."""
         # Never changed in place: tests read it from another thread.
-        self._kept = (*self._kept, Problem(text, error))[-PROBLEMS_MAX:]
+        self._kept = (*self._kept, DriverProblem(text, error))[-PROBLEMS_MAX:]
 
 
 class Running:
@@ -82,42 +98,42 @@ class Running:
 
     def __init__(
         self,
-        publishing: Publishing,
-        problems: Problems,
+        slices: SliceController,
+        problems: DriverProblems,
         *,
         socket: Path | None = None,
-        preparing: Preparing | None = None,
+        preparer: ClaimPreparer | None = None,
         registration: Registration | None = None,
         registrar_socket: Path | None = None,
     ) -> None:
         self.socket = socket
         self.registrar_socket = registrar_socket
         self.problems = problems
-        self._publishing = publishing
-        self._preparing = preparing
+        self._slices = slices
+        self._preparer = preparer
         self._registration = registration
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def claims(self) -> tuple[PreparedClaim, ...]:
-        """What is prepared, or about to be."""
-        return self._preparing.claims if self._preparing is not None else ()
+        """The claims that are prepared, or about to be."""
+        return self._preparer.claims if self._preparer is not None else ()
 
     @property
     def written(self) -> int:
         """How many slices were created, updated and deleted."""
-        return self._publishing.written
+        return self._slices.written
 
     def republish(self) -> None:
-        """Have the driver asked for its devices again."""
-        self._publishing.republish()
+        """Call the driver for its devices again."""
+        self._slices.republish()
 
     async def wait_published(self) -> None:
-        """Wait until what the driver has is published; raises what makes that impossible."""
-        await self._unless_failed(self._publishing.wait_published())
+        """Wait until the driver's devices are published; raises what prevents that."""
+        await self._unless_failed(self._slices.wait_published())
 
     async def wait_registered(self) -> None:
-        """Wait until the node has accepted the driver; raises what makes that impossible."""
+        """Wait until the kubelet has registered the driver; raises what prevents that."""
         if self._registration is not None:
             await self._unless_failed(self._registration.is_registered.wait())
 
@@ -133,18 +149,18 @@ class Running:
     async def update_metadata(
         self, claim: ClaimName, request: str, prepared: Iterable[Prepared]
     ) -> None:
-        """Say something else about the devices of a request of a prepared claim."""
-        assert self._preparing is not None
-        await self._preparing.update_metadata(claim, request, prepared)
+        """Replace the metadata of a request of a prepared claim."""
+        assert self._preparer is not None
+        await self._preparer.update_metadata(claim, request, prepared)
 
     async def wait_failed(self) -> None:
-        """Wait until something fails that cannot be tried again, and raise it."""
+        """Wait until something fails that cannot be retried, and raise it."""
         await asyncio.shield(self._failed)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None and not self._failed.done():
             self._failed.set_exception(task.exception() or StartError("stopped"))
-            self._failed.exception()  # It is no fault that nobody waits for it.
+            self._failed.exception()  # no warning if nobody waits for it
 
 
 @asynccontextmanager
@@ -154,133 +170,113 @@ async def serving(
     client: Client,
     *,
     clock: Clock = REAL,
-    files: Files | None = None,
+    files: FileSystem | None = None,
 ) -> AsyncIterator[Running]:
     """Run a driver for as long as a block lasts; raises DriverError if it cannot run."""
     settings.check()
     _check_name(driver)
     driver.node_name = settings.node_name
     driver.numa_form = settings.numa_form
+    problems = DriverProblems(driver)
     publisher = Publisher(driver.name, settings.node_name)
-    problems = Problems(driver)
-    publishing = Publishing(driver, client, publisher, report=problems.report, clock=clock)
+    slices = SliceController(driver, client, publisher, report=problems.report, clock=clock)
+    is_started = False
+
+    async def stopped() -> None:
+        if is_started:
+            await driver.stopped()
+
     async with AsyncExitStack() as stack:
-        end = _End(driver)
-        stack.push_async_callback(end.come)
-        _let_republish(driver, publishing, stack)
+        stack.push_async_callback(stopped)  # after all else has stopped
+        _enable_republish(driver, slices, stack)
         if settings.node_name:
-            parts = _Parts(driver, settings, client, publishing, problems, clock, files or Files())
-            running = await parts.start(stack)
+            parts = _Parts(driver, settings, client, slices, problems, clock, files or FileSystem())
+            running = await _serve_node(parts, stack)
         else:
-            await publishing.first_asked()
-            running = Running(publishing, problems)
-        _beside(publishing.run(), running, stack)
-        end.is_due = True
+            await slices.first_asked()
+            running = Running(slices, problems)
+        _run_beside(slices.run(), running, stack)
+        is_started = True
         await driver.started()
         yield running
 
 
-class _Parts:
-    """What the node meets of a driver."""
-
-    def __init__(
-        self,
-        driver: Driver,
-        settings: Settings,
-        client: Client,
-        publishing: Publishing,
-        problems: Problems,
-        clock: Clock,
-        files: Files,
-    ) -> None:
-        self._driver = driver
-        self._settings = settings
-        self._client = client
-        self._publishing = publishing
-        self._problems = problems
-        self._clock = clock
-        self._files = files
-        self._folder = settings.data_folder(driver.name)
-
-    async def start(self, stack: AsyncExitStack) -> Running:
-        settings, driver = self._settings, self._driver
-        socket = settings.socket(driver.name)
-        registrar_socket = settings.registrar_socket(driver.name)
-        is_rolling = bool(settings.pod_uid)
-        stack.enter_context(only_instance(self._folder, shares=is_rolling))
-        turns = Turns(self._folder / SERIALIZE_LOCK if is_rolling else None)
-        preparing = self._preparing()
-        async with turns.one():
-            await asyncio.to_thread(_recover, preparing)
-        report = self._problems.report
-        health = HealthService(driver, settings.node_name, report=report, clock=self._clock)
-        service = NodeService(
-            driver,
-            self._client,
-            preparing,
-            turns=turns,
-            published=self._publishing.device,
-            rereads=is_rolling,
-            note=self._problems.note,
-            clock=self._clock,
-        )
-        versions = (DRA_V1, DRA_V1BETA1, *health.versions)
-        registration = Registration(driver, socket, versions, report=report)
-        running = Running(
-            self._publishing,
-            self._problems,
-            socket=socket,
-            preparing=preparing,
-            registration=registration,
-            registrar_socket=registrar_socket,
-        )
-        stack.push_async_callback(service.finished)
-        methods = {**service.methods(), **health.methods()}
-        await stack.enter_async_context(served(socket, methods))
-        _beside(health.run(), running, stack)
-        stack.callback(health.close)
-        await self._publishing.first_asked()
-        await stack.enter_async_context(served(registrar_socket, registration.methods()))
-        return running
-
-    def _preparing(self) -> Preparing:
-        settings, driver, files = self._settings, self._driver, self._files
-        metadata = MetadataFiles(
-            driver.name, self._folder, settings.cdi_dir, settings.metadata, files
-        )
-        return Preparing(
-            driver,
-            self._client,
-            Checkpoint(self._folder, files),
-            CdiFiles(driver.name, settings.cdi_dir, files),
-            metadata=metadata,
-            boot_id=settings.current_boot_id(),
-            clock=self._clock,
-        )
+class _Parts(NamedTuple):
+    driver: Driver
+    settings: Settings
+    client: Client
+    slices: SliceController
+    problems: DriverProblems
+    clock: Clock
+    files: FileSystem
 
 
-class _End:
-    """Tells a driver that was started that it is over, after all else has stopped."""
+async def _serve_node(parts: _Parts, stack: AsyncExitStack) -> Running:
+    """Serve the kubelet: first the DRA service, then registration."""
+    driver, settings, slices, clock = parts.driver, parts.settings, parts.slices, parts.clock
+    socket = settings.socket(driver.name)
+    registrar_socket = settings.registrar_socket(driver.name)
+    folder = settings.data_folder(driver.name)
+    is_rolling = bool(settings.pod_uid)
+    stack.enter_context(only_instance(folder, shares=is_rolling))
+    turns = SerialCalls(folder / SERIALIZE_LOCK if is_rolling else None)
+    preparer = _claim_preparer(parts, folder)
+    async with turns.one():
+        await asyncio.to_thread(_recover, preparer)
+    report = parts.problems.report
+    health = HealthService(driver, settings.node_name, report=report, clock=clock)
+    service = NodeService(
+        driver,
+        parts.client,
+        preparer,
+        turns=turns,
+        published=slices.device,
+        rereads=is_rolling,
+        note=parts.problems.note,
+        clock=clock,
+    )
+    versions = (DRA_V1, DRA_V1BETA1, *health.versions)
+    registration = Registration(driver, socket, versions, report=report)
+    running = Running(
+        slices,
+        parts.problems,
+        socket=socket,
+        preparer=preparer,
+        registration=registration,
+        registrar_socket=registrar_socket,
+    )
+    stack.push_async_callback(service.finished)
+    methods = {**service.methods(), **health.methods()}
+    await stack.enter_async_context(served(socket, methods))
+    _run_beside(health.run(), running, stack)
+    stack.callback(health.close)
+    await slices.first_asked()
+    await stack.enter_async_context(served(registrar_socket, registration.methods()))
+    return running
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self.is_due = False
 
-    async def come(self) -> None:
-        if self.is_due:
-            await self._driver.stopped()
+def _claim_preparer(parts: _Parts, folder: Path) -> ClaimPreparer:
+    driver, settings, files = parts.driver, parts.settings, parts.files
+    return ClaimPreparer(
+        driver,
+        parts.client,
+        Checkpoint(folder, files),
+        CdiFiles(driver.name, settings.cdi_dir, files),
+        metadata=MetadataFiles(driver.name, folder, settings.cdi_dir, settings.metadata, files),
+        boot_id=settings.current_boot_id(),
+        clock=parts.clock,
+    )
 
 
-def _recover(preparing: Preparing) -> None:
-    preparing.load()
+def _recover(preparer: ClaimPreparer) -> None:
+    preparer.load()
     try:
-        preparing.restore()
+        preparer.restore()
     except OSError as error:
         raise StartError(f"CDI specs cannot be written again: {error}") from None
 
 
-def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
-    """Have something go on until the end."""
+def _run_beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitStack) -> None:
     task = asyncio.create_task(work)
     task.add_done_callback(running._note_end)
 
@@ -292,13 +288,13 @@ def _beside(work: Coroutine[Any, Any, None], running: Running, stack: AsyncExitS
     stack.push_async_callback(stop)
 
 
-def _let_republish(driver: Driver, publishing: Publishing, stack: AsyncExitStack) -> None:
-    """Have `driver.republish()` work from any thread, until the end."""
+def _enable_republish(driver: Driver, slices: SliceController, stack: AsyncExitStack) -> None:
+    """Make `driver.republish()` work from any thread, until the driver stops."""
     loop = asyncio.get_running_loop()
 
     def republish() -> None:
-        with suppress(RuntimeError):  # The loop is closed: there is nothing to publish for.
-            loop.call_soon_threadsafe(publishing.republish)
+        with suppress(RuntimeError):  # the loop is closed: the driver has stopped
+            loop.call_soon_threadsafe(slices.republish)
 
     driver._republish = republish
     stack.callback(setattr, driver, "_republish", None)
@@ -314,3 +310,86 @@ def _check_name(driver: Driver) -> None:
     if wrong or len(name) > NAME_MAX:
         fact = wrong[0] if wrong else f"must have at most {NAME_MAX} characters"
         raise StartError(f"{name[:256]!r} cannot be the name of a driver: {fact}")
+
+
+# --- registration ---------------------------------------------------------------------------------
+
+
+class Registration:
+    """Answers the kubelet's plugin watcher."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        socket: Path,
+        versions: tuple[str, ...],
+        *,
+        report: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self._report = report or driver.report
+        self._info = wire.PluginInfo(
+            type=DRA_PLUGIN,
+            name=driver.name,
+            endpoint=str(socket),
+            supported_versions=versions,
+        )
+        self.is_registered = asyncio.Event()
+
+    def methods(self) -> dict[Method, Callable[..., Any]]:
+        """Return the methods to serve."""
+        return {GET_INFO: self._get_info, NOTIFY: self._notify}
+
+    async def _get_info(self, _: wire.InfoRequest, __: Any) -> wire.PluginInfo:
+        return self._info
+
+    async def _notify(
+        self, status: wire.RegistrationStatus, _: Any
+    ) -> wire.RegistrationStatusResponse:
+        if status.plugin_registered:
+            LOG.info("registered with the kubelet")
+            self.is_registered.set()
+        else:
+            self.is_registered.clear()
+            fact = status.error[:1024] or "no reason given"
+            self._report(RegistrationError(f"the node refused the driver: {fact}"))
+        return wire.RegistrationStatusResponse()
+
+
+# --- sockets --------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def served(path: Path, methods: Mapping[Method, Callable[..., Any]]) -> AsyncIterator[None]:
+    """Serve methods at a socket for as long as a block lasts, or raise StartError."""
+    _make_way(path)
+    server = new_server()
+    server.add_generic_rpc_handlers((serve(methods),))
+    try:
+        server.add_insecure_port(f"unix:{path}")
+    except RuntimeError as error:
+        raise StartError(f"cannot serve at {path}: {error}") from None
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(GRACE_S)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _make_way(path: Path) -> None:
+    """Remove the socket that an earlier run left, and nothing else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.lstat().st_mode
+        if not stat.S_ISSOCK(mode):
+            raise StartError(f"{path} is in the way: it is no socket")
+        path.unlink()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StartError(f"{path}: {error.strerror}") from None
+
+
+# MOVED
+Problem = DriverProblem  # MOVED

@@ -1,4 +1,4 @@
-"""Where a driver runs: its node, its folders, and the names of its sockets."""
+"""Node, folders and sockets of a driver."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an operator decides of a driver."""
+    """What an operator decides about a driver."""
 
-    node_name: str = ""  # empty: it publishes for several nodes, and prepares nothing
+    node_name: str = ""  # empty: publishes for several nodes, and prepares nothing
     kubelet_dir: Path = Path(KUBELET_DIR)
     registrar_dir: Path | None = None  # None: plugins_registry of the kubelet
     data_dir: Path | None = None  # None: plugins/<driver> of the kubelet
     cdi_dir: Path = Path(DYNAMIC_FOLDER)
-    pod_uid: str = ""  # of a driver that may run beside its next version
-    metadata: tuple[str, ...] = ()  # API versions of device metadata; none: there is none
+    pod_uid: str = ""  # for a driver that may run beside its next version
+    metadata: tuple[str, ...] = ()  # API versions of device metadata; empty: no metadata
     numa_form: Form = Form.SCALAR
     boot_id: str = ""  # empty: this machine's
 
     def check(self) -> None:
-        """Raise StartError for what cannot be."""
+        """Raise StartError for impossible settings."""
         if len(self.pod_uid) > 128 or "/" in self.pod_uid or self.pod_uid.startswith("."):
             raise StartError(f"{self.pod_uid[:128]!r} cannot be the UID of a pod")
         unknown = [each for each in self.metadata if each not in METADATA_VERSIONS.values()]
@@ -45,28 +45,28 @@ class Settings(Struct, frozen=True, kw_only=True):
             )
 
     def data_folder(self, driver: str) -> Path:
-        """Return where a driver keeps what is its own, and where it serves."""
+        """Return the folder of a driver's files and its socket."""
         return self.data_dir or self.kubelet_dir / "plugins" / driver
 
     @property
     def registrar_folder(self) -> Path:
-        """Where the node looks for drivers."""
+        """The folder in which the kubelet looks for drivers."""
         return self.registrar_dir or self.kubelet_dir / "plugins_registry"
 
     def socket(self, driver: str) -> Path:
-        """Return where the driver serves."""
+        """Return the socket of the DRA service."""
         name = f"dra-{self.pod_uid}.sock" if self.pod_uid else "dra.sock"
         return _bounded(self.data_folder(driver) / name)
 
     def registrar_socket(self, driver: str) -> Path:
-        """Return where the driver tells the node of itself."""
+        """Return the registration socket."""
         folder = self.registrar_folder
         if not self.pod_uid:
             return _bounded(folder / f"{driver}-reg.sock")
         return _bounded(folder / rolling_registrar_name(folder, driver, self.pod_uid))
 
     def current_boot_id(self) -> str:
-        """Return what is another after each start of the machine; empty if nobody knows."""
+        """Return the id of this boot of the machine; empty if unknown."""
         if self.boot_id:
             return self.boot_id
         try:
@@ -76,12 +76,12 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def rolling_registrar_name(folder: Path, driver: str, pod_uid: str) -> str:
-    """Return the first name of a socket that is not too long: with the UID, with hashes."""
+    """Return the first name that makes a valid socket path: with the UID, or with hashes."""
     for name in (
         f"{driver}-{pod_uid}-reg.sock",
         f"{driver}-{_hashed(pod_uid, 8)}-reg.sock",
     ):
-        # Kubernetes allows one byte more, which Linux does not.
+        # Kubernetes allows one byte more than Linux.
         if len(str(folder / name).encode()) <= SOCKET_PATH_BYTES_MAX:
             return name
     hashed = _hashed(f"{driver}\0{pod_uid}", 16)

@@ -1,9 +1,15 @@
-"""The node agent: pods that are bound to this machine run here, with their devices.
+"""The node agent, Mooring's kubelet: it runs the pods that are bound to this machine.
 
-    # dra: drivers found and registered, claims prepared and unprepared, health, what pods have
-    # deviceplugins: the older plugins, for nodes that have both
-    # pods: what is to be done for each pod next, and what is told of it
-    # runtime: how containers run: as processes, by podman, or not at all (sim)
+    agent            the node agent: registers the node, reports its status, and runs its pods
+    node_status      the Node object and the machine behind it
+    contract         what the agent asks of device managers
+    pods             pod workers, and everything about one pod
+    dra              ResourceClaims: DRA drivers, claims, health, PodResources
+    device_plugins   device plugins beside DRA
+    runtime          container runtimes: processes, podman, simulated
+    kubelet_server   logs, exec, metrics and pods over HTTPS
+    inotify          changes in folders
+    errors           what can go wrong
 
-Nothing here knows how the API server is reached, but by a client.
+Nothing here knows how to reach the API server, except through a client.
 """

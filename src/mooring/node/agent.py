@@ -1,53 +1,70 @@
-"""The agent of a node: what runs here is what the cluster wants to run here.
+"""The node agent: it makes this node run the pods that are bound to it.
 
-1. The node registers.
-2. Containers that an agent before this one left are taken over, or removed with their pods.
-3. Each pod that is bound to the node gets a worker; what containers do is handed to it.
-4. The node says that it is alive, and whether it can run pods.
+1. Register the node.
+2. Take over containers that an earlier agent left, or remove them with their pods.
+3. Run a worker for each pod that is bound to the node, and pass on what containers do.
+4. Report that the node is alive, and whether it can run pods:
+
+    register ─► node exists ─► status, when it changed or five minutes have passed
+                           └─► lease, every ten seconds
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from mooring.api.coordination import Lease
 from mooring.api.core import Node, Pod
+from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
+from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, UnavailableError
 from mooring.client.informers import Informers
+from mooring.client.objects import is_older
 from mooring.client.recorder import Recorder
+from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.node.contract import DeviceManager
-from mooring.node.fewcalls import FewCalls
-from mooring.node.heartbeat import Heartbeat
-from mooring.node.nodeobject import Description, PluginResource
-from mooring.node.pods.containerstatuses import HealthOf, no_health
-from mooring.node.pods.environment import Surroundings
-from mooring.node.pods.keeper import Keeper
-from mooring.node.pods.room import Room
-from mooring.node.pods.sources import Library
+from mooring.node.node_status import (
+    LEASES,
+    RENEW_S,
+    NodeDescription,
+    PluginResource,
+    lease_of,
+    missing_labels,
+    new_node,
+    patch_of,
+    status_of,
+)
+from mooring.node.pods.container_environment import NodeContext, SourceCache
+from mooring.node.pods.container_status import HealthOf, no_health
+from mooring.node.pods.pod_context import PodContext
+from mooring.node.pods.pod_workers import PodWorkers
 from mooring.node.runtime.contract import Runtime
 
 LOG = logging.getLogger(__name__)
 
-SOURCE = "kubelet"  # as whom events are told
-AT_ONCE = 32  # how many pods have volumes made or containers started at the same time
-LEFT_S = 2.0  # what unknown pods left is mostly gone by then, and its devices are free at once
+SOURCE = "kubelet"  # the component that events come from
+AT_ONCE = 32  # pods that set up volumes or start containers at the same time
+LEFT_S = 2.0  # enough to remove most unknown pods, so that their devices are free at once
 RUNTIME_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+CALLS_AT_ONCE = 16
+HEARTBEAT_BACKOFF = Backoff(first_s=0.2, longest_s=7.0)
 
 
 class Hooks(Struct, frozen=True):
-    """What others tell the agent, or are told by it."""
+    """Callbacks between the agent and others."""
 
-    more_resources: Callable[[], Mapping[str, PluginResource]] = dict  # that device plugins have
-    health_of: HealthOf = no_health  # of the devices of containers
-    trouble: Callable[[], str] = str  # why others cannot serve pods; empty if they can
+    more_resources: Callable[[], Mapping[str, PluginResource]] = dict  # of device plugins
+    health_of: HealthOf = no_health  # the health of a container's devices
+    trouble: Callable[[], str] = str  # why pods cannot be served; empty if they can
 
 
 NO_HOOKS = Hooks()
@@ -61,13 +78,13 @@ class Agent:
         client: Client,
         runtime: Runtime,
         devices: DeviceManager,
-        description: Description,
+        description: NodeDescription,
         *,
         folder: Path,
         random: Callable[[], float],
         clock: Clock = REAL,
         hooks: Hooks = NO_HOOKS,
-        pod_ip: str = "",  # empty: that of the node
+        pod_ip: str = "",  # empty: the node's
     ) -> None:
         self._client = client
         self._runtime = runtime
@@ -86,21 +103,23 @@ class Agent:
         self.heartbeat = Heartbeat(
             client, description, clock=clock, more=hooks.more_resources, trouble=self.trouble
         )
-        few = FewCalls(client)
-        room = Room(
+        few = LimitedClient(client)
+        context = PodContext(
             client=few,
             runtime=runtime,
             devices=devices,
             clock=clock,
             folder=folder / "pods",
-            tell=self._recorder.tell,
-            around=self._around,
+            record_event=self._recorder.tell,
+            node_context=self._node_context,
             slots=asyncio.Semaphore(AT_ONCE),
-            library=Library(few, clock),
+            sources=SourceCache(few, clock),
             health_of=hooks.health_of,
         )
-        self.keeper = Keeper(room, lambda: self.heartbeat.node)
-        self.has_taken_over = asyncio.Event()  # then what is not in `keeper.active` has no devices
+        self.keeper = PodWorkers(context, lambda: self.heartbeat.node)
+        self.has_taken_over = (
+            asyncio.Event()
+        )  # then pods that are not in `keeper.active` have no devices
 
     def trouble(self) -> str:
         """Return why the node can run no pods; empty if it can."""
@@ -109,9 +128,9 @@ class Agent:
             found.append(other)
         return ", ".join(found)
 
-    def _around(self) -> Surroundings:
+    def _node_context(self) -> NodeContext:
         node = self.heartbeat.node
-        return Surroundings(
+        return NodeContext(
             node_name=self._description.name,
             host_ip=self._description.address,
             pod_ip=self._pod_ip,
@@ -130,10 +149,10 @@ class Agent:
             finally:
                 await self.keeper.close()
 
-    # --- containers -----------------------------------------------------------------------------
+    # --- containers -------------------------------------------------------------------------------
 
     async def _follow_runtime(self) -> None:
-        """Hand what containers do to their pods; a runtime that fails is asked again."""
+        """Pass changes of containers on to their pods; a runtime that fails is called again."""
         failures = 0
         while True:
             try:
@@ -143,7 +162,7 @@ class Agent:
                     self._note("")
                     async for state in changes:
                         self.keeper.note(state)
-                raise RuntimeError("it tells no more of its containers")
+                raise RuntimeError("it reports no more changes of its containers")
             except Exception as error:
                 failures += 1
                 self._note(str(error) or repr(error))
@@ -151,7 +170,7 @@ class Agent:
 
     @asynccontextmanager
     async def _changes(self) -> AsyncIterator[AsyncIterator[Any]]:
-        """Give what containers do, from now on: nothing is missed that happens after."""
+        """Yield changes of containers from now on, without a gap before the first is awaited."""
         queue: asyncio.Queue[Any] = asyncio.Queue()
 
         async def listen() -> None:
@@ -169,7 +188,7 @@ class Agent:
                 yield each
 
         task = asyncio.create_task(listen())
-        await asyncio.sleep(0)  # it listens before we ask what there is
+        await asyncio.sleep(0)  # it listens before we list containers
         try:
             yield taken()
         finally:
@@ -181,7 +200,7 @@ class Agent:
         if self.has_taken_over.is_set():
             self.keeper.compare(states)
             return
-        # Nothing is awaited between, so that no pod goes unseen.
+        # Nothing is awaited in between, so that no pod is missed.
         self.keeper.take_over(states, self.informers.objects.all(Pod))
         self._pods.on_change(self.keeper.changed)
         await self.keeper.left(LEFT_S)
@@ -192,4 +211,151 @@ class Agent:
             self._trouble = trouble
             self.heartbeat.report()
             if trouble:
-                LOG.warning("the runtime fails: %s; it is asked again", trouble)
+                LOG.warning("the runtime fails: %s; trying again", trouble)
+
+
+# --- the client of pod workers --------------------------------------------------------------------
+
+ObjectT = TypeVar("ObjectT")
+
+
+class LimitedClient:
+    """Limits how many requests run at once.
+
+    Hundreds of pods may have something to write at once; each open connection costs memory here and
+    at the server, and none of them makes it faster.
+    """
+
+    def __init__(self, client: Client, at_once: int = CALLS_AT_ONCE) -> None:
+        self._client = client
+        self._slots = asyncio.Semaphore(at_once)
+
+    async def get(self, struct: type[ObjectT], namespace: str, name: str) -> ObjectT | None:
+        """Return an object, or None if it does not exist."""
+        async with self._slots:
+            return await self._client.get(struct, namespace, name)
+
+    async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
+        """Carry out a write; patches and deletions once more if the connection was lost.
+
+        Ours name the version or UID that they are for, so repeating one does no harm.
+        """
+        async with self._slots:
+            try:
+                return await self._client.write(write)
+            except UnavailableError:
+                if not isinstance(write, Patch | Delete):
+                    raise
+            return await self._client.write(write)
+
+
+# --- heartbeat ------------------------------------------------------------------------------------
+
+
+class Heartbeat:
+    """Registers a node and keeps it alive in the cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        description: NodeDescription,
+        *,
+        clock: Clock,
+        more: Callable[[], Mapping[str, PluginResource]] = dict,
+        trouble: Callable[[], str] = str,
+    ) -> None:
+        self._client = client
+        self._description = description
+        self._clock = clock
+        self._more = more
+        self._trouble = trouble
+        self._is_due = asyncio.Event()
+        self._lease: Lease | None = None
+        self.node: Node | None = None  # as written last, or seen
+
+    def see(self, node: Node | None) -> None:
+        """Take in the Node object; a deleted one is not recreated."""
+        if node is None or self.node is None or not is_older(node, self.node):
+            self.node = node
+
+    def report(self) -> None:
+        """Write the status soon: something changed."""
+        self._is_due.set()
+
+    async def register(self) -> Node:
+        """Return the node once it is registered, with its status; raises ClientError."""
+        self.node = found = await self._register()
+        await self._report()
+        await self._renew()
+        return self.node or found
+
+    async def run(self) -> None:
+        """Renew status and lease until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._repeat(self._report, "the status", self._is_due))
+            tasks.create_task(self._repeat(self._renew, "the lease", asyncio.Event()))
+
+    async def _repeat(
+        self, work: Callable[[], Awaitable[None]], what: str, is_due: asyncio.Event
+    ) -> None:
+        failures = 0
+        while True:
+            delay_s = HEARTBEAT_BACKOFF.delay_s(failures) if failures else RENEW_S
+            timer = self._clock.call_later(delay_s, is_due.set)
+            try:
+                await is_due.wait()
+            finally:
+                timer.cancel()
+            is_due.clear()
+            try:
+                await work()
+                failures = 0
+            except ClientError as error:
+                failures += 1
+                if failures in (1, 10):
+                    LOG.warning("%s of the node cannot be written: %s; trying again", what, error)
+
+    async def _register(self) -> Node:
+        node = new_node(self._description)
+        found: Node | None
+        try:
+            found = await self._client.write(Create(node))
+        except AlreadyExistsError:
+            found = await self._client.get(Node, "", node.metadata.name)
+        if found is None:
+            raise ConflictError("the node was deleted while it registered")
+        patch = missing_labels(found, self._description)
+        if patch is not None:
+            found = await self._client.write(patch)
+        assert found is not None
+        return found
+
+    async def _report(self) -> None:
+        now = Timestamp(self._clock.now())
+        if self.node is None:
+            return
+        status = status_of(
+            self.node, self._description, more=self._more(), trouble=self._trouble(), now=now
+        )
+        patch = patch_of(self.node, status, now)
+        if patch is None:
+            return
+        try:
+            self.node = await self._client.write(patch)
+        except ConflictError:
+            self.node = await self._client.get(Node, "", self._description.name)
+            self._is_due.set()
+
+    async def _renew(self) -> None:
+        if self.node is None:
+            return
+        name, now = self._description.name, Timestamp(self._clock.now())
+        if self._lease is None:
+            self._lease = await self._client.get(Lease, LEASES, name)
+        wanted = lease_of(self.node, self._lease, now)
+        try:
+            write = Create(wanted) if self._lease is None else Update(wanted)
+            self._lease = await self._client.write(write)
+        except ClientError:
+            self._lease = None  # read again the next time
+            raise

@@ -1,13 +1,16 @@
-"""What the agent asks of whoever gives devices to pods: DRA drivers, and device plugins."""
+"""What the agent asks of device managers: DRA drivers, and device plugins."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Protocol
 
 from msgspec import Struct, field
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Pod
+from mooring.node.errors import DevicesRefusedError as DevicesRefusedError
+from mooring.node.errors import PodRefusedError as PodRefusedError
 
 FAILED_PREPARE = "FailedPrepareDynamicResources"
 PREPARING = "prepare dynamic resources"
@@ -15,52 +18,66 @@ FAILED_SANDBOX = "FailedCreatePodSandBox"
 
 
 def failed_prepare(fact: object) -> str:
-    """Return the message of the event for a pod that cannot have its devices now."""
+    """Return the event message for a pod that cannot have its devices now."""
     return f"Failed to prepare dynamic resources: {fact}"
 
 
 def failed_sandbox(fact: object) -> str:
-    """Return the message of the event for a pod that has no sandbox to run in."""
+    """Return the event message for a pod without a sandbox."""
     return f"Failed to create pod sandbox: {fact}"
 
 
-class DevicesRefusedError(Exception):
-    """A pod cannot have its devices now; the text says why, and it is tried again later."""
+class DeviceRunOptions(Struct, frozen=True):
+    """What a container gets for its devices, as the kubelet's RunContainerOptions."""
 
-
-class PodRefusedError(DevicesRefusedError):
-    """A pod cannot have its devices and never will: it fails; `reason` is one word."""
-
-    def __init__(self, reason: str, text: str) -> None:
-        super().__init__(text)
-        self.reason = reason
-
-
-class Given(Struct, frozen=True):
-    """What a container gets for its devices."""
-
-    cdi_ids: tuple[str, ...] = ()  # looked up in the specs, or given to the runtime
-    edits: ContainerEdits = ContainerEdits()  # what needs no looking up
+    cdi_ids: tuple[str, ...] = ()  # resolved by the agent or the runtime
+    edits: ContainerEdits = ContainerEdits()  # that need no CDI spec
     annotations: dict[str, str] = field(default_factory=dict)
 
-    def __add__(self, other: Given) -> Given:
-        """Return both together."""
+    def __add__(self, other: DeviceRunOptions) -> DeviceRunOptions:
         ids = (*self.cdi_ids, *(each for each in other.cdi_ids if each not in self.cdi_ids))
         annotations = {**self.annotations, **other.annotations}
-        return Given(ids, self.edits + other.edits, annotations)
+        return DeviceRunOptions(ids, self.edits + other.edits, annotations)
 
 
 class DeviceManager(Protocol):
-    """Gives devices to pods, and takes them back. All of it can be asked again."""
+    """Gives devices to pods, and takes them back. Every call can be repeated."""
 
     async def prepare(self, pod: Pod) -> None:
-        """Have a pod's devices ready before its first container; else DevicesRefusedError."""
+        """Prepare a pod's devices before its first container; else DevicesRefusedError."""
 
-    def given(self, pod: Pod, container: str) -> Given:
-        """Return what a container of a prepared pod gets."""
+    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+        """Return the run options of a container of a prepared pod."""
 
     async def before_start(self, pod: Pod, container: str) -> None:
-        """Have a container's devices as new before each of its starts; else DevicesRefusedError."""
+        """Reset a container's devices before each start; else DevicesRefusedError."""
 
     async def unprepare(self, pod: Pod) -> None:
         """Take the devices back when all containers have ended; else DevicesRefusedError."""
+
+
+class DeviceManagers:
+    """Several device managers as one: prepares in order, unprepares in reverse."""
+
+    def __init__(self, *managers: DeviceManager) -> None:
+        self._managers = managers
+
+    async def prepare(self, pod: Pod) -> None:
+        """Prepare all devices of a pod; the first refusal ends it."""
+        for manager in self._managers:
+            await manager.prepare(pod)
+
+    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+        """Return all run options of a container."""
+        found = (manager.given(pod, container) for manager in self._managers)
+        return reduce(lambda one, other: one + other, found, DeviceRunOptions())
+
+    async def before_start(self, pod: Pod, container: str) -> None:
+        """Reset all devices of a container."""
+        for manager in self._managers:
+            await manager.before_start(pod, container)
+
+    async def unprepare(self, pod: Pod) -> None:
+        """Take all devices of a pod back."""
+        for manager in reversed(self._managers):
+            await manager.unprepare(pod)

@@ -5,13 +5,13 @@ Nothing of the generated code makes these bytes, so a wrong number or type shows
 
 from __future__ import annotations
 
-from mooring.node.dra.claimstates import ClaimKey, ClaimState, PreparedDevice
-from mooring.node.dra.healthbook import DeviceKey, Health, read_report
-from mooring.node.dra.replies import check_unprepared, read_prepared, request_for
+from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, PreparedDevice
+from mooring.node.dra.claim_requests import check_unprepared, read_prepared, request_for
+from mooring.node.dra.health_info import DeviceKey, ReportedHealth, read_report
 from mooring.wire import registration_pb2 as registration
 from mooring.wire.services import GET_INFO, NOTIFY, PREPARE, UNPREPARE, WATCH_HEALTH
 
-CLAIM = ClaimState(ClaimKey("default", "c"), "uid-c")
+CLAIM = ClaimInfo(ClaimKey("default", "c"), "uid-c")
 
 
 def text(number: int, value: str | bytes) -> bytes:
@@ -104,5 +104,5 @@ def test_what_a_driver_says_of_health() -> None:
     )
     report = WATCH_HEALTH.response.FromString(text(1, device))
     assert dict(read_report(report, 5.0)) == {
-        DeviceKey("pool", "d"): Health("Unhealthy", "hot", 12.0, 5.0)
+        DeviceKey("pool", "d"): ReportedHealth("Unhealthy", "hot", 12.0, 5.0)
     }

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra import checkpoint
-from mooring.node.dra.checkpoint import CheckpointError, decode, encode, read
-from mooring.node.dra.claimstates import ClaimKey, ClaimState, DriverShare, PreparedDevice
-from mooring.node.dra.files import SavedFile, SaveError, write_whole
+from mooring.node.dra.checkpoint import SavedFile, decode, encode, read, write_whole
+from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
+from mooring.node.errors import CheckpointError, SaveError
 from tests.node.dra.worlds import World, connected, play
 from tests.node.fakedriver import FakeDriver
 
 GPU = "gpu.example.com"
 
-STATE = ClaimState(
+STATE = ClaimInfo(
     ClaimKey("default", "c"),
     "uid-c",
     pods=frozenset({"pod-b", "pod-a"}),
@@ -90,7 +90,7 @@ shares = st.builds(
     st.lists(st.sampled_from(["*", "NodePrepareResources"]), max_size=2, unique=True).map(tuple),
 )
 states = st.builds(
-    ClaimState,
+    ClaimInfo,
     st.builds(ClaimKey, names, names),
     names,
     st.frozensets(names, max_size=3),
@@ -99,7 +99,7 @@ states = st.builds(
 
 
 @given(st.lists(states, max_size=4, unique_by=lambda state: state.key))
-def test_what_is_written_is_read_again(written: list[ClaimState]) -> None:
+def test_what_is_written_is_read_again(written: list[ClaimInfo]) -> None:
     assert decode(encode(written)) == sorted(written, key=lambda state: state.key)
 
 
@@ -149,7 +149,8 @@ def test_an_agent_does_not_start_on_a_damaged_file() -> None:
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "state"
     write_whole(path, b"old")
-    path.with_name(".state.new").write_bytes(b"of a crash, longer than what comes")
+    path.with_name(".state.1a.tmp").write_bytes(b"of a crash, longer than what comes")
+    SavedFile(path, lambda: b"")
     write_whole(path, b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -161,7 +162,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(
 ) -> None:
     path = tmp_path / "state"
     write_whole(path, b"old")
-    monkeypatch.setattr("mooring.node.dra.files.os.fsync", _full)
+    monkeypatch.setattr("mooring.kit.atomic_file.os.fsync", _full)
     with pytest.raises(SaveError, match="state could not be written: No space left on device"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old"

@@ -12,16 +12,16 @@ import pytest
 from mooring.api.core.podstatus import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
 from mooring.api.gates import Gates
 from mooring.kit.clock import ManualClock
-from mooring.node.dra import healthfile, healthstreams
-from mooring.node.dra.healthbook import (
+from mooring.node.dra import health_streams
+from mooring.node.dra.health_info import (
     DEVICES_MAX,
     DeviceKey,
-    Health,
-    HealthBook,
+    HealthInfo,
+    ReportedHealth,
     cut,
     read_report,
 )
-from mooring.node.dra.healthstreams import HealthStreams
+from mooring.node.dra.health_streams import HealthStreams
 from mooring.wire import health_v1_pb2 as wire
 from mooring.wire.services import DRA_V1, HEALTH_V1, HEALTH_V1ALPHA1
 from tests.node.dra.worlds import World, connected, play, until
@@ -33,8 +33,8 @@ D = DeviceKey("pool", "d")
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(healthstreams, "REPORT_PAUSE_S", 0.0)
-    monkeypatch.setattr(healthstreams, "SAVE_PAUSE_S", 0.0)
+    monkeypatch.setattr(health_streams, "REPORT_PAUSE_S", 0.0)
+    monkeypatch.setattr(health_streams, "SAVE_PAUSE_S", 0.0)
 
 
 def said(name: str, health: int, message: str = "", timeout_s: int = 0) -> wire.DeviceHealth:
@@ -46,49 +46,53 @@ def said(name: str, health: int, message: str = "", timeout_s: int = 0) -> wire.
     )
 
 
-# --- the book ------------------------------------------------------------------------------------
+# --- the cache ------------------------------------------------------------------------------------
 
 
 def test_what_was_said_holds_for_its_time() -> None:
-    book = HealthBook()
-    change = book.report(GPU, [(D, Health(HEALTHY, "fine", 10, seen_s=0))], 0)
+    cache = HealthInfo()
+    change = cache.report(GPU, [(D, ReportedHealth(HEALTHY, "fine", 10, seen_s=0))], 0)
     assert change.devices == (D,)
-    assert book.get(GPU, D, 10).health == HEALTHY
-    assert book.get(GPU, D, 10.1) == Health(UNKNOWN)
-    assert book.next_expiry_s() == 10
-    assert book.expire(10.1)[GPU].devices == (D,)
-    assert book.expire(10.1) == {}
-    assert book.get("other", D, 0).health == UNKNOWN
+    assert cache.get(GPU, D, 10).health == HEALTHY
+    assert cache.get(GPU, D, 10.1) == ReportedHealth(UNKNOWN)
+    assert cache.next_expiry_s() == 10
+    assert cache.expire(10.1)[GPU].devices == (D,)
+    assert cache.expire(10.1) == {}
+    assert cache.get("other", D, 0).health == UNKNOWN
 
 
 def test_only_news_is_told() -> None:
-    book = HealthBook()
-    book.report(GPU, [(D, Health(HEALTHY, seen_s=0))], 0)
-    assert book.report(GPU, [(D, Health(HEALTHY, seen_s=5))], 5).devices == ()
-    assert book.get(GPU, D, 34).health == HEALTHY  # but it holds for longer
+    cache = HealthInfo()
+    cache.report(GPU, [(D, ReportedHealth(HEALTHY, seen_s=0))], 0)
+    assert cache.report(GPU, [(D, ReportedHealth(HEALTHY, seen_s=5))], 5).devices == ()
+    assert cache.get(GPU, D, 34).health == HEALTHY  # but it holds for longer
     for changed in (
-        Health(HEALTHY, "warm", seen_s=6),
-        Health(HEALTHY, "warm", 60, seen_s=7),
-        Health(UNHEALTHY, "warm", 60, seen_s=8),
+        ReportedHealth(HEALTHY, "warm", seen_s=6),
+        ReportedHealth(HEALTHY, "warm", 60, seen_s=7),
+        ReportedHealth(UNHEALTHY, "warm", 60, seen_s=8),
     ):
-        assert book.report(GPU, [(D, changed)], changed.seen_s).devices == (D,)
+        assert cache.report(GPU, [(D, changed)], changed.seen_s).devices == (D,)
 
 
 def test_a_device_that_is_not_mentioned_is_unknown_after_its_time() -> None:
-    book, other = HealthBook(), DeviceKey("pool", "e")
-    book.report(GPU, [(D, Health(HEALTHY, seen_s=0)), (other, Health(UNKNOWN, seen_s=0))], 0)
-    assert book.report(GPU, [], 30).devices == ()
-    change = book.report(GPU, [], 31)
+    cache, other = HealthInfo(), DeviceKey("pool", "e")
+    cache.report(
+        GPU, [(D, ReportedHealth(HEALTHY, seen_s=0)), (other, ReportedHealth(UNKNOWN, seen_s=0))], 0
+    )
+    assert cache.report(GPU, [], 30).devices == ()
+    change = cache.report(GPU, [], 31)
     assert change.devices == (D,)  # that the other is unknown is no news
-    assert dict(book.items())[GPU] == {}
+    assert dict(cache.items())[GPU] == {}
 
 
 def test_a_driver_cannot_make_us_keep_more_and_more() -> None:
-    book = HealthBook()
-    first = [(DeviceKey("p", str(number)), Health(HEALTHY)) for number in range(DEVICES_MAX)]
-    assert book.report(GPU, first, 0).ignored == 0
-    more = [(D, Health(HEALTHY)), (first[0][0], Health(UNHEALTHY))]
-    change = book.report(GPU, more, 0)
+    cache = HealthInfo()
+    first = [
+        (DeviceKey("p", str(number)), ReportedHealth(HEALTHY)) for number in range(DEVICES_MAX)
+    ]
+    assert cache.report(GPU, first, 0).ignored == 0
+    more = [(D, ReportedHealth(HEALTHY)), (first[0][0], ReportedHealth(UNHEALTHY))]
+    change = cache.report(GPU, more, 0)
     assert (change.ignored, change.devices) == (1, (first[0][0],))
 
 
@@ -103,9 +107,9 @@ def test_a_report_is_read_with_bounds() -> None:
     )
     read = dict(read_report(report, 3.0))
     assert read == {
-        DeviceKey("pool", "a"): Health(HEALTHY, "", 7, 3.0),
-        DeviceKey("pool", "b"): Health(UNHEALTHY, "hot", 30, 3.0),
-        DeviceKey("pool", "c"): Health(UNKNOWN, "", 30, 3.0),
+        DeviceKey("pool", "a"): ReportedHealth(HEALTHY, "", 7, 3.0),
+        DeviceKey("pool", "b"): ReportedHealth(UNHEALTHY, "hot", 30, 3.0),
+        DeviceKey("pool", "c"): ReportedHealth(UNKNOWN, "", 30, 3.0),
     }
 
 
@@ -120,8 +124,8 @@ def test_a_message_is_cut() -> None:
 
 def test_the_file_is_the_kubelets() -> None:
     clock = ManualClock()
-    book = HealthBook({GPU: {D: Health(UNHEALTHY, "hot", 10, clock.monotonic())}})
-    assert json.loads(healthfile.encode(book, clock)) == {
+    cache = HealthInfo({GPU: {D: ReportedHealth(UNHEALTHY, "hot", 10, clock.monotonic())}})
+    assert json.loads(health_streams.encode(cache, clock)) == {
         GPU: {
             "Devices": {
                 "pool/d": {
@@ -140,10 +144,10 @@ def test_the_file_is_the_kubelets() -> None:
 def test_what_is_read_is_as_old_as_it_is(tmp_path: Path) -> None:
     async def run() -> None:
         clock, path = ManualClock(), tmp_path / "health"
-        book = HealthBook({GPU: {D: Health(UNHEALTHY, "hot", 10, clock.monotonic())}})
-        path.write_bytes(healthfile.encode(book, clock))
+        cache = HealthInfo({GPU: {D: ReportedHealth(UNHEALTHY, "hot", 10, clock.monotonic())}})
+        path.write_bytes(health_streams.encode(cache, clock))
         await clock.advance(8)
-        read = healthfile.read(path, clock)
+        read = health_streams.read(path, clock)
         assert read.get(GPU, D, clock.monotonic() + 2).health == UNHEALTHY
         assert read.get(GPU, D, clock.monotonic() + 3).health == UNKNOWN
 
@@ -154,7 +158,7 @@ def test_what_is_read_is_as_old_as_it_is(tmp_path: Path) -> None:
 def test_a_broken_file_says_nothing(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "health"
     path.write_bytes(content)
-    assert dict(healthfile.read(path, ManualClock()).items()) == {}
+    assert dict(health_streams.read(path, ManualClock()).items()) == {}
 
 
 # --- streams -------------------------------------------------------------------------------------
@@ -185,7 +189,7 @@ def test_pods_hear_of_their_devices(version: str) -> None:
                 ),
             )
             assert dra.allocated_resources_status(pod, "other") == ()
-            saved = world.root / healthfile.FILE_NAME
+            saved = world.root / health_streams.FILE_NAME
             await until(lambda: saved.exists() and "too hot" in saved.read_text())
             driver.end_stream()  # then nothing is known
             await until(lambda: len(world.affected) == 2)
@@ -284,7 +288,7 @@ def test_garbage_ends_a_stream_and_nothing_else(caplog: pytest.LogCaptureFixture
 def test_a_driver_that_talks_without_end_is_read_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(healthstreams, "REPORT_PAUSE_S", 0.05)
+    monkeypatch.setattr(health_streams, "REPORT_PAUSE_S", 0.05)
     clock = ManualClock()
 
     async def scenario(world: World) -> None:
@@ -309,9 +313,9 @@ def test_silence_is_told_too(tmp_path: Path) -> None:
         clock, told = ManualClock(), []
         streams = HealthStreams(tmp_path, lambda driver, devices: told.append(devices), clock=clock)
         async with streams.running():
-            report = [(D, Health(HEALTHY, timeout_s=10, seen_s=clock.monotonic()))]
-            streams._tell(GPU, streams._book.report(GPU, report, clock.monotonic()))
-            streams._looked_anew.set()
+            report = [(D, ReportedHealth(HEALTHY, timeout_s=10, seen_s=clock.monotonic()))]
+            streams._note(GPU, streams._cache.report(GPU, report, clock.monotonic()))
+            streams._expiry_changed.set()
             await clock.advance(9)
             assert told == [(D,)]
             await clock.advance(2)

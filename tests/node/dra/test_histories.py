@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from mooring.api.gates import Gates
 from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra.checkpoint import decode
-from mooring.node.dra.claimstates import Phase
-from mooring.node.dra.drivers import NotRegisteredError
-from mooring.node.dra.instances import CallError
+from mooring.node.dra.claim_info import ClaimPhase
 from mooring.node.dra.manager import ClaimManager, features_of
+from mooring.node.errors import CallError, NotRegisteredError
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire import services
 from tests.node.dra.worlds import FakeServer, make_claim, make_pod, short_folder
@@ -213,10 +212,10 @@ class Node:
         if not self.manager.file.path.exists():
             return
         kept = {state.key: state for state in decode(self.manager.file.path.read_bytes())}
-        for state in self.manager.book:
+        for state in self.manager.cache:
             # A claim that a pod runs with, or that drivers may have prepared, is always on disk.
             assert kept[state.key].uid == state.uid
-            if state.phase is Phase.PREPARED:
+            if state.phase is ClaimPhase.PREPARED:
                 assert kept[state.key].drivers == state.drivers
         for claims in self.running.values():
             assert claims <= {state.uid for state in kept.values()}
@@ -225,7 +224,7 @@ class Node:
         """Let all pods go; then nothing is prepared, and nothing is known."""
         self.running.clear()
         await self.manager.reconcile([])
-        assert list(self.manager.book) == []
+        assert list(self.manager.cache) == []
         assert [driver.owners for driver in self.drivers.values()] == [{}, {}]
         if self.manager.file.path.exists():
             assert decode(self.manager.file.path.read_bytes()) == []

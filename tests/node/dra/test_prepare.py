@@ -42,7 +42,7 @@ def test_a_pod_gets_its_devices_and_gives_them_back() -> None:
             await dra.manager.unprepare(pod)
             await dra.manager.unprepare(pod)
             assert driver.calls == [("prepare", (uid,)), ("unprepare", (uid,))]
-            assert len(dra.manager.book) == 0
+            assert len(dra.manager.cache) == 0
 
     play(scenario)
 
@@ -259,7 +259,7 @@ def test_a_driver_must_be_registered_even_for_a_claim_that_is_prepared() -> None
         async with world.agent() as dra:
             text = "prepare dynamic resources: DRA driver gpu.example.com is not registered"
             assert await refusal(dra.manager.prepare(pod)) == text
-            assert len(dra.manager.book) == 0  # so the pod can be deleted without the driver
+            assert len(dra.manager.cache) == 0  # so the pod can be deleted without the driver
             async with FakeDriver(world.root, GPU) as driver:
                 await connected(dra, GPU)
                 await dra.manager.prepare(pod)
@@ -457,7 +457,7 @@ def test_an_agent_that_starts_again_knows_the_claims_and_asks_again() -> None:
                 await dra.manager.prepare(pod)
                 await dra.manager.unprepare(pod)
             async with world.agent() as dra:
-                assert len(dra.manager.book) == 0
+                assert len(dra.manager.cache) == 0
             assert driver.calls == [
                 ("prepare", (uid,)),
                 ("prepare", (uid,)),
@@ -484,7 +484,7 @@ def test_claims_of_pods_that_vanished_are_unprepared() -> None:
             await dra.manager.reconcile(["pod-q"])
             assert driver.uids("unprepare") == ["uid-c2", "uid-c2"]
             assert driver.prepared == {"uid-c1"}
-            assert [state.pods for state in dra.manager.book] == [{"pod-q"}]
+            assert [state.pods for state in dra.manager.cache] == [{"pod-q"}]
 
     play(scenario)
 
@@ -506,7 +506,7 @@ def test_what_vanished_pods_use_is_tried_again_soon(monkeypatch: pytest.MonkeyPa
             following = asyncio.create_task(dra.manager.follow_active(active))
             await driver.until(lambda: len(driver.uids("unprepare")) > 1)
             driver.unprepare_errors = {}
-            await until(lambda: not dra.manager.book.of_pod("pod-p"))
+            await until(lambda: not dra.manager.cache.of_pod("pod-p"))
             following.cancel()
             assert driver.prepared == set()
 
@@ -563,13 +563,13 @@ def test_vanished_pods_are_looked_for_every_minute_once_pods_are_known() -> None
         async with world.agent() as dra:
             await dra.manager.prepare(world.pod("p", "c"))
             await clock.advance(120)
-            assert len(dra.manager.book) == 1  # nobody knows yet which pods there are
+            assert len(dra.manager.cache) == 1  # nobody knows yet which pods there are
             world.active = ["pod-p"]
             await clock.advance(60)
-            assert len(dra.manager.book) == 1
+            assert len(dra.manager.cache) == 1
             world.active = []
             await clock.advance(60)
-            await until(lambda: len(dra.manager.book) == 0)
+            await until(lambda: len(dra.manager.cache) == 0)
 
     play(scenario, lambda: clock)
 
@@ -587,7 +587,7 @@ def test_a_prepare_that_is_cancelled_leaves_nothing_held() -> None:
             await asyncio.gather(preparing, return_exceptions=True)
             driver.gate.set()
             await dra.manager.unprepare(pod)
-            assert len(dra.manager.book) == 0
+            assert len(dra.manager.cache) == 0
 
     play(scenario)
 

@@ -9,10 +9,12 @@ import socket
 
 import pytest
 
-from mooring.node.dra import inotify, registryfolder, running
-from mooring.node.dra.drivers import Drivers, NotRegisteredError
-from mooring.node.dra.registration import Plugin, Registrar, RegistrationRefusedError
-from mooring.node.dra.running import REGISTRY
+from mooring.node import inotify
+from mooring.node.dra import plugin_registration, service
+from mooring.node.dra.plugin_manager import DraPluginManager
+from mooring.node.dra.plugin_registration import PluginInfo, Registrar
+from mooring.node.dra.service import REGISTRY
+from mooring.node.errors import NotRegisteredError, RegistrationRefusedError
 from mooring.wire.services import DEVICE_PLUGIN, DRA_V1, DRA_V1BETA1, HEALTH_V1
 from tests.node.dra.worlds import World, connected, play, until
 from tests.node.fakedriver import FakeDriver
@@ -100,9 +102,9 @@ def test_what_cannot_be_used_is_refused_in_the_kubelets_words(
 
 @pytest.mark.parametrize("name", ["", "Not A Name", "x" * 64, "a..b"])
 def test_a_driver_needs_a_name_that_can_be_one(name: str) -> None:
-    plugin = Plugin("DRAPlugin", name, "/e.sock", (DRA_V1,))
+    plugin = PluginInfo("DRAPlugin", name, "/e.sock", (DRA_V1,))
     with pytest.raises(RegistrationRefusedError, match="invalid DRA driver name"):
-        Drivers(Nobody()).check(plugin)
+        DraPluginManager(Nobody()).check(plugin)
 
 
 class Nobody:
@@ -149,9 +151,9 @@ def test_a_socket_left_behind_or_silent_holds_up_nobody_and_is_said_once(
         with socket.socket(socket.AF_UNIX) as silent:
             silent.bind(str(folder / "silent.sock"))
             silent.listen()
-            drivers = Drivers(Nobody())
+            drivers = DraPluginManager(Nobody())
             registrar = Registrar({"DRAPlugin": drivers}, info_timeout_s=0.05)
-            following = registryfolder.follow(folder)
+            following = plugin_registration.follow_sockets(folder)
             async with drivers.running(), FakeDriver(world.root, GPU):
                 task = asyncio.create_task(registrar.run(following))
                 await until(lambda: drivers.is_usable(GPU))
@@ -268,14 +270,14 @@ def test_a_socket_made_anew_is_registered_anew() -> None:
 
 class Handler:
     def __init__(self) -> None:
-        self.plugins: list[Plugin] = []
+        self.plugins: list[PluginInfo] = []
 
-    def check(self, plugin: Plugin) -> None: ...
+    def check(self, plugin: PluginInfo) -> None: ...
 
-    async def register(self, plugin: Plugin) -> None:
+    async def register(self, plugin: PluginInfo) -> None:
         self.plugins.append(plugin)
 
-    async def deregister(self, plugin: Plugin) -> None:
+    async def deregister(self, plugin: PluginInfo) -> None:
         self.plugins.remove(plugin)
 
 
@@ -286,7 +288,7 @@ def test_plugins_of_other_types_go_to_their_own_handler() -> None:
         driver = FakeDriver(world.root, "fpga", type_=DEVICE_PLUGIN, versions=("v1beta1",))
         async with world.agent() as dra, driver:
             assert (await driver.until_told()).plugin_registered
-            wanted = Plugin(DEVICE_PLUGIN, "fpga", driver.endpoint, ("v1beta1",))
+            wanted = PluginInfo(DEVICE_PLUGIN, "fpga", driver.endpoint, ("v1beta1",))
             assert handler.plugins == [wanted]
             assert dra.drivers.names() == []
         assert handler.plugins == []
@@ -296,11 +298,11 @@ def test_plugins_of_other_types_go_to_their_own_handler() -> None:
 
 @pytest.mark.parametrize("has_events", [True, False], ids=["events", "polling"])
 def test_the_folder_is_followed(has_events: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registryfolder, "POLL_S", 0.005)
+    monkeypatch.setattr(plugin_registration, "POLL_S", 0.005)
 
     async def scenario(world: World) -> None:
         folder = world.root / REGISTRY
-        following = registryfolder.follow(folder, has_events=has_events)
+        following = plugin_registration.follow_sockets(folder, has_events=has_events)
         assert await anext(following) == frozenset()
         with socket.socket(socket.AF_UNIX) as one:
             one.bind(str(folder / "one.sock"))
@@ -320,12 +322,12 @@ def test_the_folder_is_followed(has_events: bool, monkeypatch: pytest.MonkeyPatc
 def test_a_folder_that_cannot_be_watched_is_looked_at(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(registryfolder, "POLL_S", 0.005)
+    monkeypatch.setattr(plugin_registration, "POLL_S", 0.005)
     monkeypatch.setattr(inotify, "_add_watch", lambda *_: errno.ENOSPC)
 
     async def scenario(world: World) -> None:
         folder = world.root / REGISTRY
-        following = registryfolder.follow(folder)
+        following = plugin_registration.follow_sockets(folder)
         assert await anext(following) == frozenset()
         with socket.socket(socket.AF_UNIX) as one:
             one.bind(str(folder / "one.sock"))
@@ -340,7 +342,7 @@ def test_a_folder_that_cannot_be_watched_is_looked_at(
 def test_what_fails_while_claims_are_served_is_said_and_begun_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(running, "AGAIN_S", 0.005)
+    monkeypatch.setattr(service, "RETRY_S", 0.005)
     faults = [RuntimeError("of pods")]
 
     def active() -> list[str]:
@@ -354,7 +356,7 @@ def test_what_fails_while_claims_are_served_is_said_and_begun_again(
         async with world.agent() as dra, FakeDriver(world.root, GPU):
             await asked.wait()
             await connected(dra, GPU)
-        assert "pods are not followed any more; again in 0.005 s" in caplog.text
+        assert "following pods failed; again in 0.005 s" in caplog.text
 
     asked = asyncio.Event()
     play(scenario)
@@ -363,21 +365,21 @@ def test_what_fails_while_claims_are_served_is_said_and_begun_again(
 def test_a_folder_with_too_many_files_is_read_up_to_a_bound(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(registryfolder, "ENTRIES_MAX", 10)
+    monkeypatch.setattr(plugin_registration, "ENTRIES_MAX", 10)
 
     async def scenario(world: World) -> None:
         folder = world.root / REGISTRY
         folder.mkdir()
         for number in range(20):
             (folder / str(number)).touch()
-        following = registryfolder.follow(folder)
+        following = plugin_registration.follow_sockets(folder)
         assert await anext(following) == frozenset()
         await following.aclose()
 
     play(scenario)
-    assert "of more than 10 files some are ignored" in caplog.text
+    assert "more than 10 files, some are ignored" in caplog.text
 
 
 def test_a_driver_that_is_not_there_is_named() -> None:
     with pytest.raises(NotRegisteredError, match=r"DRA driver gpu\.example\.com is not registered"):
-        Drivers(Nobody()).get(GPU)
+        DraPluginManager(Nobody()).get(GPU)

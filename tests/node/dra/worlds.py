@@ -18,7 +18,7 @@ from mooring.client.contract import Page
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete
 from mooring.kit.clock import REAL, Clock
-from mooring.node.dra.running import Dra, DraSettings, serving_claims
+from mooring.node.dra.service import Dra, DraSettings
 
 NODE = "worker"
 WAIT_S = 20.0
@@ -130,8 +130,8 @@ class World:
             clock=self.clock,
             **self.settings,
         )
-        async with serving_claims(self.server, settings) as dra:
-            self.dra = dra
+        self.dra = dra = Dra(self.server, settings)
+        async with dra.serving():
             yield dra
 
 

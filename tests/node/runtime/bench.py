@@ -17,12 +17,12 @@ from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
-    Limits,
     LogRange,
     Phase,
+    ResourceLimits,
 )
-from mooring.node.runtime.keeper import processes
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim import linux
 
 STORY_S_MAX = 60.0
 EXIT_MS_MAX = 10_000
@@ -56,7 +56,7 @@ class Bench:
         asyncio.run(run())
         self.wait_for_keeper()
         assert self.members() == []
-        assert not [each for each in processes.children(os.getpid()) if is_zombie(each)]
+        assert not [each for each in linux.children(os.getpid()) if is_zombie(each)]
         assert self.faults() == ""
 
     def wait_for_keeper(self) -> None:
@@ -64,9 +64,7 @@ class Bench:
 
     def members(self) -> list[int]:
         mark = f"@{zlib.crc32(str(self.root.resolve()).encode()):08x}"
-        return [
-            each.pid for each in processes.processes() if processes.marker(each.pid).endswith(mark)
-        ]
+        return [each.pid for each in linux.processes() if linux.marker(each.pid).endswith(mark)]
 
     def faults(self) -> str:
         return (self.root / "keeper.log").read_text()
@@ -91,7 +89,7 @@ def wait_for_exit(pid: int) -> None:
 
 
 def is_zombie(pid: int) -> bool:
-    found = processes.process(pid)
+    found = linux.process(pid)
     return found is not None and found.is_zombie
 
 
@@ -119,10 +117,10 @@ def shell(
     )
 
 
-def python(name: str, program: str, *, limits: Limits | None = None) -> ContainerSpec:
+def python(name: str, program: str, *, limits: ResourceLimits | None = None) -> ContainerSpec:
     """Return a container that runs a program in Python."""
     command = (sys.executable, "-I", "-S", "-c", program)
-    limits = limits or Limits()
+    limits = limits or ResourceLimits()
     return ContainerSpec(id_of(name), "default", "web", command=command, limits=limits)
 
 
@@ -154,8 +152,10 @@ async def said(runtime: ProcessRuntime, id_: ContainerId, word: str) -> str:
     raise AssertionError(f"{word!r} is not in {heard!r}")
 
 
-async def output(runtime: ProcessRuntime, id_: ContainerId, wanted: LogRange | None = None) -> str:
-    parts = [part async for part in runtime.logs(id_, wanted or LogRange())]
+async def output(
+    runtime: ProcessRuntime, id_: ContainerId, log_range: LogRange | None = None
+) -> str:
+    parts = [part async for part in runtime.logs(id_, log_range or LogRange())]
     return b"".join(parts).decode()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.node.runtime.keeper import processes
+from mooring.node.runtime.shim import linux
 from tests.node.runtime.bench import Bench
 
 
@@ -16,8 +16,8 @@ from tests.node.runtime.bench import Bench
 def bench() -> Iterator[Bench]:
     root = Path(tempfile.mkdtemp(dir="/tmp", prefix="moor-"))
     made = Bench(root)
-    before = set(processes.children(os.getpid()))
+    before = set(linux.children(os.getpid()))
     yield made
     assert made.members() == []
-    assert set(processes.children(os.getpid())) <= before
+    assert set(linux.children(os.getpid())) <= before
     shutil.rmtree(root)

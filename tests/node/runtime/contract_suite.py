@@ -90,9 +90,9 @@ async def ended(bench: Bench, runtime: Runtime, id_: ContainerId) -> ContainerSt
     raise AssertionError("changes have no end")
 
 
-async def log_of(runtime: Runtime, id_: ContainerId, wanted: LogRange | None = None) -> bytes:
+async def log_of(runtime: Runtime, id_: ContainerId, log_range: LogRange | None = None) -> bytes:
     """Return a whole log."""
-    parts = [part async for part in runtime.logs(id_, wanted or LogRange())]
+    parts = [part async for part in runtime.logs(id_, log_range or LogRange())]
     return b"".join(parts)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from mooring.api.cdi import ContainerEdits, Mount
-from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
+from mooring.node.errors import UnresolvableError
+from mooring.node.runtime.cdi import CdiSpecs
 
 KIND = "vendor.example/gpu"
 
@@ -121,7 +122,7 @@ def test_yaml_is_read_and_other_files_are_not(tmp_path: Path, specs: CdiSpecs) -
     ("content", "fact"),
     [
         ("{", "not valid JSON"),
-        ('{"cdiVersion": "2.0.0"}', "cdiVersion: '2.0.0' is not a version that is known"),
+        ('{"cdiVersion": "2.0.0"}', "cdiVersion: '2.0.0' is not a known version"),
         ('{"devices": [{"name": "a"}]}', "is not of the form vendor/class=name"),
         ('{"kind": "v/c", "devices": [{"name": "a"}, {"name": "a"}]}', "a second 'a'"),
         ('{"kind": "v/c", "containerEdits": {"env": ["A"]}}', "'A' is not NAME=VALUE"),

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from mooring.node.runtime.contract import Limits
-from mooring.node.runtime.keeper.cgroups import probe
-from mooring.node.runtime.keeper.launches import Key, Launch
+from mooring.node.runtime.contract import ResourceLimits
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim.cgroup_manager import probe
+from mooring.node.runtime.shim.protocol import ContainerKey, Launch
 from tests.node.runtime.bench import Bench, finished, shell
 
-KEY = Key("pod", "a", 0)
+KEY = ContainerKey("pod", "a", 0)
 
 
 def launch(**more: Any) -> Launch:
@@ -42,7 +42,7 @@ def test_version_2_limits_all(tmp_path: Path) -> None:
     assert found.controllers == ("cpu", "cpuset", "memory")
     cgroup = found.make("c", LIMITED)
     folder = own / "mooring-1" / "c"
-    assert cgroup.doors == (str(folder / "cgroup.procs"),)
+    assert cgroup.process_files == (str(folder / "cgroup.procs"),)
     assert content(folder) == {
         "cpu.max": "150000 100000",
         "cpuset.cpus": "1,3",
@@ -89,7 +89,7 @@ def test_version_1_limits_what_is_asked_for(tmp_path: Path) -> None:
         "cpuset.mems": "0",
     }
     assert found.make("free", launch()).folders == ()
-    assert len(found.make("c", LIMITED).doors) == 3
+    assert len(found.make("c", LIMITED).process_files) == 3
     assert content(tmp_path / "cpu/own/mooring-1/c") == {
         "cpu.cfs_period_us": "100000",
         "cpu.cfs_quota_us": "150000",
@@ -103,7 +103,7 @@ def test_without_cgroups_there_is_nothing(tmp_path: Path, own: str) -> None:
     found = probe(own, "mooring-1", str(tmp_path))
     assert found.controllers == ()
     cgroup = found.make("c", LIMITED)
-    assert (cgroup.folders, cgroup.doors, cgroup.oom_kills()) == ((), (), 0)
+    assert (cgroup.folders, cgroup.process_files, cgroup.oom_kills()) == ((), (), 0)
     assert cgroup.remove()
 
 
@@ -129,7 +129,7 @@ def test_a_container_that_had_no_memory_left_is_told_so(
         folder = base / "pod-1_a_0"
         folder.mkdir()
         (folder / "memory.events").write_text(events)
-        limits = Limits(memory_bytes=1 << 30)
+        limits = ResourceLimits(memory_bytes=1 << 30)
         state = await finished(runtime, shell("a", "kill -9 $$", limits=limits))
         assert (state.exit_code, state.reason) == (137, reason)
         assert (folder / "memory.max").read_text() == str(1 << 30)
@@ -145,7 +145,7 @@ def own_path() -> str:
 
 def test_the_keeper_leaves_no_cgroups(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        limits = Limits(cpu_millis=500, memory_bytes=1 << 28)
+        limits = ResourceLimits(cpu_millis=500, memory_bytes=1 << 28)
         assert (await finished(runtime, shell("a", "true", limits=limits))).exit_code == 0
 
     bench.play(story)

@@ -19,14 +19,13 @@ from mooring.kit.clock import ManualClock
 from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
-    Limits,
+    ResourceLimits,
     Runtime,
     RuntimeRefusedError,
-    VolumePart,
+    SubPathMount,
 )
-from mooring.node.runtime.podman import commandlines
-from mooring.node.runtime.podman.commands import Podman
-from mooring.node.runtime.podman.images import default_policy
+from mooring.node.runtime.podman import command_line
+from mooring.node.runtime.podman.client import Podman, default_policy
 from mooring.node.runtime.podman.runtime import PodmanRuntime
 from tests.node.runtime.contract_suite import (
     FOREVER,
@@ -164,7 +163,7 @@ def test_device_that_podman_does_not_know_is_refused(bench: PodmanBench) -> None
 def test_container_keeps_to_its_limits(bench: PodmanBench) -> None:
     async def main() -> None:
         async with opened(bench) as runtime:
-            limits = Limits(cpu_millis=500, memory_bytes=64 * 1024 * 1024, cpus=(0,))
+            limits = ResourceLimits(cpu_millis=500, memory_bytes=64 * 1024 * 1024, cpus=(0,))
             state = await runtime.start(bench.spec(MAIN, FOREVER, limits=limits))
             process = await asyncio.create_subprocess_exec(
                 *(*bench.command, "inspect", state.handle.removeprefix("podman://")),
@@ -267,7 +266,7 @@ def test_container_left_before_its_start_is_started(bench: PodmanBench) -> None:
         async with opened(bench) as runtime:
             assert isinstance(runtime, PodmanRuntime)
             spec = bench.spec(MAIN, "echo hello")
-            verb, _, *rest = commandlines.run_line(runtime.owner, spec)
+            verb, _, *rest = command_line.run_line(runtime.owner, spec)
             process = await asyncio.create_subprocess_exec(*bench.command, "create", *rest)
             assert (verb, await process.wait()) == ("run", 0)
             assert await runtime.containers() == []
@@ -351,7 +350,7 @@ def test_a_part_of_a_volume_that_is_swapped_for_a_link_is_not_run(
 
 
 def part(root: Path, within: str) -> ContainerEdits:
-    made = VolumePart(
+    made = SubPathMount(
         host_path=f"{root}/{within}", container_path="/v", options=("rbind",), root=str(root)
     )
     return ContainerEdits(mounts=(made,))

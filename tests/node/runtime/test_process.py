@@ -16,8 +16,8 @@ from mooring.node.runtime.contract import (
     Runtime,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.keeper import processes
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim import linux
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,
@@ -215,7 +215,7 @@ def test_stop_of_an_unknown_container_has_nothing_to_do(bench: Bench) -> None:
 
 def alive(pids: list[int]) -> list[int]:
     """Return processes and their descendants, but for those that only wait to be reaped."""
-    return [pid for pid in processes.tree(pids) if not is_zombie(pid)]
+    return [pid for pid in linux.tree(pids) if not is_zombie(pid)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.process.session import ProcessSession
+from mooring.node.runtime.process.shim_client import ProcessSession
 from tests.node.runtime.bench import FOREVER, Bench, ended, id_of, output, said, shell
 
 LISTENING = "echo ready; while read x; do echo got $x; echo at $x >&2; done; echo over"
@@ -127,7 +127,7 @@ def test_a_container_does_not_wait_for_who_hears_nothing(bench: Bench) -> None:
 
 def test_who_does_not_run_or_takes_no_input(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        with pytest.raises(RuntimeRefusedError, match="not known"):
+        with pytest.raises(RuntimeRefusedError, match="is unknown"):
             await runtime.attach(id_of("nobody"), stdin=True, tty=False)
         await runtime.start(shell("done", "true"))
         await ended(runtime, id_of("done"))

@@ -15,9 +15,9 @@ import pytest
 
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
 from mooring.api.checked_structs import unchecked
-from mooring.node.runtime.contract import Limits, Phase, RuntimeRefusedError, VolumePart
-from mooring.node.runtime.keeper.child import Forked
+from mooring.node.runtime.contract import Phase, ResourceLimits, RuntimeRefusedError, SubPathMount
 from mooring.node.runtime.process import ProcessRuntime
+from mooring.node.runtime.shim.container_process import ForkedChild
 from tests.node.runtime.bench import (
     FOREVER,
     Bench,
@@ -339,7 +339,7 @@ def test_groups_are_added(bench: Bench) -> None:
 def test_a_process_and_its_children_stay_on_their_cpus(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         cpu = max(os.sched_getaffinity(0))
-        limits = Limits(cpus=(cpu,), memory_nodes=(0,))
+        limits = ResourceLimits(cpus=(cpu,), memory_nodes=(0,))
         script = "sh -c 'grep -E \"Cpus_allowed_list|Mems_allowed_list\" /proc/self/status'"
         text = await told_by(runtime, shell("a", script, limits=limits))
         assert text.split()[:2] == ["Cpus_allowed_list:", str(cpu)]
@@ -350,11 +350,14 @@ def test_a_process_and_its_children_stay_on_their_cpus(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("limits", "fact"),
     [
-        (Limits(cpus=(100_000,)), "cannot be bound to cpus 100000: not on this machine"),
-        (Limits(memory_nodes=(63,)), "cannot take memory of nodes 63 only: Invalid argument"),
+        (ResourceLimits(cpus=(100_000,)), "cannot be bound to cpus 100000: not on this machine"),
+        (
+            ResourceLimits(memory_nodes=(63,)),
+            "cannot take memory of nodes 63 only: Invalid argument",
+        ),
     ],
 )
-def test_limits_that_cannot_be_are_refused(bench: Bench, limits: Limits, fact: str) -> None:
+def test_limits_that_cannot_be_are_refused(bench: Bench, limits: ResourceLimits, fact: str) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         with pytest.raises(RuntimeRefusedError) as caught:
             await runtime.start(shell("a", "true", limits=limits))
@@ -367,7 +370,7 @@ def test_without_cgroups_limits_are_not_kept_and_that_is_told(bench: Bench) -> N
     bench.options["cgroup_mount"] = str(bench.root / "nothing")
 
     async def story(runtime: ProcessRuntime) -> None:
-        limits = Limits(cpu_millis=100, memory_bytes=1 << 20)
+        limits = ResourceLimits(cpu_millis=100, memory_bytes=1 << 20)
         state = await runtime.start(shell("a", FOREVER, limits=limits))
         assert state.message == (
             "unsupported: memory limit is not kept: no cgroup can be written; "
@@ -380,7 +383,7 @@ def test_without_cgroups_limits_are_not_kept_and_that_is_told(bench: Bench) -> N
 @needs_root
 def test_too_much_memory_ends_a_container(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        limits = Limits(memory_bytes=32 << 20)
+        limits = ResourceLimits(memory_bytes=32 << 20)
         spec = python("a", "x = bytearray(100 << 20); print(len(x))", limits=limits)
         state = await runtime.start(spec)
         if state.message:
@@ -396,7 +399,7 @@ def test_a_mount_namespace_is_handed_to_no_other_container() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, open(os.devnull, "rb") as file:
         socket.send_fds(theirs, [b"namespace"], [file.fileno()])
-        namespace = Forked(0, -1, ours).heard().namespace
+        namespace = ForkedChild(0, -1, ours).heard().namespace
         assert namespace is not None
         try:
             assert not os.get_inheritable(namespace)
@@ -408,7 +411,7 @@ def test_a_mount_namespace_is_handed_to_no_other_container() -> None:
 
 
 def part(root: Path, within: str, target: str) -> ContainerEdits:
-    made = VolumePart(
+    made = SubPathMount(
         host_path=f"{root}/{within}", container_path=target, options=("rbind",), root=str(root)
     )
     return ContainerEdits(mounts=(made,))

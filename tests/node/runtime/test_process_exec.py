@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mooring.node.runtime.contract import Limits, RuntimeRefusedError
+from mooring.node.runtime.contract import ResourceLimits, RuntimeRefusedError
 from mooring.node.runtime.process import ProcessRuntime
 from tests.node.runtime.bench import (
     FOREVER,
@@ -45,7 +45,7 @@ def test_a_command_has_what_the_container_has(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         cpu = min(os.sched_getaffinity(0))
         folder = str(bench.root)
-        limits = Limits(cpus=(cpu,))
+        limits = ResourceLimits(cpus=(cpu,))
         await runtime.start(shell("a", FOREVER, env={"A": "1"}, working_dir=folder, limits=limits))
         script = (
             "echo $A $(pwd); grep Cpus_allowed_list /proc/self/status; readlink /proc/self/ns/mnt"
@@ -147,8 +147,8 @@ def test_a_command_that_nobody_listens_to_is_ended(bench: Bench) -> None:
     [
         ("a", ["no-such"], 'exec: "no-such": executable file not found in $PATH'),
         ("over", ["true"], "container pod-1/over/0 is not running"),
-        ("unknown", ["true"], "container pod-1/unknown/0 is not known"),
-        ("a", [], "no command is given"),
+        ("unknown", ["true"], "container pod-1/unknown/0 is unknown"),
+        ("a", [], "the command is empty"),
     ],
 )
 def test_what_cannot_run_is_refused(bench: Bench, name: str, command: list[str], fact: str) -> None:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mooring.api.timestamp import Timestamp
 from mooring.kit.clock import REAL
 from mooring.node.runtime.contract import LogRange, RuntimeRefusedError
-from mooring.node.runtime.keeper.logfile import LINE_BYTES_MAX, Lines, LogFile
 from mooring.node.runtime.process import ProcessRuntime
-from mooring.node.runtime.process.logs import read_logs
+from mooring.node.runtime.process.container_logs import read_logs
+from mooring.node.runtime.shim.container_io import LINE_BYTES_MAX, Lines, LogFile
 from tests.node.runtime.bench import Bench, finished, id_of, output, said, shell, told_by
 
 ENTRY = re.compile(
@@ -27,9 +27,9 @@ ENTRY = re.compile(
 )
 
 
-def read(folder: Path, wanted: LogRange | None = None) -> bytes:
+def read(folder: Path, log_range: LogRange | None = None) -> bytes:
     async def run() -> bytes:
-        parts = [part async for part in read_logs(folder, wanted or LogRange(), REAL)]
+        parts = [part async for part in read_logs(folder, log_range or LogRange(), REAL)]
         return b"".join(parts)
 
     return asyncio.run(run())

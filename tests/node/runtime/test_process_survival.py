@@ -98,7 +98,7 @@ def test_a_killed_keeper_takes_its_containers_along(bench: Bench) -> None:
         await kill_keeper(runtime)
         state = await anext(changes)  # a new keeper is there by then
         assert (state.id, *outcome(state)) == (running.id, *UNKNOWN)
-        assert "keeper of its processes was killed" in state.message
+        assert "shim of its processes was killed" in state.message
         assert bench.members() == []
         states = {each.id: outcome(each) for each in await runtime.containers()}
         assert states == {done.id: (Phase.EXITED, 4, "Error"), running.id: UNKNOWN}

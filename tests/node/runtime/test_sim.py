@@ -19,8 +19,7 @@ from mooring.node.runtime.contract import (
     Runtime,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.durations import EXITS_WITH, FOREVER, RUNS_FOR, annotations_for
-from mooring.node.runtime.sim import SimRuntime
+from mooring.node.runtime.sim import EXITS_WITH, FOREVER, RUNS_FOR, SimRuntime, annotations_for
 from tests.node.runtime.contract_suite import MAIN, RuntimeContract, log_of, run, state_of
 
 
@@ -123,11 +122,11 @@ def test_container_that_was_due_meanwhile_ended_when_it_was_due(bench: SimBench)
     run(main)
 
 
-def test_paper_that_cannot_be_read_is_told(bench: SimBench) -> None:
+def test_an_unreadable_file_is_reported(bench: SimBench) -> None:
     async def main() -> None:
         bench.path.parent.mkdir()
         bench.path.write_bytes(b"\xff")
-        with pytest.raises(RuntimeRefusedError, match="what is on paper cannot be read"):
+        with pytest.raises(RuntimeRefusedError, match="the simulated containers cannot be read"):
             await (await bench.open()).containers()
 
     run(main)

@@ -1,29 +1,28 @@
-"""The claims of this node in a file, in the kubelet's own form: it can read ours, and we its.
+"""The claim info cache in a file, in the kubelet's own format: each can read the other's.
 
     {"Data": "{…}", "Checksum": crc32 of Data}
 
-Data is JSON in a string, so that the checksum is of bytes that nobody formats anew.
+Data is JSON in a string, so that the checksum covers exact bytes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from binascii import crc32
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from mooring.node.dra.claimstates import ClaimKey, ClaimState, DriverShare, PreparedDevice
-from mooring.node.dra.files import read_bounded
+from mooring.kit.atomic_file import TEMPORARY_SUFFIX, read_bounded, replace_file
+from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
+from mooring.node.errors import CheckpointError as CheckpointError
+from mooring.node.errors import SaveError
 
 KIND, API_VERSION = "DRACheckpoint", "checkpoint.dra.kubelet.k8s.io/v1"
 BYTES_MAX = 256 * 1024 * 1024
 FILE_NAME = "dra_manager_state"
-
-
-class CheckpointError(Exception):
-    """The file of claims cannot be used; the text says which and what to do."""
 
 
 class _Device(Struct, rename="pascal"):
@@ -42,7 +41,7 @@ class _Driver(Struct):
 
 
 class _Empty(Struct):
-    """What Go writes for the members of a set."""
+    """A member of a set, as Go writes it."""
 
 
 class _Claim(Struct, rename="pascal"):
@@ -71,45 +70,45 @@ class _Checkpoint(Struct, rename="pascal"):
 
 
 class Encoder:
-    """Makes the content of the file again and again; only claims that changed cost something."""
+    """Encodes the checkpoint again and again; only changed claims cost something."""
 
     def __init__(self) -> None:
-        self._made: dict[ClaimKey, tuple[ClaimState, msgspec.Raw]] = {}
+        self._made: dict[ClaimKey, tuple[ClaimInfo, msgspec.Raw]] = {}
 
-    def encode(self, states: Iterable[ClaimState]) -> bytes:
-        """Return the content of the file for claims."""
+    def encode(self, states: Iterable[ClaimInfo]) -> bytes:
+        """Return the content of the file."""
         ordered = sorted(states, key=lambda state: state.key)
         self._made = {state.key: (state, self._claim(state)) for state in ordered}
         claims = [claim for _, claim in self._made.values()]
         data = msgspec.json.encode(_Written(KIND, API_VERSION, claims))
         return msgspec.json.encode(_Checkpoint(data.decode(), crc32(data)))
 
-    def _claim(self, state: ClaimState) -> msgspec.Raw:
+    def _claim(self, state: ClaimInfo) -> msgspec.Raw:
         before, made = self._made.get(state.key, (None, None))
         if made is None or before is not state:
             made = msgspec.Raw(msgspec.json.encode(_stored(state)))
         return made
 
 
-def encode(states: Iterable[ClaimState]) -> bytes:
-    """Return the content of the file for claims."""
+def encode(states: Iterable[ClaimInfo]) -> bytes:
+    """Return the content of the file."""
     return Encoder().encode(states)
 
 
-def decode(content: bytes) -> list[ClaimState]:
-    """Return the claims of a file, or raise ValueError that says what is wrong with it."""
+def decode(content: bytes) -> list[ClaimInfo]:
+    """Return the claims of a file, or raise ValueError that says what is wrong."""
     checkpoint = msgspec.json.decode(content, type=_Checkpoint)
     found = crc32(checkpoint.data.encode())
     if found != checkpoint.checksum:
         raise ValueError(f"its checksum is {checkpoint.checksum}, that of its data is {found}")
     data = msgspec.json.decode(checkpoint.data, type=_Data)
-    # Of whatever version: the kubelet reads what it knows of it, too.
+    # Whatever its version: the kubelet also reads the fields that it knows.
     if data.kind != KIND:
         raise ValueError(f"it is {data.kind[:64]!r}, not {KIND}")
     return [_state(claim) for claim in data.claims or ()]
 
 
-def read(path: Path) -> list[ClaimState]:
+def read(path: Path) -> list[ClaimInfo]:
     """Return the claims of a file, none if there is no file; else raise CheckpointError."""
     try:
         return decode(read_bounded(path, BYTES_MAX))
@@ -124,7 +123,7 @@ def read(path: Path) -> list[ClaimState]:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _stored(state: ClaimState) -> _Claim:
+def _stored(state: ClaimInfo) -> _Claim:
     return _Claim(
         uid=state.uid,
         claim_name=state.key.name,
@@ -148,8 +147,8 @@ def _driver(share: DriverShare) -> _Driver:
     return _Driver(devices or None, list(share.skips) or msgspec.UNSET)
 
 
-def _state(claim: _Claim) -> ClaimState:
-    return ClaimState(
+def _state(claim: _Claim) -> ClaimInfo:
+    return ClaimInfo(
         key=ClaimKey(claim.namespace, claim.claim_name),
         uid=claim.uid,
         pods=frozenset(claim.pod_uids or ()),
@@ -169,3 +168,70 @@ def _share(driver: _Driver) -> DriverShare:
         for each in driver.devices or ()
     )
     return DriverShare(devices, tuple(driver.skips or ()))
+
+
+# --- files that follow a state --------------------------------------------------------------------
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file durably, or raise SaveError and leave it as it was."""
+    try:
+        replace_file(path, content)
+    except OSError as error:
+        raise SaveError(f"{path} could not be written: {error.strerror or error}") from error
+
+
+class SavedFile:
+    """A file that follows a state; one write serves all who wait for it.
+
+    `content` is called in the event loop when a write begins, so it includes all changes until
+    then. Nothing else in the loop waits for the disk.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        content: Callable[[], bytes],
+        write: Callable[[Path, bytes], None] = write_whole,
+    ) -> None:
+        for left in path.parent.glob(f".{path.name}.*{TEMPORARY_SUFFIX}"):
+            left.unlink(missing_ok=True)  # by a crash
+        self.path = path
+        self.writes = 0
+        self.is_outdated = False  # a write is due, or the last one failed
+        self._content = content
+        self._write = write
+        self._running: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    async def save(self) -> None:
+        """Return once the current state is on disk, or raise SaveError."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._after(self._running))
+            self._next.add_done_callback(_look_at)
+        # A cancelled caller does not cancel the write for others.
+        await asyncio.shield(self._next)
+
+    async def settled(self) -> None:
+        """Return once nothing is being written, so that the folder can be removed."""
+        while tasks := [each for each in (self._running, self._next) if each and not each.done()]:
+            await asyncio.wait(tasks)
+
+    async def _after(self, running: asyncio.Task[None] | None) -> None:
+        if running is not None:
+            await asyncio.wait([running])
+        self._running, self._next = self._next, None
+        self.writes += 1
+        self.is_outdated = True
+        await asyncio.to_thread(self._write, self.path, self._content())
+        self.is_outdated = False
+
+
+def _look_at(task: asyncio.Task[None]) -> None:
+    # If the callers are gone, nobody needs the error.
+    if not task.cancelled():
+        task.exception()
+
+
+# MOVED
+from mooring.node.errors import CheckpointError as CheckpointError  # noqa: E402, F811

@@ -1,11 +1,15 @@
-"""The pods of a node: what is to be done for each next, and what is told of it.
+"""The pods of a node: from admission to the last container, one worker for each pod.
 
-# known: what the node knows of a pod, besides what the cluster says
-# planning: what is to be done next (pure); endings: why and how a pod ends (pure)
-# restarting: whether and when an ended container runs again (pure)
-# admission: whether the node takes a pod at all (pure)
-# status, containerstatuses, conditions, phases: what is told of a pod (pure)
-# environment, volumes, limits, containerspecs: what a container is started with (pure but files)
-# probes, hooks, requesting: how containers are asked how they are
-# worker: carries out the plan of one pod; keeper: has a worker for each pod
+pod_workers             a worker for each pod: the kubelet's pod workers
+pod_worker              syncs one pod whenever something happens
+pod_record              what the node knows of a pod; crash backoff
+pod_actions             which actions a pod needs next, and why it terminates (pure)
+pod_sync                carries out the actions: volumes, devices, containers, hooks
+pod_context             what all workers share
+admission               whether the node admits a pod (pure)
+pod_status              the pod's status: phase and conditions (pure)
+container_status        the statuses of its containers (pure)
+container_environment   environment variables, and the objects they come from
+volumes                 folders and mounts
+probes                  probes and lifecycle hooks
 """

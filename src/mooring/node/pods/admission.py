@@ -1,6 +1,6 @@
-"""Whether a node takes a pod that was bound to it, in a kubelet's words (pure).
+"""Whether a node admits a pod that was bound to it, in the kubelet's words (pure).
 
-The scheduler asked all of this before; but pods may be bound by hand, and nodes change.
+The scheduler checked all of this before; but pods may be bound by hand, and nodes change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mooring.api.nodequery import read_node_selector
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
 from mooring.claims.podresources import is_huge_page, pod_requests
-from mooring.node.pods.known import Ending
+from mooring.node.pods.pod_record import Termination
 from mooring.node.runtime.contract import is_id_part
 
 OPERATING_SYSTEM = "linux"
@@ -28,35 +28,37 @@ ADMISSION_PREFIX = "Pod was rejected: "
 Amounts = Mapping[str, int]  # in the whole units that scheduling counts in
 
 
-class Refusal(NamedTuple):
-    """Why a node does not take a pod."""
+class AdmissionRejection(NamedTuple):
+    """Why a node rejects a pod."""
 
     reason: str
     message: str
 
 
-def check(pod: Pod, node: Node | None, used: Amounts) -> Refusal | None:
-    """Return why a node does not take a pod besides those that use so much of it, or None."""
+def check(pod: Pod, node: Node | None, used: Amounts) -> AdmissionRejection | None:
+    """Return why a node rejects a pod while others use so much of it, or None."""
     if node is None:
-        return Refusal("InvalidNodeInfo", "Kubelet cannot get node info.")
+        return AdmissionRejection("InvalidNodeInfo", "Kubelet cannot get node info.")
     if not is_id_part(pod.metadata.uid):
         text = f"metadata.uid: Invalid value: {json.dumps(pod.metadata.uid[:128])}"
-        return Refusal("UnexpectedAdmissionError", f"{text}: it must be usable as a file name")
+        return AdmissionRejection(
+            "UnexpectedAdmissionError", f"{text}: it must be usable as a file name"
+        )
     system = (pod.spec.os or {}).get("name", OPERATING_SYSTEM)
     if system != OPERATING_SYSTEM:
         text = "Failed to admit pod as the OS field doesn't match node OS"
-        return Refusal("PodOSNotSupported", text)
+        return AdmissionRejection("PodOSNotSupported", text)
     return _shortage(pod, node, used) or _elsewhere(pod, node)
 
 
-def rejection(refusal: Refusal, now: Timestamp) -> Ending:
-    """Return how a pod ends that the node does not take: it has failed, and is not tried again."""
+def rejection(refusal: AdmissionRejection, now: Timestamp) -> Termination:
+    """Return the termination of a rejected pod: it fails, and is not tried again."""
     message = f"{ADMISSION_PREFIX}{refusal.message}"
-    return Ending(now, 0.0, FAILED, refusal.reason, message)
+    return Termination(now, 0.0, FAILED, refusal.reason, message)
 
 
 def demand(pod: Pod, node: Node | None) -> dict[str, int]:
-    """Return what a pod takes of a node; what devices serve or the node does not know is left."""
+    """Return what a pod uses of a node, without resources of devices or unknown to the node."""
     known = {} if node is None else node.status.allocatable
     counted = _without_devices(pod, frozenset(known))
     statuses = pod.status.node_allocatable_resource_claim_statuses or ()
@@ -66,38 +68,38 @@ def demand(pod: Pod, node: Node | None) -> dict[str, int]:
     return {**amounts, PODS: 1}
 
 
-def _shortage(pod: Pod, node: Node, used: Amounts) -> Refusal | None:
-    """Refuse a pod for what the node lacks: the number of pods first, then each resource."""
+def _shortage(pod: Pod, node: Node, used: Amounts) -> AdmissionRejection | None:
+    """Reject a pod for what the node lacks: the number of pods first, then each resource."""
     wanted = demand(pod, node)
     known = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
     others = sorted(name for name in wanted if name not in known)
     for name in (*known, *others):
         amount = wanted.get(name, 0)
-        room = _amount(name, node.status.allocatable.get(name, Quantity.ZERO))
+        capacity = _amount(name, node.status.allocatable.get(name, Quantity.ZERO))
         taken = used.get(name, 0)
-        if amount > 0 and amount > room - taken:
+        if amount > 0 and amount > capacity - taken:
             text = (
                 f"Node didn't have enough resource: {name}, requested: {amount}, used: {taken}, "
-                f"capacity: {room}"
+                f"capacity: {capacity}"
             )
-            return Refusal(f"OutOf{name}", text)
+            return AdmissionRejection(f"OutOf{name}", text)
     return None
 
 
-def _elsewhere(pod: Pod, node: Node) -> Refusal | None:
+def _elsewhere(pod: Pod, node: Node) -> AdmissionRejection | None:
     name, labels = node.metadata.name, node.metadata.labels
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
     required = (
         None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
     )
-    is_meant = exactly(pod.spec.node_selector).matches(labels) and (
+    matches = exactly(pod.spec.node_selector).matches(labels) and (
         required is None or read_node_selector(required).matches(name, labels)
     )
-    return None if is_meant else Refusal("NodeAffinity", "Predicate NodeAffinity failed")
+    return None if matches else AdmissionRejection("NodeAffinity", "Predicate NodeAffinity failed")
 
 
 def _without_devices(pod: Pod, known: frozenset[str]) -> Pod:
-    """Return a pod without the extended resources that claims serve, or that the node lacks."""
+    """Return a pod without extended resources that claims serve, or that the node lacks."""
     extended = pod.status.extended_resource_claim_status
 
     def counted(container: Container) -> Container:
@@ -134,3 +136,7 @@ def _is_extended(name: str) -> bool:
 
 def _amount(name: str, quantity: Quantity) -> int:
     return quantity.milli_value if name == CPU else quantity.value
+
+
+# MOVED
+Refusal = AdmissionRejection  # MOVED

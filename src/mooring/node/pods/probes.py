@@ -1,25 +1,35 @@
-"""Probes as they are written in a container, and what their answers come to (pure)."""
+"""Probes and lifecycle hooks of containers: how they are specified, run and counted.
+
+A handler is an exec, HTTP or TCP action, or a sleep. A probe repeats its handler, and its result
+changes after enough successes or failures in a row, as the thresholds say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from mooring.api.core import Container
+from mooring.kit.clock import Clock
+from mooring.node.runtime.contract import ContainerId, ExecSession, Runtime, RuntimeRefusedError
 
 STARTUP, LIVENESS, READINESS = "Startup", "Liveness", "Readiness"
+TEXT_MAX = 1024
 
 
-class Exec(NamedTuple):
-    """Run a command; 0 is well."""
+class ExecAction(NamedTuple):
+    """Run a command; exit code 0 is success."""
 
     command: tuple[str, ...]
 
 
-class Http(NamedTuple):
-    """Get a page; 200 to 399 is well."""
+class HttpGetAction(NamedTuple):
+    """Get a page; a status of 200 to 399 is success."""
 
     host: str  # empty: the pod
     port: int
@@ -28,33 +38,33 @@ class Http(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Tcp(NamedTuple):
+class TcpSocketAction(NamedTuple):
     """Open a connection."""
 
     host: str
     port: int
 
 
-class Pause(NamedTuple):
-    """Wait a while; only for hooks."""
+class SleepAction(NamedTuple):
+    """Wait; only for hooks."""
 
     seconds: float
 
 
-class Unsupported(NamedTuple):
-    """Something that this node does not do."""
+class UnsupportedAction(NamedTuple):
+    """An action that this node does not support."""
 
     what: str
 
 
-Action = Exec | Http | Tcp | Pause | Unsupported
+HandlerAction = ExecAction | HttpGetAction | TcpSocketAction | SleepAction | UnsupportedAction
 
 
 class Probe(Struct, frozen=True):
-    """What is asked how often, and how many answers count."""
+    """How often a handler runs, and how many results count."""
 
     kind: str
-    action: Action
+    action: HandlerAction
     delay_s: float
     period_s: float
     timeout_s: float
@@ -83,18 +93,18 @@ def probe_of(container: Container, kind: str) -> Probe | None:
 
 
 def has_probes(container: Container) -> bool:
-    """Tell whether a container is asked how it is."""
+    """Tell whether a container has probes."""
     return any(
         (container.startup_probe, container.liveness_probe, container.readiness_probe),
     )
 
 
-def action_of(container: Container, written: Mapping[str, Any]) -> Action:
-    """Return what a probe or hook does."""
+def action_of(container: Container, written: Mapping[str, Any]) -> HandlerAction:
+    """Return the action of a probe or hook."""
     if (command := written.get("exec")) is not None:
-        return Exec(tuple(map(str, command.get("command") or ())))
+        return ExecAction(tuple(map(str, command.get("command") or ())))
     if (page := written.get("httpGet")) is not None:
-        return Http(
+        return HttpGetAction(
             str(page.get("host") or ""),
             _port(container, page.get("port")),
             str(page.get("path") or "/"),
@@ -102,14 +112,16 @@ def action_of(container: Container, written: Mapping[str, Any]) -> Action:
             tuple((str(e.get("name")), str(e.get("value"))) for e in page.get("httpHeaders") or ()),
         )
     if (socket := written.get("tcpSocket")) is not None:
-        return Tcp(str(socket.get("host") or ""), _port(container, socket.get("port")))
+        return TcpSocketAction(str(socket.get("host") or ""), _port(container, socket.get("port")))
     if (sleep := written.get("sleep")) is not None:
-        return Pause(float(sleep.get("seconds") or 0))
-    return Unsupported(", ".join(sorted(key for key in written if key == "grpc")) or "no action")
+        return SleepAction(float(sleep.get("seconds") or 0))
+    return UnsupportedAction(
+        ", ".join(sorted(key for key in written if key == "grpc")) or "no action"
+    )
 
 
 def _port(container: Container, given: Any) -> int:
-    """Return the number of a port that may be named; 0 for a name that there is not."""
+    """Return the number of a port that may be named; 0 for an unknown name."""
     text = str(given if given is not None else "")
     if text.isdigit():
         return int(text)
@@ -117,21 +129,211 @@ def _port(container: Container, given: Any) -> int:
     return next(ports, 0)
 
 
-class Tally:
-    """Counts answers until they say something."""
+class ProbeResults:
+    """Counts results in a row."""
 
     def __init__(self, probe: Probe, verdict: bool | None = None) -> None:
         self._probe = probe
         self._last: bool | None = None
         self._run = 0
-        self.verdict = verdict  # None: not known yet
+        self.verdict = verdict  # None: unknown yet
 
-    def count(self, is_well: bool) -> bool:
-        """Take in an answer; return whether the verdict is another than before."""
-        self._run = self._run + 1 if is_well is self._last else 1
-        self._last = is_well
-        needed = self._probe.successes if is_well else self._probe.failures
-        if self._run < needed or self.verdict is is_well:
+    def count(self, succeeded: bool) -> bool:
+        """Take in a result; return whether the verdict changed."""
+        self._run = self._run + 1 if succeeded is self._last else 1
+        self._last = succeeded
+        needed = self._probe.successes if succeeded else self._probe.failures
+        if self._run < needed or self.verdict is succeeded:
             return False
-        self.verdict = is_well
+        self.verdict = succeeded
         return True
+
+
+# --- handlers -------------------------------------------------------------------------------------
+
+
+class ProbeResult(NamedTuple):
+    """The result of a handler."""
+
+    succeeded: bool
+    text: str = ""
+
+
+class HandlerRunner:
+    """Runs handlers, with a timeout."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, host: str) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._host = host or "127.0.0.1"
+
+    async def run(self, id_: ContainerId, action: HandlerAction, timeout_s: float) -> ProbeResult:
+        """Return the result of a handler; raises only when cancelled."""
+        work = asyncio.ensure_future(self._run(id_, action))
+        timer = asyncio.ensure_future(self._clock.sleep(timeout_s))
+        try:
+            await asyncio.wait({work, timer}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                return ProbeResult(False, f"timed out after {timeout_s:g}s")
+            return work.result()
+        except (OSError, RuntimeRefusedError, ValueError, ssl.SSLError) as error:
+            return ProbeResult(False, str(error)[:TEXT_MAX])
+        finally:
+            for task in (work, timer):
+                task.cancel()
+            await asyncio.gather(work, timer, return_exceptions=True)
+
+    async def _run(self, id_: ContainerId, action: HandlerAction) -> ProbeResult:
+        match action:
+            case ExecAction(command=command):
+                return await self._execute(id_, command)
+            case HttpGetAction():
+                return await self._get(action)
+            case TcpSocketAction(host=host, port=port):
+                _, writer = await asyncio.open_connection(host or self._host, port)
+                writer.close()
+                return ProbeResult(True)
+            case SleepAction(seconds=seconds):
+                await self._clock.sleep(seconds)
+                return ProbeResult(True)
+            case UnsupportedAction(what=what):
+                return ProbeResult(False, f"{what} is not supported by this node")
+
+    async def _execute(self, id_: ContainerId, command: tuple[str, ...]) -> ProbeResult:
+        session = await self._runtime.execute(id_, command, tty=False, stdin=False)
+        try:
+            text = await _output(session)
+            code = await session.wait()
+            return ProbeResult(code == 0, text)
+        except asyncio.CancelledError:
+            await session.kill()
+            raise
+
+    async def _get(self, page: HttpGetAction) -> ProbeResult:
+        host = page.host or self._host
+        context = _unchecked() if page.is_secure else None
+        reader, writer = await asyncio.open_connection(host, page.port, ssl=context)
+        try:
+            lines = [f"GET {page.path} HTTP/1.1", f"Host: {host}:{page.port}", "Connection: close"]
+            lines += [f"{name}: {value}" for name, value in page.headers]
+            if any("\r" in line or "\n" in line for line in lines):
+                raise ValueError("a line break in a path or header of the probe")
+            writer.write(("\r\n".join((*lines, "User-Agent: kube-probe/1.37", "", ""))).encode())
+            await writer.drain()
+            status = (await reader.readline()).decode("latin-1", "replace").split()
+        finally:
+            writer.close()
+        code = int(status[1]) if len(status) > 1 and status[1].isdigit() else 0
+        return ProbeResult(200 <= code < 400, f"HTTP probe failed with statuscode: {code}")
+
+
+async def _output(session: ExecSession) -> str:
+    data = b""
+    async for _, part in session.output():
+        data = (data + part)[:TEXT_MAX]
+    return data.decode("utf-8", "replace")
+
+
+def _unchecked() -> ssl.SSLContext:
+    """Return a TLS context that accepts any certificate, as probes do."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with suppress(ssl.SSLError):
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    return context
+
+
+# --- probe workers --------------------------------------------------------------------------------
+
+
+class ProbeListener(Protocol):
+    """Receives the results of a container's probes."""
+
+    def has_started(self, id_: ContainerId) -> None:
+        """Note that a container is past its startup probe."""
+
+    def is_ready(self, id_: ContainerId, ready: bool) -> None:
+        """Note whether a container is ready."""
+
+    def is_unhealthy(self, id_: ContainerId, message: str) -> None:
+        """Note that a container is to be killed."""
+
+
+async def probe(
+    container: Container,
+    id_: ContainerId,
+    *,
+    listener: ProbeListener,
+    handlers: HandlerRunner,
+    clock: Clock,
+    report: Callable[[str], None],
+    was_up: bool = False,
+) -> None:
+    """Probe a container until cancelled, or until it is to be killed."""
+
+    async def follow(kind: str, verdict: bool | None, changed: Callable[[bool], None]) -> None:
+        found = probe_of(container, kind)
+        if found is not None:
+            await _follow(
+                found, ProbeResults(found, verdict), id_, handlers, clock, report, changed
+            )
+
+    def gives_up(kind: str) -> Callable[[bool], None]:
+        text = f"Container {container.name} failed {kind.lower()} probe, will be restarted"
+        return lambda succeeded: None if succeeded else listener.is_unhealthy(id_, text)
+
+    startup = probe_of(container, STARTUP)
+    if startup is not None and not was_up:
+        results = ProbeResults(startup)
+        await _until_known(startup, results, id_, handlers, clock, report)
+        if not results.verdict:
+            gives_up(STARTUP)(False)
+            return
+    listener.has_started(id_)
+    if probe_of(container, READINESS) is None:
+        listener.is_ready(id_, True)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(follow(LIVENESS, True, gives_up(LIVENESS)))
+        ready = follow(READINESS, None, lambda succeeded: listener.is_ready(id_, succeeded))
+        tasks.create_task(ready)
+
+
+async def _until_known(
+    probe_: Probe,
+    results: ProbeResults,
+    id_: ContainerId,
+    handlers: HandlerRunner,
+    clock: Clock,
+    report: Callable[[str], None],
+) -> None:
+    await clock.sleep(probe_.delay_s)
+    while results.verdict is None:
+        results.count(await _run(probe_, id_, handlers, report))
+        if results.verdict is None:
+            await clock.sleep(probe_.period_s)
+
+
+async def _follow(
+    probe_: Probe,
+    results: ProbeResults,
+    id_: ContainerId,
+    handlers: HandlerRunner,
+    clock: Clock,
+    report: Callable[[str], None],
+    changed: Callable[[bool], None],
+) -> None:
+    await clock.sleep(probe_.delay_s)
+    while True:
+        if results.count(await _run(probe_, id_, handlers, report)):
+            changed(bool(results.verdict))
+        await clock.sleep(probe_.period_s)
+
+
+async def _run(
+    probe_: Probe, id_: ContainerId, handlers: HandlerRunner, report: Callable[[str], None]
+) -> bool:
+    answer: ProbeResult = await handlers.run(id_, probe_.action, probe_.timeout_s)
+    if not answer.succeeded:
+        report(f"{probe_.kind} probe failed: {answer.text}")
+    return answer.succeeded

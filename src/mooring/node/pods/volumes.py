@@ -1,10 +1,10 @@
-"""The volumes of a pod: folders of this machine, given to containers as mounts.
+"""The volumes of a pod: folders of this machine, mounted into containers.
 
-    <pods>/<uid>/volumes/<name>     what is made for a volume that is no folder of the machine
+    <pods>/<uid>/volumes/<name>     the folder of a volume that is no hostPath
 
-Which folders and files there are to be is planned first (pure); `make` and `remove` do it. Names
-and paths of volumes, files and subPaths come from users, and containers can put links into their
-volumes. So everything below a pod's folder is reached through `mooring.kit.beneath`.
+Folders and files are planned first; `make` and `remove` act. Names and paths of volumes, files and
+subPaths come from users, and containers can put links into their volumes. So everything below a
+pod's folder is reached through `mooring.kit.beneath`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,22 @@ from mooring.kit.beneath import (
     remove_beneath,
     write_beneath,
 )
-from mooring.node.pods.environment import (
-    ConfigError,
-    Surroundings,
-    content_in,
-    expand,
-    field_value,
-    resource_value,
-)
-from mooring.node.pods.sources import (
+from mooring.node.errors import ConfigError
+from mooring.node.pods.container_environment import (
     CONFIG_MAP,
     SECRET,
     Content,
     Contents,
+    NodeContext,
     Tokens,
+    content_in,
+    expand,
+    field_value,
     projections,
-    wish_of,
+    resource_value,
+    token_spec,
 )
-from mooring.node.runtime.contract import VolumePart
+from mooring.node.runtime.contract import SubPathMount
 
 LOG = logging.getLogger(__name__)
 
@@ -55,25 +53,25 @@ VOLUMES = "volumes"
 SHOWN_MAX = 128
 
 
-class File(NamedTuple):
-    """A file that we write."""
+class VolumeFile(NamedTuple):
+    """A file that the node writes into a volume."""
 
     data: bytes
     mode: int = FILE_MODE
 
 
 class Volume(Struct, frozen=True):
-    """A folder or file of this machine that containers can have."""
+    """A folder or file of this machine that containers can mount."""
 
     path: Path
-    is_made: bool = False  # by us, and removed by us
+    is_made: bool = False  # and removed by the node
     is_shared: bool = False  # everyone may write to it
     host_type: str = ""
-    files: Mapping[str, File] = field(default_factory=dict)
+    files: Mapping[str, VolumeFile] = field(default_factory=dict)
 
     @property
     def is_written(self) -> bool:
-        """Whether all that is in it comes from us: no container may change it."""
+        """Whether the node writes its whole content: no container may change it."""
         return self.is_made and not self.is_shared
 
 
@@ -81,13 +79,13 @@ class Materials(Struct, frozen=True):
     """What volumes are made from."""
 
     folder: Path  # of the pod
-    around: Surroundings = Surroundings()
+    node_context: NodeContext = NodeContext()
     contents: Contents = {}
     tokens: Tokens = {}
 
 
 def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
-    """Return the volumes of a pod by name, or raise ConfigError for one that cannot be."""
+    """Return the volumes of a pod by name, or raise ConfigError for an impossible one."""
     found: dict[str, Volume] = {}
     for each in pod.spec.volumes:
         name = str(each.get("name", ""))
@@ -100,7 +98,7 @@ def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
 
 
 def _check_name(name: str, others: Mapping[str, Volume]) -> None:
-    """Raise ConfigError for a name that the API server should have refused: it becomes a path."""
+    """Raise ConfigError for a name that the API server should have rejected: it becomes a path."""
     for fault in dns1123_label(name):
         raise ConfigError(f"the name is invalid: {fault}")
     if name in others:
@@ -122,22 +120,23 @@ def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
     projected = own.get("projected")
     parts = [own] if projected is None else projections(own)
     mode = (projected or next(iter(own.values()), None) or {}).get("defaultMode")
-    files: dict[str, File] = {}
+    files: dict[str, VolumeFile] = {}
     for part in parts:
         files |= _files(pod, part, FILE_MODE if mode is None else int(mode), materials)
     return Volume(path, is_made=True, files=files)
 
 
 def _host_path(host: Mapping[str, Any]) -> Path:
-    """Return a path of the machine; a relative one is below the root, as it is for kubelets."""
+    """Return a path of the machine; a relative one is below the root, as in the kubelet."""
     path = str(host.get("path", ""))
     if "\0" in path:
         raise ConfigError(f"hostPath: {path[:SHOWN_MAX]!r} cannot be a path: it contains NUL")
     return Path("/", path)
 
 
-def _files(pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials) -> dict[str, File]:
-    """Return the files that one source brings."""
+def _files(
+    pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials
+) -> dict[str, VolumeFile]:
     contents = materials.contents
     match next(iter(part), ""):
         case "downwardAPI":
@@ -149,22 +148,21 @@ def _files(pod: Pod, part: Mapping[str, Any], mode: int, materials: Materials) -
             return _selected(content_in(contents, SECRET, part["secret"]), part, mode)
         case "serviceAccountToken":
             token = part["serviceAccountToken"]
-            data = materials.tokens.get(wish_of(token), "").encode()
-            return {_path(token): File(data, mode)}
+            data = materials.tokens.get(token_spec(token), "").encode()
+            return {_path(token): VolumeFile(data, mode)}
     raise ConfigError(f"{', '.join(sorted(part)) or 'no kind'} is not supported by this node")
 
 
-def _selected(content: Content, part: Mapping[str, Any], mode: int) -> dict[str, File]:
-    """Return all keys as files, or those that are named."""
+def _selected(content: Content, part: Mapping[str, Any], mode: int) -> dict[str, VolumeFile]:
     (source,) = part.values()
     items = source.get("items")
     if items is None:
-        return {_path({"path": key}): File(data, mode) for key, data in content.items()}
+        return {_path({"path": key}): VolumeFile(data, mode) for key, data in content.items()}
     found = {}
     for item in items:
         key = str(item.get("key", ""))
         if key in content:
-            found[_path(item)] = File(content[key], int(item.get("mode") or mode))
+            found[_path(item)] = VolumeFile(content[key], int(item.get("mode") or mode))
         elif not source.get("optional"):
             raise ConfigError(f"references non-existent config key: {key}")
     return found
@@ -172,21 +170,22 @@ def _selected(content: Content, part: Mapping[str, Any], mode: int) -> dict[str,
 
 def _downward(
     pod: Pod, item: Mapping[str, Any], mode: int, materials: Materials
-) -> tuple[str, File]:
-    around = materials.around
+) -> tuple[str, VolumeFile]:
+    node_context = materials.node_context
     mode = int(item.get("mode") or mode)
     if reference := item.get("fieldRef"):
         field_path = str(reference.get("fieldPath", ""))
-        value = field_value(pod, field_path, around)
+        value = field_value(pod, field_path, node_context)
         if value is None:
             raise ConfigError(f"unsupported fieldPath: {field_path}")
-        return _path(item), File(value.encode(), mode)
+        return _path(item), VolumeFile(value.encode(), mode)
     reference = item.get("resourceFieldRef") or {}
-    return _path(item), File(resource_value(pod, Container(), reference, around).encode(), mode)
+    return _path(item), VolumeFile(
+        resource_value(pod, Container(), reference, node_context).encode(), mode
+    )
 
 
 def _path(item: Mapping[str, Any]) -> str:
-    """Return where a file is within its volume."""
     path = str(item.get("path", ""))
     try:
         parts = parts_of(path)
@@ -214,20 +213,20 @@ def mounts_of(
 
 def _mount(
     mount: Mapping[str, Any], root: str, within: str, options: tuple[str, ...]
-) -> Mount | VolumePart:
+) -> Mount | SubPathMount:
     # As in Kubernetes, a relative path is one below the root.
     target = "/" + str(mount.get("mountPath", "")).removeprefix("/")
     try:
         if not within:
             return Mount(host_path=root, container_path=target, options=options)
         path = f"{root.rstrip('/')}/{within}"
-        return VolumePart(host_path=path, container_path=target, options=options, root=root)
+        return SubPathMount(host_path=path, container_path=target, options=options, root=root)
     except ValueError as error:
         raise ConfigError(f"volumeMounts: {error}") from None
 
 
 def _within(mount: Mapping[str, Any], values: Mapping[str, str]) -> str:
-    """Return which part of a volume a container gets; nothing for all of it."""
+    """Return the subPath of a mount; empty for the whole volume."""
     part = str(mount.get("subPath") or expand(str(mount.get("subPathExpr") or ""), values))
     try:
         return "/".join(parts_of(part))
@@ -235,11 +234,11 @@ def _within(mount: Mapping[str, Any], values: Mapping[str, str]) -> str:
         raise ConfigError(f"volumeMounts: subPath must be within the volume: {error}") from None
 
 
-# --- doing it -----------------------------------------------------------------------------------
+# --- on disk --------------------------------------------------------------------------------------
 
 
 def make(volumes: Mapping[str, Volume]) -> None:
-    """Make what is not there, or raise ConfigError; what is there stays as it is."""
+    """Make missing volumes, or raise ConfigError; existing ones stay."""
     for name, volume in volumes.items():
         try:
             _make(volume)
@@ -260,7 +259,6 @@ def _make(volume: Volume) -> None:
 
 
 def _make_own(volume: Volume) -> None:
-    """Make the folder of a volume, and write its files."""
     pod = volume.path.parents[1]
     pod.parent.mkdir(mode=POD_MODE, parents=True, exist_ok=True)
     within = f"{VOLUMES}/{volume.path.name}"
@@ -287,19 +285,19 @@ def _check(path: Path, type_: str) -> None:
         raise OSError(f"hostPath type check failed: {path} is not a {type_.lower()}")
 
 
-def make_parts(mounts: Iterable[Mount]) -> None:
-    """Make the folders that subPaths name, as kubelets do; raise ConfigError if links are there."""
+def make_subpaths(mounts: Iterable[Mount]) -> None:
+    """Make the folders that subPaths name, as kubelets do; raise ConfigError for links."""
     for mount in mounts:
-        if not isinstance(mount, VolumePart):
+        if not isinstance(mount, SubPathMount):
             continue
         try:
-            _make_part(mount)
+            _make_subpath(mount)
         except (OSError, UnsafePathError) as error:
             text = f"failed to prepare subPath for volumeMount at {mount.container_path}: {error}"
             raise ConfigError(text) from None
 
 
-def _make_part(part: VolumePart) -> None:
+def _make_subpath(part: SubPathMount) -> None:
     try:
         os.close(open_beneath(part.root, part.within))
     except FileNotFoundError:
@@ -309,7 +307,7 @@ def _make_part(part: VolumePart) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove what was made for a pod; nothing of what it only pointed to."""
+    """Remove the folder of a pod, but nothing that links in it point to."""
     try:
         remove_beneath(folder.parent, folder.name)
     except FileNotFoundError:

@@ -1,13 +1,13 @@
-"""What CDI ids mean: looked up in folders of specs, as runtimes of containers do.
+"""CDI ids, looked up in folders of specs as container runtimes do.
 
     specs = CdiSpecs([Path("/etc/cdi"), Path("/var/run/cdi")])
     specs.edits(["vendor.example/gpu=gpu-0"])      the edits, or UnresolvableError
 
-A device in a later folder is taken before one in an earlier folder. Two files of one folder that
-have the same device conflict, and nobody gets it. Files are read again only when they change; a
-change in place, not by a new file, is seen when a device of that file is wanted, or one is not
-found. A file that cannot be read hides nothing but itself; `faults` tells of it, and so does the
-error of an id that is not found.
+A device in a later folder takes precedence over one in an earlier folder. Two files of one folder
+with the same device conflict, and nobody gets it. Files are read again only when they change; a
+change in place, not by a new file, is noticed when a device of that file is requested, or one is
+not found. An unreadable file hides nothing but itself; `faults` reports it, and so does the error
+of an id that is not found.
 """
 
 from __future__ import annotations
@@ -21,20 +21,16 @@ from typing import NamedTuple
 from mooring.api.cdi import CdiDevice, CdiId, CdiSpec, ContainerEdits
 from mooring.api.codec import decode_json, decode_tree
 from mooring.api.errors import ApiError
+from mooring.node.errors import UnresolvableError as UnresolvableError
 
 SUFFIXES = (".json", ".yaml")
 FILE_BYTES_MAX = 16 * 1024 * 1024
 FILES_MAX = 8192  # in one folder
 FAULTS_SHOWN_MAX = 3
-
-
-class UnresolvableError(Exception):
-    """Ids that no spec has, or that too many have; the text names them and what is wrong."""
+_ALL = None  # of the devices
 
 
 class _Stamp(NamedTuple):
-    """What changes with a file."""
-
     inode: int
     size: int
     modified_ns: int
@@ -42,11 +38,10 @@ class _Stamp(NamedTuple):
 
 
 _NO_STAMP = _Stamp(0, 0, 0, 0)
-_ALL = None  # of the devices
 
 
 class _Read(NamedTuple):
-    """What a file was when it was read: a spec, or a fault."""
+    """A file as it was when it was read: a spec, or a fault."""
 
     stamp: _Stamp
     spec: CdiSpec | None
@@ -54,35 +49,33 @@ class _Read(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A device, and where it is from."""
-
     path: Path
     spec: CdiSpec
     device: CdiDevice
 
 
 class _Conflict(NamedTuple):
-    """Files of one folder that have the same device."""
+    """Files of one folder with the same device."""
 
     paths: tuple[Path, ...]
 
 
 class CdiSpecs:
-    """The specs of some folders; the last of the folders comes first."""
+    """The specs of some folders; later folders take precedence."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(map(_Folder, folders))
 
     def faults(self) -> tuple[str, ...]:
-        """Return what is wrong in the folders now, a line for each fact."""
+        """Return what is wrong in the folders now, one line for each fact."""
         for folder in self._folders:
             folder.look(_ALL)
         return tuple(fault for folder in self._folders for fault in folder.faults())
 
     def edits(self, ids: Iterable[str]) -> ContainerEdits:
-        """Return what the devices bring, in their order, or raise UnresolvableError.
+        """Return the edits of the devices in their order, or raise UnresolvableError.
 
-        The edits of a whole spec come before those of the first of its devices, and once.
+        The edits of a whole spec come once, before those of the first of its devices.
         """
         wanted = tuple(dict.fromkeys(ids))
         if not wanted:
@@ -127,21 +120,21 @@ class CdiSpecs:
 
 
 class _Folder:
-    """The specs of one folder, as they were when it was last looked at.
+    """The specs of one folder, as of the last look.
 
-    There is a file for each claim that is prepared, and a look for each container that starts. So a
-    look lists names and inodes, and reads what is new; only files that have a wanted device are
-    also asked whether they changed in place.
+    There is a file for each prepared claim, and a look for each container that starts. So a look
+    lists names and inodes, and reads new files; only files with a requested device are also checked
+    for changes in place.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._files: dict[str, _Read] = {}
-        self._holders: dict[str, list[str]] = {}  # by id, the files that have the device
+        self._holders: dict[str, list[str]] = {}  # by id, the files with the device
         self._fault = ""
 
     def look(self, ids: Sequence[str] | None) -> None:
-        """Read what changed: new and replaced files, and those that have these devices, or all."""
+        """Read what changed: new and replaced files, and those with these devices, or all."""
         listed = self._listed()
         for name in [name for name in self._files if name not in listed]:
             self._drop(name)
@@ -152,7 +145,7 @@ class _Folder:
                 self._look_at(name)
 
     def device(self, id_: str) -> _Found | _Conflict | None:
-        """Return a device, or who has it if several do."""
+        """Return a device, or the conflict if several files have it."""
         names = sorted(self._holders.get(id_, ()))
         if len(names) > 1:
             return _Conflict(tuple(self._path / name for name in names))
@@ -163,7 +156,6 @@ class _Folder:
         return _Found(self._path / names[0], spec, device)
 
     def faults(self) -> list[str]:
-        """Return what is wrong, a line for each fact."""
         conflicts = [
             _conflict_text(id_, _Conflict(tuple(self._path / name for name in sorted(names))))
             for id_, names in self._holders.items()
@@ -173,11 +165,11 @@ class _Folder:
         return [*filter(None, [self._fault]), *of_files, *conflicts]
 
     def _look_at(self, name: str) -> None:
-        """Read a file, unless it is as it was."""
+        """Read a file, unless it is unchanged."""
         path, known = self._path / name, self._files.get(name)
         try:
             stamp = _stamp(path)
-        except FileNotFoundError:  # it has just gone
+        except FileNotFoundError:  # just removed
             self._drop(name)
             return
         except OSError as error:
@@ -198,13 +190,12 @@ class _Folder:
                 self._holders[id_] = left
 
     def _listed(self) -> dict[str, int]:
-        """Return the inodes of the specs that are there, by name."""
         self._fault = ""
         try:
             with os.scandir(self._path) as entries:
                 found = {each.name: each.inode() for each in entries if _is_spec(each.name)}
         except FileNotFoundError:
-            return {}  # a machine without such devices
+            return {}  # a machine without CDI devices
         except OSError as error:
             self._fault = f"{self._path}: {error.strerror}"
             return {}
@@ -243,7 +234,7 @@ def _read(path: Path, stamp: _Stamp) -> _Read:
 def _content(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe would keep us waiting
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # reading a pipe could block
             raise ValueError("not a regular file")
         data = file.read(FILE_BYTES_MAX + 1)
     if len(data) > FILE_BYTES_MAX:
@@ -263,9 +254,8 @@ def _decoded(data: bytes, path: Path) -> CdiSpec:
 
 
 def _check(spec: CdiSpec) -> None:
-    """Raise ValueError unless the spec is one that we understand."""
     if spec.cdi_version.removeprefix("v").partition(".")[0] not in ("0", "1"):
-        raise ValueError(f"cdiVersion: {spec.cdi_version[:64]!r} is not a version that is known")
+        raise ValueError(f"cdiVersion: {spec.cdi_version[:64]!r} is not a known version")
     names = set()
     _check_edits("containerEdits", spec.container_edits)
     for index, device in enumerate(spec.devices):
@@ -303,3 +293,7 @@ def _fault_of_id(id_: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+# MOVED
+from mooring.node.errors import UnresolvableError as UnresolvableError  # noqa: E402, F811

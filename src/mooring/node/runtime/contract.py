@@ -1,11 +1,12 @@
-"""What a runtime does: it keeps containers, and tells what becomes of them.
+"""What the agent asks of a container runtime: the CRI in Python, without pods and devices.
 
-A runtime knows no pods and no devices: a container comes with all that it needs already worked
-out. It survives the agent: whoever starts again asks `containers` what is still there.
+A container comes with everything already worked out. Containers survive the agent: after a restart
+it calls `containers` to find those that still exist.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from enum import Enum
@@ -15,21 +16,15 @@ from msgspec import Struct, field
 
 from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.timestamp import Timestamp
+from mooring.node.errors import RuntimeRefusedError as RuntimeRefusedError
 
-
-class RuntimeRefusedError(Exception):
-    """A container cannot be had; the text says why, for the status of its pod.
-
-    `reason` is one word, as Kubernetes has them: CreateContainerError, ErrImagePull, …
-    """
-
-    def __init__(self, reason: str, text: str) -> None:
-        super().__init__(text)
-        self.reason = reason
+_ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+NOT_SUPPORTED = "NotSupported"  # the reason of a request that a runtime cannot serve
+START_ERROR = "StartError"  # the reason of a container whose program could not be executed
 
 
 class ContainerId(Struct, frozen=True, order=True):
-    """One try to run one container of one pod."""
+    """One attempt to run one container of one pod."""
 
     pod_uid: str
     name: str
@@ -39,11 +34,8 @@ class ContainerId(Struct, frozen=True, order=True):
         return f"{self.pod_uid}/{self.name}/{self.attempt}"
 
 
-_ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
-
-
 def is_id_part(text: str) -> bool:
-    """Tell whether a UID or a name can be a part of the id of a container."""
+    """Tell whether a UID or name can be a part of a container's id."""
     return _ID_PART.fullmatch(text) is not None
 
 
@@ -58,27 +50,27 @@ def check_id(id_: ContainerId) -> None:
             raise RuntimeRefusedError("CreateContainerError", text)
 
 
-class Limits(Struct, frozen=True):
+class ResourceLimits(Struct, frozen=True):
     """What a container may use; None is no limit."""
 
     cpu_millis: int | None = None
     memory_bytes: int | None = None
-    cpus: tuple[int, ...] = ()  # to which it is bound; none: all
+    cpus: tuple[int, ...] = ()  # that it is bound to; none: all
     memory_nodes: tuple[int, ...] = ()
 
 
-class VolumePart(Mount, frozen=True, gc=False):
-    """A mount of a part of a volume, `host_path` below `root`.
+class SubPathMount(Mount, frozen=True, gc=False):
+    """A mount of a subPath of a volume: `host_path` below `root`.
 
-    Containers write to the volume and can put links in the way at any moment, so a runtime opens
-    the part from the root without following any.
+    Containers write to the volume and can replace a part of the path by a link at any moment, so a
+    runtime opens the path from the root without following links.
     """
 
     root: str = ""
 
     @property
     def within(self) -> str:
-        """The part, relative to the root."""
+        """The path relative to the root."""
         return self.host_path.removeprefix(self.root.rstrip("/")).lstrip("/")
 
 
@@ -89,22 +81,18 @@ class ContainerSpec(Struct, frozen=True):
     namespace: str
     pod_name: str
     image: str = ""
-    command: tuple[str, ...] = ()  # instead of the image's entry point
+    command: tuple[str, ...] = ()  # replaces the image's entry point
     args: tuple[str, ...] = ()
     working_dir: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     edits: ContainerEdits = ContainerEdits()  # of its devices and volumes
-    cdi_ids: tuple[str, ...] = ()  # where the runtime makes the edits itself
-    limits: Limits = Limits()
+    cdi_ids: tuple[str, ...] = ()  # for a runtime that makes the edits itself
+    limits: ResourceLimits = ResourceLimits()
     annotations: Mapping[str, str] = field(default_factory=dict)  # of the pod and its devices
-    pull_policy: str = ""  # Always, IfNotPresent, Never; for a runtime that has images
+    pull_policy: str = ""  # Always, IfNotPresent, Never; for runtimes with images
     tty: bool = False
     stdin: bool = False
-    stdin_once: bool = False  # the input ends with the first who is attached to it
-
-
-NOT_SUPPORTED = "NotSupported"  # the reason of what a runtime cannot do at all
-START_ERROR = "StartError"  # the reason of a container whose program could not be run
+    stdin_once: bool = False  # the input ends when the first client detaches
 
 
 class Phase(Enum):
@@ -115,7 +103,7 @@ class Phase(Enum):
 
 
 class ContainerState(Struct, frozen=True):
-    """What is known of a container that was started."""
+    """The state of a container that was started."""
 
     id: ContainerId
     phase: Phase
@@ -125,12 +113,12 @@ class ContainerState(Struct, frozen=True):
     signal: int = 0
     reason: str = ""  # Completed, Error, OOMKilled, StartError, ContainerStatusUnknown
     message: str = ""
-    handle: str = ""  # what the runtime calls it: process://…
+    handle: str = ""  # the runtime's own id: process://…
     image_id: str = ""
 
 
 class LogRange(Struct, frozen=True):
-    """Which part of a log is wanted."""
+    """The requested part of a log."""
 
     follow: bool = False
     tail_lines: int | None = None
@@ -143,54 +131,54 @@ class ExecSession(Protocol):
     """A command that runs in a container, with its three streams."""
 
     async def write(self, data: bytes) -> None:
-        """Give it input; nothing when it has ended."""
+        """Send input; ignored once the command has ended."""
 
     async def close_input(self) -> None:
-        """Say that there is no more input."""
+        """Close its input."""
 
     async def resize(self, columns: int, rows: int) -> None:
         """Change the size of its terminal."""
 
     def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """Yield what it says: 1 and its output, 2 and its errors."""
+        """Yield its output as channel and bytes: 1 is stdout, 2 stderr."""
 
     async def wait(self) -> int:
         """Return its exit code when it has ended."""
 
     async def kill(self) -> None:
-        """End it."""
+        """Kill it."""
 
 
 class Runtime(Protocol):
-    """Runs containers. What it is asked twice it does once."""
+    """Runs containers. Every request can be repeated without further effect."""
 
     @property
     def name(self) -> str:
-        """What it is called, with its version: `process://1`."""
+        """Its name and version: `process://1`."""
 
     async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
-        """Return the containers that are not removed, also those of an agent before this one.
+        """Return the containers that are not removed, also those of an earlier agent.
 
-        Those of one pod, if its uid is given.
+        Only those of one pod, if its UID is given.
         """
 
     def changes(self) -> AsyncIterator[ContainerState]:
-        """Yield each container whose phase changed, from now on."""
+        """Yield each container whose phase changes, from now on."""
 
     async def start(self, spec: ContainerSpec) -> ContainerState:
-        """Start a container, or return how it is if it was started; else RuntimeRefusedError."""
+        """Start a container, or return its state if it was started; else RuntimeRefusedError."""
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
-        """Ask a container to end, kill it after so long, and return when it has ended."""
+        """Send SIGTERM, kill after the grace period, and return when the container has ended."""
 
     async def remove(self, pod_uid: str) -> None:
-        """Forget the containers of a pod and their logs; those that run are killed."""
+        """Remove the containers of a pod and their logs; running ones are killed."""
 
     async def forget(self, id_: ContainerId) -> None:
-        """Forget one ended container and its log, such as an old attempt."""
+        """Remove one ended container and its log, such as an old attempt."""
 
-    def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
-        """Yield parts of what a container said, to the end or, if followed, to its end."""
+    def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
+        """Yield parts of a container's log, up to now or, if followed, to its end."""
 
     async def execute(
         self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
@@ -198,8 +186,52 @@ class Runtime(Protocol):
         """Run a command beside a running container, with its environment and devices."""
 
     async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ExecSession:
-        """Hear what a running container says from now on, and give it input if it takes any.
+        """Receive a running container's output from now on, and send input if it takes any.
 
-        `tty` tells whether the container has a terminal. The session ends with the container, and
-        killing it leaves the container alone. A runtime that cannot refuses with NotSupported.
+        `tty` says whether the container has a terminal. The session ends with the container, and
+        killing it leaves the container alone. A runtime that cannot attach refuses with
+        NotSupported.
         """
+
+
+# --- for runtimes ---------------------------------------------------------------------------------
+
+
+class _Follower:
+    def __init__(self) -> None:
+        self.news: dict[ContainerId, ContainerState] = {}
+        self.has_news = asyncio.Event()
+
+
+class LifecycleEvents:
+    """Passes state changes on to everyone who follows a runtime (the kubelet's PLEG).
+
+    A slow follower gets the current state of each container, not every state it was in, so nothing
+    piles up.
+    """
+
+    def __init__(self) -> None:
+        self._followers: list[_Follower] = []
+
+    def publish(self, state: ContainerState) -> None:
+        """Pass a container's new state on to all followers."""
+        for each in self._followers:
+            each.news.pop(state.id, None)  # moves to the end
+            each.news[state.id] = state
+            each.has_news.set()
+
+    def follow(self) -> AsyncIterator[ContainerState]:
+        """Yield the states published from now on, even before the first is awaited."""
+        follower = _Follower()
+        self._followers.append(follower)
+        return self._follow(follower)
+
+    async def _follow(self, follower: _Follower) -> AsyncIterator[ContainerState]:
+        try:
+            while True:
+                await follower.has_news.wait()
+                while follower.news:
+                    yield follower.news.pop(next(iter(follower.news)))
+                follower.has_news.clear()
+        finally:
+            self._followers.remove(follower)

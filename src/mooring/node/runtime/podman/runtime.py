@@ -1,9 +1,16 @@
 """Runs containers by podman.
 
     runtime = await PodmanRuntime.open("my-node")
-    await runtime.start(spec)      # image, then `podman run --detach`; known again by its name
+    await runtime.start(spec)      # image, then `podman run --detach`; found again by its name
 
-What podman cannot do is refused with its own words.
+A container that podman cannot run is refused with podman's own words.
+
+Podman follows links in the path of a mount. With subPath, a container of the same pod could put a
+link into the volume just then, and the new container would get a folder of the host. So:
+
+1. Open each subPath without following links, and keep it open.
+2. Create and initialize the container: podman makes the mounts, and no program runs yet.
+3. Compare the mounted files with the open ones, and start only if they are the same.
 """
 
 from __future__ import annotations
@@ -11,7 +18,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
+import re
 from asyncio.subprocess import DEVNULL, PIPE
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
@@ -20,34 +30,44 @@ from typing import Self
 from msgspec import structs
 
 from mooring.api.cdi import ContainerEdits
+from mooring.kit.beneath import UnsafePathError, open_beneath
 from mooring.kit.clock import REAL, Clock
 from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
     ExecSession,
+    LifecycleEvents,
     LogRange,
     Phase,
     RuntimeRefusedError,
-    VolumePart,
+    SubPathMount,
 )
-from mooring.node.runtime.podman import commandlines as lines
-from mooring.node.runtime.podman.answers import Inspected, event_id, read_inspected, state_of
-from mooring.node.runtime.podman.commands import COMMAND_S_MAX, Done, Podman
-from mooring.node.runtime.podman.images import ALWAYS, Images, default_policy
-from mooring.node.runtime.podman.parts import held, mounted
-from mooring.node.runtime.podman.sessions import PipeSession, Terminal, TerminalSession
-from mooring.node.runtime.telling import Teller
+from mooring.node.runtime.podman import command_line as lines
+from mooring.node.runtime.podman.client import (
+    ALWAYS,
+    COMMAND_S_MAX,
+    CommandResult,
+    ImageService,
+    PipeSession,
+    Podman,
+    Terminal,
+    TerminalSession,
+    default_policy,
+)
+from mooring.node.runtime.podman.command_line import Inspected, event_id, read_inspected, state_of
 
 INSPECTED_AT_ONCE_MAX = 100
 EVENTS_AGAIN_S = 1.0
-# What podman says, by which we tell what is the matter.
+# Podman's words, by which we recognize an error.
 _CONFLICT, _MISSING, _NO_IMAGE = "already in use", "no such container", "image not known"
 _LOG = logging.getLogger(__name__)
+MOUNTS_BYTES_MAX = 4 * 1024 * 1024
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class PodmanRuntime:
-    """Containers of one agent at podman."""
+    """The containers of one agent in podman."""
 
     def __init__(
         self,
@@ -63,11 +83,11 @@ class PodmanRuntime:
         self._podman = podman
         self._version = version
         self._clock = clock
-        self._run_options = tuple(run_options)  # of the operator, for each container
-        # CDI ids, where podman does not look into our folders; it refuses as we do.
+        self._run_options = tuple(run_options)  # of the operator, for every container
+        # Resolves CDI ids, if podman does not read our folders.
         self._resolve = resolve
-        self._images = Images(podman, clock)
-        self._teller = Teller()
+        self._images = ImageService(podman, clock)
+        self._changes = LifecycleEvents()
         self._events: asyncio.Task[None] | None = None
 
     @classmethod
@@ -81,10 +101,10 @@ class PodmanRuntime:
         cdi_folders: Sequence[str] = (),
         resolve: Callable[[Sequence[str]], ContainerEdits] | None = None,
     ) -> Self:
-        """Return the runtime if there is a podman; `owner` tells its containers from others.
+        """Return the runtime, if podman works; `owner` marks this agent's containers.
 
-        CDI devices of other folders than the usual ones are left to a podman that can be told of
-        them, and else looked up by `resolve`.
+        CDI devices in unusual folders are left to a podman that has an option for them,
+        and otherwise looked up by `resolve`.
         """
         podman = Podman(command)
         done = await podman.run(["version", "--format={{.Client.Version}}"])
@@ -98,18 +118,18 @@ class PodmanRuntime:
 
     @property
     def name(self) -> str:
-        """What it is called, with its version."""
+        """Its name and version."""
         return f"podman://{self._version}"
 
     async def close(self) -> None:
-        """Follow podman no more; containers go on."""
+        """Stop following podman; containers go on."""
         if self._events is not None:
             self._events.cancel()
             with suppress(asyncio.CancelledError):
                 await self._events
             self._events = None
 
-    # --- containers ---------------------------------------------------------------------------
+    # --- containers -------------------------------------------------------------------------------
 
     async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
         """Return our containers that were started."""
@@ -121,10 +141,10 @@ class PodmanRuntime:
         if self._events is None:
             since_s = self._clock.now().timestamp()
             self._events = asyncio.create_task(self._follow(since_s), name="podman events")
-        return self._teller.follow()
+        return self._changes.follow()
 
     async def start(self, spec: ContainerSpec) -> ContainerState:
-        """Start a container, unless it is there."""
+        """Start a container, unless it exists."""
         name = lines.name_of(self.owner, spec.id)
         policy = spec.pull_policy or default_policy(spec.image)
         if policy == ALWAYS:
@@ -138,30 +158,29 @@ class PodmanRuntime:
             done = await self._run(spec)
         return await self._started(name, done)
 
-    async def _run(self, spec: ContainerSpec) -> Done:
+    async def _run(self, spec: ContainerSpec) -> CommandResult:
         with _file_for_podman(lines.env_file_of(spec)) as env_file:
             verb, *rest = lines.run_line(self.owner, self._resolved(spec), env_file)
-            parts = [each for each in spec.edits.mounts if isinstance(each, VolumePart)]
+            parts = [each for each in spec.edits.mounts if isinstance(each, SubPathMount)]
             if not parts:
                 return await self._podman.run([verb, *self._run_options, *rest])
             rest.remove("--detach")
             return await self._run_verified(spec.id, parts, ["create", *self._run_options, *rest])
 
     async def _run_verified(
-        self, id_: ContainerId, parts: Sequence[VolumePart], line: Sequence[str]
-    ) -> Done:
-        """Start a container once it is sure that it has the parts of volumes that were meant."""
+        self, id_: ContainerId, parts: Sequence[SubPathMount], line: Sequence[str]
+    ) -> CommandResult:
         name = lines.name_of(self.owner, id_)
-        with held(parts) as wanted:
+        with _open_subpaths(parts) as expected:
             done = await self._podman.run(line)
             if done.code and _CONFLICT in done.errors and await self._state(name) is None:
-                # Left by somebody who got no further: nobody knows what it has.
+                # Left by an interrupted start: nobody knows what it has.
                 await self._podman.run(["rm", "--force", "--ignore", name])
                 done = await self._podman.run(line)
             if not done.code:
                 done = await self._podman.run(["init", name])
             if not done.code:
-                if wanted - mounted(await self._pid(name)):
+                if expected - _mounted_files(await self._pid(name)):
                     await self._podman.run(["rm", "--force", "--ignore", name])
                     text = "a subPath was replaced while it was mounted: the container is not run"
                     raise RuntimeRefusedError("CreateContainerError", text)
@@ -173,11 +192,11 @@ class PodmanRuntime:
         text = done.output.decode(errors="replace").strip()
         return int(text) if text.isascii() and text.isdigit() else 0
 
-    async def _started(self, name: str, done: Done) -> ContainerState:
-        """Return how a container is that was started, now or before."""
+    async def _started(self, name: str, done: CommandResult) -> ContainerState:
+        """Return the state of a container that was started, now or before."""
         was_there = bool(done.code) and _CONFLICT in done.errors
         known = await self._state(name) if was_there or not done.code else None
-        if known is None and was_there:  # left by somebody who got no further
+        if known is None and was_there:  # left by an interrupted start
             done = await self._podman.run(["start", name])
             known = await self._state(name)
         if known is None:
@@ -186,14 +205,14 @@ class PodmanRuntime:
         return known
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
-        """Ask a container to end, and have it killed after so long."""
+        """Stop a container, and kill it after the grace period."""
         line = lines.stop_line(lines.name_of(self.owner, id_), grace_s)
         done = await self._podman.run(line, grace_s + COMMAND_S_MAX)
         if done.code and _MISSING not in done.errors:
             raise RuntimeRefusedError("KillContainerError", done.why)
 
     async def remove(self, pod_uid: str) -> None:
-        """Kill and forget the containers of a pod."""
+        """Kill and remove the containers of a pod."""
         ids = await self._ids(pod_uid)
         if ids:
             done = await self._podman.run(["rm", "--force", "--ignore", "--time=0", *ids])
@@ -201,18 +220,18 @@ class PodmanRuntime:
                 raise RuntimeRefusedError("KillContainerError", done.why)
 
     async def forget(self, id_: ContainerId) -> None:
-        """Forget one ended container; podman refuses if it runs."""
+        """Remove one ended container; podman refuses if it runs."""
         await self._podman.run(["rm", "--ignore", lines.name_of(self.owner, id_)])
 
-    # --- streams ------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------
 
-    async def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
-        """Yield what a container said."""
+    async def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
+        """Yield the log of a container."""
         name = lines.name_of(self.owner, id_)
         if await self._state(name) is None:
             raise RuntimeRefusedError("NotFound", f"there is no container {id_}")
-        left = wanted.bytes_max
-        async with self._podman.open(lines.logs_line(name, wanted)) as process:
+        left = log_range.bytes_max
+        async with self._podman.open(lines.logs_line(name, log_range)) as process:
             assert process.stdout is not None
             while left != 0 and (part := await process.stdout.read(65_536)):
                 yield part if left is None else part[:left]
@@ -230,7 +249,7 @@ class PodmanRuntime:
         return await self._session(["exec", *options, name, *command], tty=tty, stdin=stdin)
 
     async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ExecSession:
-        """Hear what a running container says from now on, and give it input if it takes any."""
+        """Receive a running container's output from now on, and send input if it takes any."""
         name = lines.name_of(self.owner, id_)
         state = await self._state(name)
         if state is None or state.phase is not Phase.RUNNING:
@@ -250,10 +269,10 @@ class PodmanRuntime:
             terminal.let_go()
         return TerminalSession(spawned, terminal)
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------
 
     def _resolved(self, spec: ContainerSpec) -> ContainerSpec:
-        """Return a container whose devices podman can find."""
+        """Return a spec whose devices podman can find."""
         if self._resolve is None or not spec.cdi_ids:
             return spec
         return structs.replace(spec, cdi_ids=(), edits=spec.edits + self._resolve(spec.cdi_ids))
@@ -267,12 +286,11 @@ class PodmanRuntime:
 
     async def _ids(self, pod_uid: str | None = None) -> list[str]:
         done = await self._podman.run(lines.list_line(self.owner, pod_uid))
-        if done.code:  # no containers would be another answer
+        if done.code:  # an empty list would mean something else
             raise RuntimeRefusedError("RuntimeUnavailable", f"podman ps: {done.why}")
         return [each.decode() for each in done.output.split()]
 
     async def _inspected(self, names: Sequence[str]) -> list[Inspected]:
-        """Return how containers are; those that are gone meanwhile are left out."""
         found: list[Inspected] = []
         for start in range(0, len(names), INSPECTED_AT_ONCE_MAX):
             some = names[start : start + INSPECTED_AT_ONCE_MAX]
@@ -283,19 +301,19 @@ class PodmanRuntime:
             found += read_inspected(done.output)
         return found
 
-    # --- following ----------------------------------------------------------------------------
+    # --- following --------------------------------------------------------------------------------
 
     async def _follow(self, since_s: float) -> None:
-        """Tell what podman's events say; after they broke off, how all containers are."""
+        """Publish what podman's events say; after an interruption, the state of all containers."""
         while True:
             try:
                 await self._take_events(since_s)
-            except (RuntimeRefusedError, ValueError) as error:  # or a line without end
+            except (RuntimeRefusedError, ValueError) as error:  # ValueError: a line without end
                 _LOG.warning("podman's events cannot be followed: %s", error)
             since_s = self._clock.now().timestamp()
             await self._clock.sleep(EVENTS_AGAIN_S)
             with suppress(RuntimeRefusedError):
-                self._tell(await self._listed())
+                self._publish(await self._listed())
 
     async def _take_events(self, since_s: float) -> None:
         async with self._podman.open(lines.events_line(self.owner, since_s)) as process:
@@ -303,17 +321,17 @@ class PodmanRuntime:
             while line := await process.stdout.readline():
                 id_ = event_id(line)
                 if id_:
-                    self._tell(await self._inspected([id_]))
+                    self._publish(await self._inspected([id_]))
 
-    def _tell(self, containers: Iterable[Inspected]) -> None:
+    def _publish(self, containers: Iterable[Inspected]) -> None:
         for each in map(state_of, containers):
             if each is not None:
-                self._teller.tell(each)
+                self._changes.publish(each)
 
 
 @contextmanager
 def _file_for_podman(text: str) -> Iterator[str]:
-    """Give the path of a file that only we and podman read; empty if there is nothing in it."""
+    """Give the path of a temporary file that only we and podman read; empty if text is."""
     if not text:
         yield ""
         return
@@ -324,5 +342,57 @@ def _file_for_podman(text: str) -> Iterator[str]:
 
 
 def _reason(code: int) -> str:
-    """Return the reason for what podman says by its exit code."""
     return "RunContainerError" if code in (126, 127) else "CreateContainerError"
+
+
+# --- subPaths -------------------------------------------------------------------------------------
+
+
+Identities = Counter[tuple[int, int]]  # device and inode, and how often they are mounted
+
+
+@contextmanager
+def _open_subpaths(parts: Iterable[SubPathMount]) -> Iterator[Identities]:
+    """Keep subPaths open; give their identities, or raise RuntimeRefusedError."""
+    descriptors: list[int] = []
+    try:
+        for part in parts:
+            try:
+                descriptors.append(open_beneath(part.root, part.within))
+            except (OSError, UnsafePathError) as error:
+                text = (
+                    f"failed to prepare subPath for volumeMount at {part.container_path}: {error}"
+                )
+                raise RuntimeRefusedError("CreateContainerError", text) from None
+        yield Counter(map(_identity, descriptors))
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _mounted_files(pid: int) -> Identities:
+    """Return the identities of all mounts of a process; none if it is gone."""
+    found: Identities = Counter()
+    with suppress(OSError):
+        root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for point in _mount_points(pid):
+                with suppress(OSError, UnsafePathError):
+                    descriptor = open_beneath(root, point.lstrip("/"))
+                    found[_identity(descriptor)] += 1
+                    os.close(descriptor)
+        finally:
+            os.close(root)
+    return found
+
+
+def _mount_points(pid: int) -> list[str]:
+    with open(f"/proc/{pid}/mountinfo", "rb") as file:
+        lines = os.fsdecode(file.read(MOUNTS_BYTES_MAX)).splitlines()
+    points = [line.split(" ")[4] for line in lines if line.count(" ") > 4]
+    return [_ESCAPED.sub(lambda found: chr(int(found[1], 8)), each) for each in points]
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino

@@ -3,8 +3,12 @@
     runtime = ProcessRuntime(Path("/var/lib/mooring/processes"), cdi_folders=[Path("/etc/cdi")])
     state = await runtime.start(spec)
 
-The processes belong to a keeper (`mooring.node.runtime.keeper`), which is started when it is
-needed and stays when we go. Here is the agent's side of it.
+The processes belong to a shim (`mooring.node.runtime.shim`), which is started on demand and stays
+when the agent ends. Here is the agent's side:
+
+    runtime          the runtime, and how a container becomes a launch
+    shim_client      the connection to the shim, and exec sessions
+    container_logs   logs, read from their files
 """
 
 from mooring.node.runtime.process.runtime import ProcessRuntime

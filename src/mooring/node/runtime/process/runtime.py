@@ -1,17 +1,28 @@
-"""The runtime that keeps containers as processes."""
+"""The runtime that runs containers as processes, and how a container becomes a launch.
+
+`launch_of` turns a container spec and its CDI edits into the launch that the shim executes. What a
+process cannot have is refused, or noted in the container's status.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from mooring.api.binding import binding_of
+from mooring.api.cdi import ContainerEdits, DeviceNode, Mount
 from mooring.api.timestamp import Timestamp
+from mooring.hardware.numbers import parse_cpu_list
 from mooring.kit.clock import REAL, Clock
-from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
+from mooring.node.errors import UnresolvableError
+from mooring.node.runtime.cdi import CdiSpecs
 from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
@@ -19,13 +30,16 @@ from mooring.node.runtime.contract import (
     LogRange,
     Phase,
     RuntimeRefusedError,
+    SubPathMount,
+    check_id,
 )
-from mooring.node.runtime.process.launching import REFUSED, key_of, launch_of
-from mooring.node.runtime.process.link import KeeperLink, State
-from mooring.node.runtime.process.logs import read_logs
-from mooring.node.runtime.process.session import ProcessSession
+from mooring.node.runtime.process.container_logs import read_logs
+from mooring.node.runtime.process.shim_client import ProcessSession, ShimClient, ShimState
+from mooring.node.runtime.shim.protocol import ContainerKey, Launch, LaunchError, MountLaunch
 
 VERSION = 1
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+REFUSED = "CreateContainerError"
 
 
 class ProcessRuntime:
@@ -39,18 +53,18 @@ class ProcessRuntime:
         clock: Clock = REAL,
         keeper_options: dict[str, Any] | None = None,
     ) -> None:
-        """Take the folder that is the keeper's, and those of CDI specs.
+        """Take the shim's folder, and those of CDI specs.
 
-        `keeper_options`: `idle_s`, after which a keeper without work ends; `cgroup_mount`.
+        `keeper_options`: `idle_s`, after which an idle shim ends; `cgroup_mount`.
         """
         self._root, self._clock = root, clock
         self._specs = CdiSpecs(cdi_folders)
         self._phases: dict[ContainerId, Phase] = {}
         self._changes: set[_Changes] = set()
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._link = KeeperLink(
+        self._client = ShimClient(
             root.resolve(),
-            on_state=self._told,
+            on_state=self._note_state,
             on_lost=self._lost,
             options=keeper_options,
             clock=clock,
@@ -58,88 +72,88 @@ class ProcessRuntime:
 
     @property
     def name(self) -> str:
-        """What it is called, with its version."""
+        """Its name and version."""
         return f"process://{VERSION}"
 
     async def keeper_pid(self) -> int:
-        """Return the process that keeps the containers, which is started if there is none."""
-        await self._link.ensure()
-        return self._link.keeper_pid
+        """Return the pid of the shim, which is started if there is none."""
+        await self._client.ensure()
+        return self._client.shim_pid
 
     async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
-        """Return the containers that are not removed, also those of an agent before this one."""
-        states = map(_state, await self._link.ask("containers", pod_uid=pod_uid))
-        # A keeper of an older version tells of all.
+        """Return the containers that are not removed, also those of an earlier agent."""
+        states = map(_state, await self._client.ask("containers", pod_uid=pod_uid))
+        # A shim of an older version returns all.
         return [each for each in states if pod_uid in ("", each.id.pod_uid)]
 
     def changes(self) -> AsyncIterator[ContainerState]:
-        """Yield each container whose phase changed, from now on, until we are closed."""
-        changes = _Changes(self._link)
+        """Yield each container whose phase changes, until the runtime is closed."""
+        changes = _Changes(self._client)
         self._changes.add(changes)
         return changes.all(self._changes)
 
     async def start(self, spec: ContainerSpec) -> ContainerState:
-        """Start a container, or return how it is if it was started; else RuntimeRefusedError."""
-        await self._link.ensure()
+        """Start a container, or return its state if it was started; else RuntimeRefusedError."""
+        await self._client.ensure()
         try:
             edits = spec.edits + self._specs.edits(spec.cdi_ids)
         except UnresolvableError as error:
             raise RuntimeRefusedError(REFUSED, str(error)) from None
-        controllers = self._link.controllers
+        controllers = self._client.controllers
         launch = launch_of(spec, edits, controllers=controllers, is_root=os.geteuid() == 0)
-        return _state(await self._link.ask("start", launch=launch.message()))
+        return _state(await self._client.ask("start", launch=launch.message()))
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
-        """Ask a container to end, kill it after so long, and return when it has ended."""
-        await self._link.ask("stop", key=key_of(id_), grace_s=grace_s)
+        """Send SIGTERM, kill after the grace period, and return when the container has ended."""
+        await self._client.ask("stop", key=key_of(id_), grace_s=grace_s)
 
     async def remove(self, pod_uid: str) -> None:
-        """Forget the containers of a pod and their logs; those that run are killed."""
-        await self._link.ask("remove", pod_uid=pod_uid)
+        """Remove the containers of a pod and their logs; running ones are killed."""
+        await self._client.ask("remove", pod_uid=pod_uid)
         self._phases = {id_: each for id_, each in self._phases.items() if id_.pod_uid != pod_uid}
 
     async def forget(self, id_: ContainerId) -> None:
-        """Forget one ended container and its log, such as an old attempt."""
-        await self._link.ask("forget", key=key_of(id_))
+        """Remove one ended container and its log, such as an old attempt."""
+        await self._client.ask("forget", key=key_of(id_))
         self._phases.pop(id_, None)
 
-    def logs(self, id_: ContainerId, wanted: LogRange) -> AsyncIterator[bytes]:
-        """Yield parts of what a container said, to the end or, if followed, to its end."""
+    def logs(self, id_: ContainerId, log_range: LogRange) -> AsyncIterator[bytes]:
+        """Yield parts of a container's log, up to now or, if followed, to its end."""
         key = key_of(id_)
         folder = self._root / "containers" / key.pod_uid / key.name / str(key.attempt)
-        return read_logs(folder, wanted, self._clock)
+        return read_logs(folder, log_range, self._clock)
 
     async def execute(
         self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
     ) -> ProcessSession:
         """Run a command beside a running container, with its environment and devices."""
-        session = ProcessSession(*await self._link.connect())
+        session = ProcessSession(*await self._client.connect())
         request = {"key": key_of(id_), "command": list(command), "tty": tty, "stdin": stdin}
         await session.begin(request)
         return session
 
     async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ProcessSession:  # noqa: ARG002
-        """Hear what a running container says from now on, and give it input if it takes any."""
-        session = ProcessSession(*await self._link.connect())
+        """Receive a running container's output from now on, and send input if it takes any."""
+        session = ProcessSession(*await self._client.connect())
         await session.begin({"ask": "attach", "key": key_of(id_), "stdin": stdin})
         return session
 
     async def close(self) -> None:
-        """Let go; containers run on."""
-        await self._link.close()
+        """Disconnect; containers run on."""
+        await self._client.close()
 
     async def shut_down(self, grace_s: float = 0.0) -> None:
-        """End all containers, and the keeper. Records and logs stay."""
-        await self._link.ask("quit", grace_s=grace_s)
+        """Stop all containers and the shim. Records and logs stay."""
+        await self._client.ask("quit", grace_s=grace_s)
         await self.close()
 
-    def _told(self, state: State) -> None:
-        """Tell a change, if this is one; after a new connection all containers come by."""
-        told = _state(state)
-        if self._phases.get(told.id) is not told.phase:
-            self._phases[told.id] = told.phase
-            for changes in self._changes if self._link.has_greeted else ():
-                changes.add(told)
+    def _note_state(self, state: ShimState) -> None:
+        """Pass on a state if it is a change; a new connection reports all containers."""
+        changed = _state(state)
+        if self._phases.get(changed.id) is not changed.phase:
+            self._phases[changed.id] = changed.phase
+            for changes in self._changes if self._client.has_greeted else ():
+                changes.add(changed)
 
     def _lost(self) -> None:
         for changes in self._changes:
@@ -147,27 +161,25 @@ class ProcessRuntime:
 
 
 class _Changes:
-    """What one listener has not been told yet: of each container only the last."""
+    """The changes that one watcher has not seen yet: the latest of each container."""
 
-    def __init__(self, link: KeeperLink) -> None:
-        self._link = link
+    def __init__(self, client: ShimClient) -> None:
+        self._client = client
         self._waiting: dict[ContainerId, ContainerState] = {}
         self._is_awake = asyncio.Event()
 
     def add(self, state: ContainerState) -> None:
-        """Tell a change."""
         self._waiting[state.id] = state
         self._is_awake.set()
 
     def wake(self) -> None:
-        """Have a look whether the keeper is there."""
+        """Check whether the shim is still there."""
         self._is_awake.set()
 
     async def all(self, listeners: set[_Changes]) -> AsyncIterator[ContainerState]:
-        """Yield changes as they come."""
         try:
-            while not self._link.is_closed:
-                await self._link.ensure()
+            while not self._client.is_closed:
+                await self._client.ensure()
                 while self._waiting:
                     yield self._waiting.pop(next(iter(self._waiting)))
                 await self._is_awake.wait()
@@ -176,7 +188,7 @@ class _Changes:
             listeners.discard(self)
 
 
-def _state(state: State) -> ContainerState:
+def _state(state: ShimState) -> ContainerState:
     pod_uid, name, attempt = state["key"]
     id_ = ContainerId(pod_uid, name, attempt)
     finished = state["finished"]
@@ -195,3 +207,124 @@ def _state(state: State) -> ContainerState:
 
 def _timestamp(seconds: float) -> Timestamp:
     return Timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
+# --- launches -------------------------------------------------------------------------------------
+
+
+def launch_of(
+    spec: ContainerSpec, edits: ContainerEdits, *, controllers: Collection[str], is_root: bool
+) -> Launch:
+    """Return the launch of a container with its edits, or raise RuntimeRefusedError.
+
+    `controllers` are the usable cgroup controllers.
+    """
+    key = key_of(spec.id)
+    if not spec.command:
+        raise RuntimeRefusedError(
+            REFUSED,
+            f"container {spec.id.name}: the process runtime has no images, and so no entry point: "
+            "set `command`, or use --runtime podman",
+        )
+    notes = list(_notes(spec, edits, controllers, is_root=is_root))
+    environment = _environment(spec, edits)
+    binding = binding_of(environment)
+    return Launch(
+        key,
+        digest=hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:16],
+        command=_checked_words((*spec.command, *spec.args)),
+        environment={**environment, **binding.variables},
+        folder=spec.working_dir or "/",
+        mounts=(*_device_mounts(edits.device_nodes), *_mounts(edits.mounts)),
+        groups=edits.additional_gids,
+        cpus=_numbers("CPUs", binding.cpus) or spec.limits.cpus,
+        memory_nodes=_numbers("memory nodes", binding.memory_nodes) or spec.limits.memory_nodes,
+        cpu_millis=spec.limits.cpu_millis,
+        memory_bytes=spec.limits.memory_bytes,
+        tty=spec.tty,
+        stdin=spec.stdin,
+        stdin_once=spec.stdin_once,
+        note=f"unsupported: {'; '.join(notes)}" if notes else "",
+    )
+
+
+def key_of(id_: ContainerId) -> ContainerKey:
+    """Return an id in the shim's form, or raise RuntimeRefusedError."""
+    check_id(id_)
+    try:
+        return ContainerKey.read([id_.pod_uid, id_.name, id_.attempt])
+    except LaunchError as error:
+        raise RuntimeRefusedError(REFUSED, str(error)) from None
+
+
+def _environment(spec: ContainerSpec, edits: ContainerEdits) -> dict[str, str]:
+    """Return the basic variables, those of the container, and those of its devices."""
+    base = {"PATH": PATH, "HOME": os.environ.get("HOME", "/"), "HOSTNAME": spec.pod_name}
+    of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
+    environment = {**base, **spec.env, **of_devices}
+    for name, value in environment.items():
+        if not name or "=" in name or "\0" in name + value:
+            text = (
+                f"environment variable {name[:128]!r}: not a name and value that a process can have"
+            )
+            raise RuntimeRefusedError(REFUSED, text)
+    return environment
+
+
+def _numbers(what: str, lists: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the sorted numbers of all lists that devices bind a container to."""
+    try:
+        found = {number for text in lists for number in parse_cpu_list(text)}
+    except ValueError as error:
+        raise RuntimeRefusedError(REFUSED, f"{what} of devices: {error}") from None
+    return tuple(sorted(found))
+
+
+def _checked_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    if any("\0" in word for word in words):
+        raise RuntimeRefusedError(REFUSED, "command: a NUL character cannot be in it")
+    return words
+
+
+def _device_mounts(nodes: tuple[DeviceNode, ...]) -> Iterator[MountLaunch]:
+    """Yield the device files to show at another path; the others are there anyway."""
+    for node in nodes:
+        source = node.host_path or node.path
+        if not os.path.exists(source):
+            raise RuntimeRefusedError(REFUSED, f"device {source}: not on this machine")
+        if source != node.path:
+            yield MountLaunch(source, node.path)
+
+
+def _mounts(mounts: tuple[Mount, ...]) -> Iterator[MountLaunch]:
+    for mount in mounts:
+        kind = mount.type or "bind"
+        if not os.path.isabs(mount.container_path):
+            text = f"mount at {mount.container_path[:128]!r}: not an absolute path"
+            raise RuntimeRefusedError(REFUSED, text)
+        if kind == "bind" and not os.path.exists(mount.host_path):
+            text = f"mount at {mount.container_path}: host path {mount.host_path} does not exist"
+            raise RuntimeRefusedError(REFUSED, text)
+        if isinstance(mount, SubPathMount):
+            yield MountLaunch(mount.root, mount.container_path, kind, mount.options, mount.within)
+            continue
+        is_there = kind == "bind" and mount.host_path == mount.container_path
+        if not is_there or "ro" in mount.options:
+            yield MountLaunch(mount.host_path, mount.container_path, kind, mount.options)
+
+
+def _notes(
+    spec: ContainerSpec, edits: ContainerEdits, controllers: Collection[str], *, is_root: bool
+) -> Iterator[str]:
+    for hook in edits.hooks:
+        yield f"{hook.hook_name} hook {hook.path} is not run"
+    for device in edits.net_devices:
+        yield f"network interface {device.host_interface_name} stays with the host"
+    if edits.intel_rdt is not None:
+        yield "shares of cache and memory bandwidth (intelRdt) are not set"
+    if edits.additional_gids and not is_root:
+        yield f"groups {', '.join(map(str, edits.additional_gids))} need root"
+    if spec.limits.memory_bytes is not None and "memory" not in controllers:
+        yield "memory limit is not kept: no cgroup can be written"
+    if spec.limits.cpu_millis is not None and "cpu" not in controllers:
+        yield "cpu limit is not kept: no cgroup can be written"

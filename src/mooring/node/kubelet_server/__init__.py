@@ -1,0 +1,11 @@
+"""The kubelet server: logs, exec and attach, health, metrics and pods over HTTPS.
+
+server      TLS, authentication, one exchange per connection
+handlers    a path and a query, and the response
+streaming   exec and attach, with all streams in one WebSocket
+"""
+
+from mooring.node.kubelet_server.handlers import PodLister, RequestHandler
+from mooring.node.kubelet_server.server import KubeletServer, TlsFiles, serving
+
+__all__ = ["KubeletServer", "PodLister", "RequestHandler", "TlsFiles", "serving"]

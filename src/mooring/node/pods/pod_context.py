@@ -1,0 +1,111 @@
+"""What all pod workers share: client, runtime, devices, clock and folders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from mooring.api.core import Container, Pod
+from mooring.api.core.references import ObjectReference
+from mooring.api.timestamp import Timestamp
+from mooring.client.recorder import reference_to
+from mooring.client.writes import Tell
+from mooring.kit.backoff import Backoff
+from mooring.kit.clock import Clock
+from mooring.kit.metrics import Counts
+from mooring.node.contract import DeviceManager
+from mooring.node.pods.container_environment import NodeContext, ObjectClient, SourceCache
+from mooring.node.pods.container_status import HealthOf, no_health
+from mooring.node.pods.pod_status import NodeAddresses
+from mooring.node.runtime.contract import Runtime, is_id_part
+
+SET_UP_BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
+START_BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
+WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
+
+
+class StartMetrics:
+    """Counts started pods and containers, under the kubelet's names."""
+
+    def __init__(self) -> None:
+        self.pods = Counts("kubelet_started_pods_total", "Pods started.")
+        self.pod_errors = Counts("kubelet_started_pods_errors_total", "Errors when starting pods.")
+        self.containers = Counts(
+            "kubelet_started_containers_total",
+            "Containers started, by type.",
+            ("container_type",),
+        )
+        self.container_errors = Counts(
+            "kubelet_started_containers_errors_total",
+            "Errors when starting containers, by type and reason.",
+            ("container_type", "code"),
+        )
+
+    def families(self) -> tuple[Counts, ...]:
+        """Return all metrics."""
+        return self.pods, self.pod_errors, self.containers, self.container_errors
+
+
+class PodContext(Struct, frozen=True):
+    """What pod workers need."""
+
+    client: ObjectClient
+    runtime: Runtime
+    devices: DeviceManager
+    clock: Clock
+    folder: Path  # has a folder for each pod, by UID
+    record_event: Callable[[Tell], None]
+    node_context: Callable[[], NodeContext]
+    slots: asyncio.Semaphore  # bounds how many pods set up volumes or start containers at once
+    sources: SourceCache
+    health_of: HealthOf = no_health
+    counts: StartMetrics = field(default_factory=StartMetrics)
+    in_thread: Callable[..., Awaitable[Any]] = (
+        asyncio.to_thread
+    )  # for work that would block the loop
+
+    def now(self) -> Timestamp:
+        """Return the current time."""
+        return Timestamp(self.clock.now())
+
+    def addresses(self) -> NodeAddresses:
+        """Return the addresses of pods."""
+        return NodeAddresses(self.node_context().host_ip)
+
+    def folder_of(self, uid: str) -> Path:
+        """Return the folder of a pod. Admission rejects a UID that is no file name."""
+        if not is_id_part(uid):  # a pod from before this agent
+            uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
+        return self.folder / uid
+
+    def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
+        """Record a warning event."""
+        self.record_event(Tell(about, reason, message, is_warning=True))
+
+
+def type_of(pod: Pod, name: str) -> str:
+    """Return the type of a container, as metrics have it."""
+    if any(each.name == name for each in pod.spec.init_containers):
+        return "init_container"
+    return "container"
+
+
+def reference_of(pod: Pod, container: Container) -> ObjectReference:
+    """Return the reference that events of a container are about."""
+    is_initial = any(each.name == container.name for each in pod.spec.init_containers)
+    group = "initContainers" if is_initial else "containers"
+    found = reference_to(pod)
+    return ObjectReference(
+        kind=found.kind,
+        namespace=found.namespace,
+        name=found.name,
+        uid=found.uid,
+        api_version=found.api_version,
+        resource_version=found.resource_version,
+        field_path=f"spec.{group}{{{container.name}}}",
+    )

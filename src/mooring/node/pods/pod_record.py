@@ -1,0 +1,293 @@
+"""What a node knows of a pod, besides its API object: a mutable record, and snapshots of it.
+
+Plans and statuses are computed from snapshots. A container that ends is restarted at once the first
+time, then after 10 s, 20 s, … up to five minutes, counted from its end. After a run of ten minutes
+this starts over.
+
+# set up: the pod's volumes exist and its devices are prepared
+# cleaned up: volumes and devices are gone again
+# in progress: actions that are being carried out, by their keys
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct, field
+
+from mooring.api.core import Container, Pod
+from mooring.api.timestamp import Timestamp
+from mooring.client.objects import is_older
+from mooring.node.pods.probes import READINESS, STARTUP, probe_of
+from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
+
+CREATING = "ContainerCreating"
+INITIALIZING = "PodInitializing"
+CRASH_LOOP = "CrashLoopBackOff"
+UNKNOWN_END = "ContainerStatusUnknown"
+KILLED = 137
+FIRST_CRASH_DELAY_S = 10.0
+LONGEST_CRASH_DELAY_S = 300.0
+CRASH_FORGOTTEN_S = 2 * LONGEST_CRASH_DELAY_S
+ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
+RESTART = "Restart"
+
+
+class FailedAttempt(Struct, frozen=True):
+    """Why something failed, and when it is tried again."""
+
+    reason: str
+    message: str
+    until: Timestamp
+    failures: int = 1
+
+
+class Termination(Struct, frozen=True):
+    """Why a pod terminates; its containers have `grace_s` from `since`."""
+
+    since: Timestamp
+    grace_s: float
+    phase: str = ""  # empty: decided by how its containers ended
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def deadline(self) -> Timestamp:
+        """When the last container is killed."""
+        return Timestamp(self.since.instant + timedelta(seconds=self.grace_s))
+
+
+class PodSnapshot(Struct, frozen=True):
+    """What a node knows of a pod at one moment."""
+
+    states: Mapping[ContainerId, ContainerState] = field(default_factory=dict)
+    started_at: Timestamp | None = None  # when the node admitted the pod
+    is_refused: bool = False  # by admission, or for its devices; it terminates then
+    is_set_up: bool = False
+    is_cleaned_up: bool = False
+    trouble: FailedAttempt | None = None  # why it is not set up, or not cleaned up
+    start_failures: Mapping[str, FailedAttempt] = field(default_factory=dict)  # by container
+    crash_backoffs: Mapping[str, CrashBackoff] = field(default_factory=dict)
+    started: frozenset[ContainerId] = frozenset()  # past their startup probe
+    ready: frozenset[ContainerId] = frozenset()
+    unhealthy: Mapping[ContainerId, str] = field(default_factory=dict)  # why each is killed
+    ending: Termination | None = None
+    in_progress: frozenset[object] = frozenset()
+    # By when containers that are being stopped will be killed.
+    stop_deadlines: Mapping[ContainerId, Timestamp] = field(default_factory=dict)
+    is_gone: bool = False  # the API object is deleted
+    is_status_written: bool = False  # the final status
+
+    def latest(self, name: str) -> ContainerState | None:
+        """Return the last attempt of a container."""
+        return latest_of(self.states.values()).get(name)
+
+
+def latest_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
+    """Return the last attempt of each container."""
+    found: dict[str, ContainerState] = {}
+    for state in states:
+        other = found.get(state.id.name)
+        if other is None or other.id.attempt < state.id.attempt:
+            found[state.id.name] = state
+    return found
+
+
+def previous_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
+    """Return the attempt before the last of each container that has one."""
+    states = tuple(states)
+    last = latest_of(states)
+    return latest_of(each for each in states if last[each.id.name].id != each.id)
+
+
+def is_running(state: ContainerState | None) -> bool:
+    """Tell whether a container runs."""
+    return state is not None and state.phase is Phase.RUNNING
+
+
+def has_started_regular(pod: Pod, states: Iterable[ContainerState]) -> bool:
+    """Tell whether a container other than init containers was ever started."""
+    names = {container.name for container in pod.spec.containers}
+    return any(state.id.name in names for state in states)
+
+
+def is_initialized(pod: Pod, snapshot: PodSnapshot) -> bool:
+    """Tell whether all init containers have succeeded, or are running sidecars."""
+    latest = latest_of(snapshot.states.values())
+    if has_started_regular(pod, latest.values()):
+        return True
+    return all(
+        lets_next_start(container, latest.get(container.name), snapshot)
+        for container in pod.spec.init_containers
+    )
+
+
+def lets_next_start(
+    container: Container, state: ContainerState | None, snapshot: PodSnapshot
+) -> bool:
+    """Tell whether the containers after an init container may start."""
+    if state is None:
+        return False
+    if container.is_sidecar:
+        return is_running(state) and state.id in snapshot.started
+    return state.phase is Phase.EXITED and state.exit_code == 0
+
+
+def container_of(pod: Pod, name: str) -> Container:
+    """Return a container of a pod by name, with nothing but the name if there is none."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if container.name == name:
+            return container
+    return Container(name=name)
+
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+class PodRecord:
+    """Everything known of a pod, as it changes."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.states: dict[ContainerId, ContainerState] = {}
+        self.started_at: Timestamp | None = pod.status.start_time
+        self.is_refused = False
+        self.is_set_up = False
+        self.is_cleaned_up = False
+        self.trouble: FailedAttempt | None = None
+        self.start_failures: dict[str, FailedAttempt] = {}
+        self.crash_backoffs: dict[str, CrashBackoff] = {}
+        self.started: set[ContainerId] = set()
+        self.ready: set[ContainerId] = set()
+        self.unhealthy: dict[ContainerId, str] = {}
+        self.ending: Termination | None = None
+        self.in_progress: set[object] = set()
+        self.stop_deadlines: dict[ContainerId, Timestamp] = {}
+        self.refresh_at: Timestamp | None = None  # when volumes are written again
+        self.is_gone = False
+        self.is_status_written = False
+
+    def snapshot(self) -> PodSnapshot:
+        """Return a snapshot."""
+        return PodSnapshot(
+            states=self.states,
+            started_at=self.started_at,
+            is_refused=self.is_refused,
+            is_set_up=self.is_set_up,
+            is_cleaned_up=self.is_cleaned_up,
+            trouble=self.trouble,
+            start_failures=self.start_failures,
+            crash_backoffs=self.crash_backoffs,
+            started=frozenset(self.started),
+            ready=frozenset(self.ready),
+            unhealthy=self.unhealthy,
+            ending=self.ending,
+            in_progress=frozenset(self.in_progress),
+            stop_deadlines=self.stop_deadlines,
+            is_gone=self.is_gone,
+            is_status_written=self.is_status_written,
+        )
+
+    def see(self, pod: Pod) -> bool:
+        """Take in a version of the pod; return whether it is newer."""
+        if is_older(pod, self.pod):
+            return False
+        self.pod = pod
+        return True
+
+    def recall(self, states: Iterable[ContainerState]) -> None:
+        """Take in containers from before a restart, as ready as the status says."""
+        statuses = {
+            each.name: each
+            for each in (
+                *self.pod.status.init_container_statuses,
+                *self.pod.status.container_statuses,
+            )
+        }
+        for state in states:
+            self.note(state)
+            status = statuses.get(state.id.name)
+            if state.phase is not Phase.RUNNING or status is None:
+                continue
+            if status.started:
+                self.started.add(state.id)
+            if status.ready:
+                self.ready.add(state.id)
+
+    def note(self, state: ContainerState) -> bool:
+        """Take in the state of a container; return whether it is news. An ended one stays so."""
+        before = self.states.get(state.id)
+        if before == state or (before is not None and before.phase is Phase.EXITED):
+            return False
+        self.states[state.id] = state
+        if state.phase is Phase.EXITED:
+            self.started.discard(state.id)
+            self.ready.discard(state.id)
+            self.unhealthy.pop(state.id, None)
+            self.stop_deadlines.pop(state.id, None)
+        else:
+            self._begin(state.id)
+        return True
+
+    def _begin(self, id_: ContainerId) -> None:
+        """Treat a container without probes as started and ready."""
+        container = container_of(self.pod, id_.name)
+        if probe_of(container, STARTUP) is None:
+            self.started.add(id_)
+            if probe_of(container, READINESS) is None:
+                self.ready.add(id_)
+
+
+# --- restarts -------------------------------------------------------------------------------------
+
+
+class CrashBackoff(Struct, frozen=True):
+    """How long a container waits before its next restart."""
+
+    delay_s: float
+    since: Timestamp  # the end that set the delay
+
+
+def should_restart(pod: Pod, container: Container, exit_code: int) -> bool:
+    """Tell whether a container that ended is to be restarted."""
+    policy = container.restart_policy or pod.spec.restart_policy or ALWAYS
+    if container.restart_policy and _has_rule(container, exit_code):
+        return True
+    return policy == ALWAYS or (policy == ON_FAILURE and exit_code != 0)
+
+
+def _has_rule(container: Container, exit_code: int) -> bool:
+    """Tell whether the first rule for this exit code says to restart."""
+    for rule in container.restart_policy_rules:
+        if isinstance(rule, dict) and _applies(rule.get("exitCodes"), exit_code):
+            return bool(rule.get("action") == RESTART)
+    return False
+
+
+def _applies(wanted: Any, exit_code: int) -> bool:
+    if not isinstance(wanted, dict):
+        return False
+    is_listed = exit_code in (wanted.get("values") or ())
+    return is_listed == (wanted.get("operator") == "In")
+
+
+def wait_until(crash: CrashBackoff | None, ended: ContainerState) -> Timestamp | None:
+    """Return until when an ended container waits to be restarted; None: it does not."""
+    finished = ended.finished_at or ended.started_at
+    if crash is None or _is_forgotten(crash, finished):
+        return None
+    return Timestamp(finished.instant + timedelta(seconds=crash.delay_s))
+
+
+def next_crash_backoff(crash: CrashBackoff | None, ended: ContainerState) -> CrashBackoff:
+    """Return the backoff after a restart."""
+    finished = ended.finished_at or ended.started_at
+    if crash is None or _is_forgotten(crash, finished):
+        return CrashBackoff(FIRST_CRASH_DELAY_S, finished)
+    return CrashBackoff(min(2 * crash.delay_s, LONGEST_CRASH_DELAY_S), finished)
+
+
+def _is_forgotten(crash: CrashBackoff, finished: Timestamp) -> bool:
+    return (finished.instant - crash.since.instant).total_seconds() > CRASH_FORGOTTEN_S

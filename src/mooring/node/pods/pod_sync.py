@@ -1,0 +1,399 @@
+"""Carries out the actions of a plan, each by itself, and notes the outcome in the pod's record.
+
+Nothing here raises: a failure becomes a `FailedAttempt` with a backoff, an event, or both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from mooring.api.cdi import ContainerEdits
+from mooring.api.core import Container, Pod
+from mooring.api.core.resources import CPU, MEMORY
+from mooring.api.quantity import Quantity
+from mooring.api.runtimeclass import RuntimeClass
+from mooring.api.timestamp import Timestamp
+from mooring.claims.podresources import container_claim_resources
+from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.writes import Delete as DeleteObject
+from mooring.client.writes import Target, Tell
+from mooring.kit.backoff import Backoff
+from mooring.node.contract import (
+    FAILED_PREPARE,
+    FAILED_SANDBOX,
+    DeviceRunOptions,
+    DevicesRefusedError,
+    PodRefusedError,
+    failed_prepare,
+    failed_sandbox,
+)
+from mooring.node.errors import ConfigError, SandboxError, SourceError
+from mooring.node.pods import volumes
+from mooring.node.pods.admission import AdmissionRejection, rejection
+from mooring.node.pods.container_environment import (
+    CONFIG_ERROR,
+    NOTHING,
+    REFRESHED_PART,
+    Contents,
+    NodeContext,
+    environment,
+    expand_all,
+    needed_by_container,
+    needed_by_volumes,
+    token_specs,
+)
+from mooring.node.pods.pod_actions import Start, Stop
+from mooring.node.pods.pod_context import (
+    SET_UP_BACKOFF,
+    START_BACKOFF,
+    WRITE_BACKOFF,
+    PodContext,
+    reference_of,
+    type_of,
+)
+from mooring.node.pods.pod_record import FailedAttempt, PodRecord, container_of
+from mooring.node.pods.probes import HandlerRunner, action_of
+from mooring.node.pods.volumes import Volume, mounts_of
+from mooring.node.runtime.contract import (
+    START_ERROR,
+    ContainerId,
+    ContainerSpec,
+    ContainerState,
+    ResourceLimits,
+    RuntimeRefusedError,
+)
+from mooring.node.runtime.sim import annotations_for
+
+LOG = logging.getLogger(__name__)
+
+HOOK_S = 600.0  # timeout of postStart hooks
+LEAST_S = 2.0  # for a container whose preStop hook used up the grace period
+REFRESH_AGAIN_S = 60.0  # after volumes could not be written
+RUN_ERROR = "RunContainerError"  # the kubelet's reason for a program that cannot be started
+AGAIN_S = 1.0  # after the runtime failed
+
+
+def _later(now: Timestamp, seconds: float) -> Timestamp:
+    return Timestamp(now.instant + timedelta(seconds=seconds))
+
+
+class PodSyncer:
+    """Carries out the actions of one pod."""
+
+    def __init__(
+        self, record: PodRecord, context: PodContext, started: Callable[[ContainerState], None]
+    ):
+        self._record = record
+        self._context = context
+        self._started = started
+        self._volumes: dict[str, volumes.Volume] = {}
+        self._hooked: set[ContainerId] = set()
+        host = context.node_context().pod_ip
+        self.handlers = HandlerRunner(context.runtime, context.clock, host)
+
+    # --- setting up -------------------------------------------------------------------------------
+
+    async def _check_handler(self) -> None:
+        """Raise SandboxError for a runtime class: our runtimes have just one handler."""
+        name = self._record.pod.spec.runtime_class_name
+        if not name:
+            return
+        found = await self._context.client.get(RuntimeClass, "", name)
+        if found is None:
+            raise SandboxError(f'runtimeclass.node.k8s.io "{name}" not found')
+        raise SandboxError(f'no runtime for "{found.handler}" is configured')
+
+    async def set_up(self) -> None:
+        """Set up volumes and devices."""
+        record, context = self._record, self._context
+        try:
+            async with context.slots:
+                await self._make_volumes()
+            context.counts.pods.add()
+            await context.devices.prepare(record.pod)  # without a slot, as a driver may hang
+            await self._check_handler()
+        except SandboxError as error:
+            context.counts.pod_errors.add()
+            self._trouble(FAILED_SANDBOX, failed_sandbox(error))
+        except (ConfigError, SourceError) as error:
+            self._trouble("FailedMount", str(error))
+        except PodRefusedError as error:
+            self._refuse(error.reason, str(error))
+        except DevicesRefusedError as error:
+            self._trouble(FAILED_PREPARE, failed_prepare(error))
+        except Exception as error:
+            LOG.exception("pod %s cannot be set up", record.pod.metadata.name)
+            self._trouble(FAILED_PREPARE, f"Failed to prepare: {error!r}")
+        else:
+            record.is_set_up = True
+            record.trouble = None
+
+    def _refuse(self, reason: str, message: str) -> None:
+        """Terminate the pod: it can never have its devices."""
+        record, context = self._record, self._context
+        context.warn(record.pod, reason, message)
+        record.ending = rejection(AdmissionRejection(reason, message), context.now())
+        record.is_refused = True
+
+    async def _make_volumes(self) -> None:
+        """Write the pod's volumes, and schedule the next time if they have tokens."""
+        pod, context = self._record.pod, self._context
+        if not pod.spec.volumes:
+            return
+        wishes = tuple(token_specs(pod))
+        materials = volumes.Materials(
+            context.folder_of(pod.metadata.uid),
+            context.node_context(),
+            await context.sources.read(pod.metadata.namespace, needed_by_volumes(pod)),
+            await context.sources.tokens(pod, wishes),
+        )
+        self._volumes = volumes.volumes_of(pod, materials)
+        await context.in_thread(volumes.make, self._volumes)
+        if wishes:
+            seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
+            self._record.refresh_at = _later(context.now(), seconds)
+
+    async def refresh(self) -> None:
+        """Write volumes again, before tokens expire."""
+        record, context = self._record, self._context
+        record.refresh_at = _later(context.now(), REFRESH_AGAIN_S)
+        try:
+            await self._make_volumes()
+        except (ConfigError, SourceError) as error:
+            LOG.warning("volumes of pod %s stay as they are: %s", record.pod.metadata.name, error)
+
+    async def clean_up(self) -> None:
+        """Clean up volumes and devices."""
+        record, context = self._record, self._context
+        try:
+            await context.devices.unprepare(record.pod)
+            if record.pod.spec.volumes:
+                await context.in_thread(volumes.remove, context.folder_of(record.pod.metadata.uid))
+        except DevicesRefusedError as error:
+            text = f"Failed to unprepare dynamic resources: {error}"
+            self._trouble("FailedUnprepareDynamicResources", text)
+        except Exception as error:
+            LOG.exception("pod %s cannot be cleared", record.pod.metadata.name)
+            self._trouble("FailedUnprepareDynamicResources", f"Failed to unprepare: {error!r}")
+        else:
+            record.is_cleaned_up = True
+            record.trouble = None
+
+    def _trouble(self, reason: str, message: str) -> None:
+        record = self._record
+        record.trouble = self._wait(record.trouble, reason, message, SET_UP_BACKOFF)
+        if not record.is_gone:
+            self._context.warn(record.pod, reason, message)
+
+    def _wait(
+        self, before: FailedAttempt | None, reason: str, message: str, backoff: Backoff
+    ) -> FailedAttempt:
+        failures = 1 if before is None else before.failures + 1
+        until = _later(self._context.now(), backoff.delay_s(failures))
+        return FailedAttempt(reason, message, until, failures)
+
+    # --- containers -------------------------------------------------------------------------------
+
+    async def start(self, action: Start) -> None:
+        """Start a container."""
+        record = self._record
+        container = container_of(record.pod, action.name)
+        self._context.counts.containers.add(type_of(record.pod, action.name))
+        try:
+            state = await self._start(container, action.attempt)
+        except (ConfigError, SourceError) as error:
+            self._not_started(container, CONFIG_ERROR, str(error))
+        except RuntimeRefusedError as error:
+            self._not_started(container, error.reason, str(error))
+        except DevicesRefusedError as error:
+            self._not_started(container, "PreStartContainerError", str(error))
+        except Exception as error:
+            LOG.exception("container %s cannot be started", action.name)
+            self._not_started(container, "CreateContainerError", repr(error))
+        else:
+            record.start_failures.pop(action.name, None)
+            if action.crash is not None:
+                record.crash_backoffs[action.name] = action.crash
+            self._report_started(container, state)
+            self._started(state)
+            await self._after_start(container, state.id)
+
+    async def _start(self, container: Container, attempt: int) -> ContainerState:
+        record, context = self._record, self._context
+        given = context.devices.given(record.pod, container.name)
+        needed = needed_by_container(container)
+        contents = await context.sources.read(record.pod.metadata.namespace, needed)
+        spec = spec_of(
+            record.pod,
+            container,
+            attempt,
+            given=given,
+            volumes=self._volumes,
+            node_context=context.node_context(),
+            contents=contents,
+        )
+        volumes.make_subpaths(spec.edits.mounts)
+        await context.devices.before_start(record.pod, container.name)
+        async with context.slots:
+            return await context.runtime.start(spec)
+
+    def _not_started(self, container: Container, reason: str, message: str) -> None:
+        record = self._record
+        self._context.counts.container_errors.add(type_of(record.pod, container.name), reason)
+        before = record.start_failures.get(container.name)
+        record.start_failures[container.name] = self._wait(before, reason, message, START_BACKOFF)
+        about = reference_of(record.pod, container)
+        self._context.warn(about, "Failed", f"Error: {message}")
+
+    def _report_started(self, container: Container, state: ContainerState) -> None:
+        """Record events of a start; image events only for a runtime with images."""
+        about = reference_of(self._record.pod, container)
+        if state.reason == START_ERROR:
+            type_ = type_of(self._record.pod, container.name)
+            self._context.counts.container_errors.add(type_, RUN_ERROR)
+            self._context.warn(about, "Failed", f"Error: {state.message}")
+            return
+        if state.image_id:
+            text = f'Container image "{container.image}" already present on machine'
+            self._context.record_event(Tell(about, "Pulled", text))
+            self._context.record_event(Tell(about, "Created", "Container created"))
+        self._context.record_event(Tell(about, "Started", "Container started"))
+
+    async def _after_start(self, container: Container, id_: ContainerId) -> None:
+        written = (container.lifecycle or {}).get("postStart")
+        if not written:
+            return
+        answer = await self.handlers.run(id_, action_of(container, written), HOOK_S)
+        if not answer.succeeded:
+            about = reference_of(self._record.pod, container)
+            self._context.warn(about, "FailedPostStartHook", "PostStartHook failed")
+            self._record.unhealthy[id_] = "FailedPostStartHook"
+
+    async def stop(self, action: Stop) -> None:
+        """Stop a container, after its preStop hook."""
+        record, context = self._record, self._context
+        container = container_of(record.pod, action.id.name)
+        by_s = context.clock.monotonic() + action.grace_s
+        try:
+            if action.id not in self._hooked:
+                self._hooked.add(action.id)
+                about = reference_of(record.pod, container)
+                context.record_event(Tell(about, "Killing", action.message))
+                await self._before_stop(container, action)
+            least_s = min(LEAST_S, action.grace_s)
+            await context.runtime.stop(action.id, max(by_s - context.clock.monotonic(), least_s))
+            await self._look(action.id)
+        except Exception as error:
+            LOG.warning("container %s cannot be stopped: %r", action.id, error)
+            await context.clock.sleep(AGAIN_S)
+            record.stop_deadlines.pop(action.id, None)
+
+    async def _before_stop(self, container: Container, action: Stop) -> None:
+        written = (container.lifecycle or {}).get("preStop")
+        if not written or action.grace_s <= 0:
+            return
+        answer = await self.handlers.run(action.id, action_of(container, written), action.grace_s)
+        if not answer.succeeded:
+            about = reference_of(self._record.pod, container)
+            self._context.warn(about, "FailedPreStopHook", "PreStopHook failed")
+
+    async def _look(self, id_: ContainerId) -> None:
+        """Look up how a container ended, if that is not known yet."""
+        state = self._record.states.get(id_)
+        if state is None or state.finished_at is not None:
+            return
+        for each in await self._context.runtime.containers(id_.pod_uid):
+            self._record.note(each)
+
+    async def forget(self, id_: ContainerId) -> None:
+        """Remove an old attempt; if that fails, it stays until the pod is gone."""
+        self._record.states.pop(id_, None)
+        try:
+            await self._context.runtime.forget(id_)
+        except Exception as error:
+            LOG.warning("container %s cannot be forgotten: %r", id_, error)
+
+    # --- deletion ---------------------------------------------------------------------------------
+
+    async def delete(self) -> bool:
+        """Delete the API object; return whether that worked."""
+        record = self._record
+        try:
+            await self._context.client.write(DeleteObject(Target.of(record.pod), grace_s=0))
+        except NotFoundError:
+            return True
+        except ClientError as error:
+            LOG.warning("pod %s cannot be deleted: %s", record.pod.metadata.name, error)
+            wait = self._wait(record.trouble, "FailedDelete", str(error), WRITE_BACKOFF)
+            record.trouble = wait
+            return False
+        return True
+
+    async def discard(self) -> None:
+        """Remove the containers and the folder of the pod."""
+        uid = self._record.pod.metadata.uid
+        while True:
+            try:
+                await self._context.runtime.remove(uid)
+                break
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
+                await self._context.clock.sleep(AGAIN_S)
+        await self._context.in_thread(volumes.remove, self._context.folder_of(uid))
+
+
+# --- container specs ------------------------------------------------------------------------------
+
+
+def spec_of(
+    pod: Pod,
+    container: Container,
+    attempt: int,
+    *,
+    given: DeviceRunOptions,
+    volumes: Mapping[str, Volume],
+    node_context: NodeContext,
+    contents: Contents = NOTHING,
+) -> ContainerSpec:
+    """Return the spec of a container with its devices and volumes, or raise ConfigError."""
+    values = environment(pod, container, node_context, contents)
+    mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
+    return ContainerSpec(
+        id=ContainerId(pod.metadata.uid, container.name, attempt),
+        namespace=pod.metadata.namespace,
+        pod_name=pod.metadata.name,
+        image=container.image,
+        command=expand_all(container.command, values),
+        args=expand_all(container.args, values),
+        working_dir=container.working_dir,
+        env=values,
+        edits=mounts + given.edits,
+        cdi_ids=given.cdi_ids,
+        annotations={**annotations_for(pod, container.name), **given.annotations},
+        pull_policy=container.image_pull_policy,
+        limits=limits_of(pod, container),
+        tty=container.tty,
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+    )
+
+
+def limits_of(pod: Pod, container: Container) -> ResourceLimits:
+    """Return the limits of a container, raised by the resources of its claims."""
+    statuses = pod.status.node_allocatable_resource_claim_statuses or ()
+    more = container_claim_resources(statuses, container.name)
+
+    def limit(name: str) -> Quantity | None:
+        own = container.resources.limits.get(name)
+        return None if own is None else own + more.get(name, Quantity.ZERO)
+
+    cpu, memory = limit(CPU), limit(MEMORY)
+    return ResourceLimits(
+        cpu_millis=None if cpu is None else cpu.milli_value,
+        memory_bytes=None if memory is None else memory.value,
+    )

@@ -1,0 +1,305 @@
+"""A worker for each pod of the node, and the resources that the pods use.
+
+After a restart of the agent the workers take over the containers that still exist. Of containers
+that are gone, as after a reboot, the pod's status says how they were: one that ran has ended, and
+nobody knows how; one that had ended has ended as reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core import Node, Pod
+from mooring.api.core.podstatus import ContainerStateTerminated, ContainerStatus
+from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.kit.collector import clean_up
+from mooring.node.pods.admission import check, demand, rejection
+from mooring.node.pods.pod_context import PodContext, StartMetrics
+from mooring.node.pods.pod_record import KILLED, UNKNOWN_END, is_running
+from mooring.node.pods.pod_worker import PodWorker
+from mooring.node.pods.volumes import remove
+from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
+
+LOG = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+STUCK_S = 30.0  # after which a removal that does not end is logged
+PODS_BETWEEN = 100  # ended pods between two garbage collections
+LOST = (
+    "The container could not be located when the pod was deleted.  The container used to be Running"
+)
+
+
+class PodWorkers:
+    """Has a worker for each pod, from when it is bound until nothing is left of it."""
+
+    def __init__(self, context: PodContext, node: Callable[[], Node | None]) -> None:
+        self._context = context
+        self._node = node
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._demands: dict[str, dict[str, int]] = {}  # of admitted pods
+        self._used: Counter[str] = Counter()
+        self._states: dict[str, list[ContainerState]] = {}  # of pods that are not seen yet
+        self._leaving: dict[str, asyncio.Task[None]] = {}  # unknown pods, until they are removed
+        self._ended = 0
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods of the node, also deleted ones that still run."""
+        return [worker.record.pod for worker in self._workers.values()]
+
+    def current(self) -> list[Pod]:
+        """Return the pods with their current status, written or not."""
+        return [worker.current() for worker in self._workers.values()]
+
+    @property
+    def counts(self) -> StartMetrics:
+        """Metrics of started pods and containers."""
+        return self._context.counts
+
+    @property
+    def active(self) -> frozenset[str]:
+        """The UIDs of pods that may have devices."""
+        known = (uid for uid, worker in self._workers.items() if not worker.record.is_cleaned_up)
+        return frozenset((*known, *self._leaving))
+
+    def find(self, uid: str) -> PodWorker | None:
+        """Return the worker of a pod."""
+        return self._workers.get(uid)
+
+    # --- take-over --------------------------------------------------------------------------------
+
+    def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
+        """Go on with existing containers; remove what unknown pods left.
+
+        Nobody waits for the removal: a process that cannot be killed holds up no other pod.
+        """
+        pods = sorted(pods, key=_age)
+        known = {pod.metadata.uid for pod in pods}
+        for state in states:
+            self._states.setdefault(state.id.pod_uid, []).append(state)
+        kept = {self._context.folder_of(uid).name for uid in (*known, *self._states)}
+        folders = {folder.name for folder in _folders(self._context.folder)}
+        for uid in sorted(({*self._states} - known) | (folders - kept)):
+            self._states.pop(uid, None)
+            self._leaving[uid] = self._spawn(self._remove(uid))
+        for pod in pods:
+            self.see(pod)
+
+    async def left(self, within_s: float) -> None:
+        """Wait a while for the removal of unknown pods."""
+        if self._leaving:
+            await asyncio.wait(self._leaving.values(), timeout=within_s)
+
+    async def _remove(self, uid: str) -> None:
+        """Remove what is left of a pod that the cluster does not know."""
+        LOG.info("removing what unknown pod %s left", uid)
+        text = "containers of pod %s are still not removed; they keep their devices"
+        timer = self._context.clock.call_later(STUCK_S, lambda: LOG.warning(text, uid))
+        try:
+            await self._remove_containers(uid)
+        finally:
+            timer.cancel()
+        await self._context.in_thread(remove, self._context.folder_of(uid))
+        del self._leaving[uid]
+
+    async def _remove_containers(self, uid: str) -> None:
+        while True:
+            try:
+                await self._context.runtime.remove(uid)
+                return
+            except Exception as error:
+                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
+                await self._context.clock.sleep(AGAIN_S)
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take in that a pod was added, updated or deleted."""
+        if new is not None:
+            self.see(new)
+        elif old is not None and (worker := self._workers.get(old.metadata.uid)) is not None:
+            worker.gone()
+
+    def see(self, pod: Pod) -> None:
+        """Take in a pod, or a newer version of it."""
+        worker = self._workers.get(pod.metadata.uid)
+        if worker is None:
+            self._begin(pod)
+        else:
+            worker.see(pod)
+
+    def note(self, state: ContainerState) -> None:
+        """Take in the state of a container."""
+        worker = self._workers.get(state.id.pod_uid)
+        if worker is None:
+            return
+        try:
+            worker.note(state)
+        except Exception:  # an error of one pod must not affect others
+            LOG.exception("container %s", state.id)
+            worker.look()
+
+    def compare(self, states: Iterable[ContainerState]) -> None:
+        """Take in all existing containers: any other has ended, nobody knows how."""
+        there = {state.id: state for state in states}
+        for state in there.values():
+            self.note(state)
+        for worker in self._workers.values():
+            for id_, state in tuple(worker.record.states.items()):
+                if id_ not in there and is_running(state):
+                    worker.note(lost(state, self._context.now()))
+
+    def look(self) -> None:
+        """Sync all pods again."""
+        for worker in self._workers.values():
+            worker.look()
+
+    def try_again(self) -> None:
+        """Set up pods now that wait for it, as when a driver has registered."""
+        for worker in self._workers.values():
+            trouble = worker.record.trouble
+            if trouble is not None:
+                worker.record.trouble = replace(trouble, until=self._context.now())
+                worker.look()
+
+    async def close(self) -> None:
+        """Stop all workers; containers go on."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- within -----------------------------------------------------------------------------------
+
+    def _begin(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        worker = PodWorker(pod, self._context)
+        states = self._states.pop(uid, [])
+        names = {state.id.name for state in states}
+        worker.record.recall([*states, *recalled(pod, names, self._context.now())])
+        if _is_new(worker):
+            self._admit(worker)
+        else:
+            self._count(uid, pod)
+        self._workers[uid] = worker
+        self._spawn(self._run(uid, worker))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _admit(self, worker: PodWorker) -> None:
+        record, context = worker.record, self._context
+        refusal = check(record.pod, self._node(), self._used)
+        if refusal is None:
+            self._count(record.pod.metadata.uid, record.pod)
+            return
+        context.warn(record.pod, refusal.reason, refusal.message)
+        record.ending = rejection(refusal, context.now())
+        record.started_at = context.now()
+        record.is_refused = record.is_cleaned_up = True
+
+    def _count(self, uid: str, pod: Pod) -> None:
+        self._demands[uid] = demand(pod, self._node())
+        self._used.update(self._demands[uid])
+
+    def free(self, uid: str) -> None:
+        """Release the resources of a pod."""
+        self._used.subtract(self._demands.pop(uid, {}))
+
+    async def _run(self, uid: str, worker: PodWorker) -> None:
+        try:
+            if (leaving := self._leaving.get(uid)) is not None:  # it exists after all
+                await asyncio.wait([leaving])
+            await worker.run(cleared=lambda: self.free(uid))
+        except asyncio.CancelledError:
+            raise  # the pod goes on, and keeps its devices
+        except Exception:
+            LOG.exception("pod %s is left alone", uid)
+        self.free(uid)
+        self._workers.pop(uid, None)
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Collect garbage of ended pods now and then: it is in cycles, and has grown old."""
+        self._ended += 1
+        if self._ended % PODS_BETWEEN == 0:
+            clean_up()
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return [each for each in folder.iterdir() if each.is_dir()]
+    except OSError:
+        return []
+
+
+def _is_new(worker: PodWorker) -> bool:
+    """Tell whether a pod was never admitted before; a restart of the agent rejects none."""
+    record = worker.record
+    is_known = record.states or record.pod.status.start_time is not None
+    return not is_known and record.pod.metadata.deletion_timestamp is None
+
+
+def _age(pod: Pod) -> tuple[object, str]:
+    return pod.metadata.creation_timestamp or NO_TIME, pod.metadata.name
+
+
+# --- containers that are gone ---------------------------------------------------------------------
+
+
+def recalled(pod: Pod, names: Iterable[str], now: Timestamp) -> list[ContainerState]:
+    """Return the ends of containers by the pod's status, except those of these names."""
+    there = frozenset(names)
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    found = (_recalled(pod, status, now) for status in statuses if status.name not in there)
+    return [state for state in found if state is not None]
+
+
+def lost(state: ContainerState, now: Timestamp) -> ContainerState:
+    """Return the end of a container that ran and is gone."""
+    return replace(
+        state,
+        phase=Phase.EXITED,
+        finished_at=now,
+        exit_code=KILLED,
+        reason=UNKNOWN_END,
+        message=LOST,
+    )
+
+
+def _recalled(pod: Pod, status: ContainerStatus, now: Timestamp) -> ContainerState | None:
+    id_ = ContainerId(pod.metadata.uid, status.name, int(status.restart_count))
+    end = status.state.terminated or status.last_state.terminated
+    if status.state.running:
+        started_at = Timestamp.parse(str(status.state.running.get("startedAt") or now))
+        state = ContainerState(id=id_, phase=Phase.RUNNING, started_at=started_at)
+        return lost(replace(state, handle=status.container_id, image_id=status.image_id), now)
+    return None if end is None else _ended(id_, status, end, now)
+
+
+def _ended(
+    id_: ContainerId, status: ContainerStatus, end: ContainerStateTerminated, now: Timestamp
+) -> ContainerState:
+    return ContainerState(
+        id=id_,
+        phase=Phase.EXITED,
+        started_at=end.started_at or now,
+        finished_at=end.finished_at or now,
+        exit_code=int(end.exit_code),
+        signal=int(end.signal),
+        reason=end.reason,
+        message=end.message,
+        handle=end.container_id or status.container_id,
+        image_id=status.image_id,
+    )

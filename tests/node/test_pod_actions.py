@@ -1,0 +1,269 @@
+"""What is to be done next for a pod: laws that hold whatever happens, and in which order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mooring.api.core import Pod
+from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.timestamp import Timestamp
+from mooring.client.errors import ConflictError, UnavailableError
+from mooring.kit.clock import settle
+from mooring.node.pods.pod_actions import CleanUp, Requeue, SetUp, Start, Stop, plan, termination_of
+from mooring.node.pods.pod_record import (
+    CrashBackoff,
+    FailedAttempt,
+    PodSnapshot,
+    Termination,
+    next_crash_backoff,
+    should_restart,
+    wait_until,
+)
+from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
+from tests.node.world import NOW, World, container, make_pod, play
+
+FINAL = ("Succeeded", "Failed")
+
+
+def at(seconds: float) -> Timestamp:
+    return Timestamp(NOW.instant + timedelta(seconds=seconds))
+
+
+def state(name: str, attempt: int = 0, code: int | None = None) -> ContainerState:
+    id_ = ContainerId("uid-p", name, attempt)
+    if code is None:
+        return ContainerState(id_, Phase.RUNNING, NOW)
+    return ContainerState(id_, Phase.EXITED, NOW, NOW, code)
+
+
+def known(*states: ContainerState, **more: Any) -> PodSnapshot:
+    running = frozenset(each.id for each in states if each.phase is Phase.RUNNING)
+    found = {each.id: each for each in states}
+    return PodSnapshot(states=found, started=running, ready=running, **{"is_set_up": True, **more})
+
+
+def test_devices_come_before_the_first_container() -> None:
+    assert plan(make_pod(), PodSnapshot(), NOW) == (SetUp(),)
+    assert plan(make_pod(), PodSnapshot(in_progress=frozenset({SetUp()})), NOW) == ()
+
+
+def test_what_failed_is_tried_again_at_its_time() -> None:
+    trouble = FailedAttempt("FailedMount", "no", at(4))
+    assert plan(make_pod(), PodSnapshot(trouble=trouble), NOW) == (Requeue(4),)
+    assert plan(make_pod(), PodSnapshot(trouble=trouble), at(4)) == (SetUp(),)
+
+
+def test_a_start_that_is_under_way_is_not_planned_again() -> None:
+    one = Start("c", 0)
+    assert plan(make_pod(), known(), NOW) == (one,)
+    assert plan(make_pod(), known(in_progress=frozenset({one.key})), NOW) == ()
+
+
+def test_sidecars_start_again_while_others_run_and_init_containers_do_not() -> None:
+    side, init = container("side", restartPolicy="Always"), container("init")
+    pod = make_pod(initContainers=[init, side])
+    steps = plan(pod, known(state("init", code=0), state("side", code=0), state("c")), NOW)
+    assert [step.name for step in steps if isinstance(step, Start)] == ["side"]
+
+
+def test_containers_end_before_sidecars_and_these_in_reverse_order() -> None:
+    sides = [container(name, restartPolicy="Always") for name in ("a", "b")]
+    pod = make_pod(initContainers=sides)
+    ending = Termination(NOW, 30)
+    steps = plan(pod, known(state("a"), state("b"), state("c"), ending=ending), NOW)
+    assert [step.id.name for step in steps if isinstance(step, Stop)] == ["c"]
+    steps = plan(pod, known(state("a"), state("b"), ending=ending), at(40))
+    (last,) = (step for step in steps if isinstance(step, Stop))
+    assert (last.id.name, last.grace_s) == ("b", 2.0)
+
+
+def test_nothing_is_cleared_while_a_container_starts() -> None:
+    ending = Termination(NOW, 30)
+    starting = frozenset({Start("c", 0).key})
+    assert plan(make_pod(), known(ending=ending, in_progress=starting), NOW) == ()
+    assert plan(make_pod(), known(ending=ending), NOW) == (CleanUp(),)
+
+
+def test_an_end_is_found_once_all_containers_have_ended_for_good() -> None:
+    pod = make_pod(container("a"), container("b"), restartPolicy="OnFailure")
+    assert termination_of(pod, known(state("a", code=0), state("b", code=1)), NOW) is None
+    assert termination_of(pod, known(state("a", code=0), state("b", code=0)), NOW) is not None
+
+
+def test_the_delay_of_a_crash_loop_doubles_up_to_five_minutes_and_is_forgotten() -> None:
+    crash: CrashBackoff | None = None
+    delays = []
+    for _ in range(7):
+        crash = next_crash_backoff(crash, state("c", code=1))
+        delays.append(crash.delay_s)
+    assert delays == [10, 20, 40, 80, 160, 300, 300]
+    late = ContainerState(ContainerId("u", "c", 9), Phase.EXITED, NOW, at(601), 1)
+    assert crash is not None
+    assert wait_until(crash, late) is None
+    assert next_crash_backoff(crash, late).delay_s == 10
+
+
+def test_policies_say_whether_a_container_runs_again() -> None:
+    def again(pod_policy: str, code: int, **more: Any) -> bool:
+        pod = make_pod(container(**more), restartPolicy=pod_policy)
+        return should_restart(pod, pod.spec.containers[0], code)
+
+    assert again("Always", 0)
+    assert not again("OnFailure", 0)
+    assert again("OnFailure", 1)
+    assert not again("Never", 1)
+    assert again("Never", 1, restartPolicy="OnFailure")
+    rule = {"action": "Restart", "exitCodes": {"operator": "NotIn", "values": [1]}}
+    assert again("Never", 2, restartPolicy="Never", restartPolicyRules=[rule])
+    assert not again("Never", 1, restartPolicy="Never", restartPolicyRules=[rule])
+
+
+# --- whatever happens ---------------------------------------------------------------------------
+
+CONTAINERS = st.lists(
+    st.sampled_from(["run", "exit 0", "exit 1", "sleep 3"]), min_size=1, max_size=3
+)
+INITIAL = st.lists(st.sampled_from(["side", "exit 0", "exit 1", "sleep 2"]), max_size=3)
+HAPPENINGS = st.lists(
+    st.sampled_from(
+        [
+            "wait 1",
+            "wait 12",
+            "end 0",
+            "end 1",
+            "delete 0",
+            "delete 5",
+            "remove",
+            "refuse",
+            "allow",
+            "restart",
+            "conflict",
+            "away",
+            "stubborn",
+            "slow",
+            "slow",
+            "fail",
+        ]
+    ),
+    max_size=10,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    initial=INITIAL,
+    regular=CONTAINERS,
+    policy=st.sampled_from(["Always", "OnFailure", "Never"]),
+    happenings=HAPPENINGS,
+)
+def test_whatever_happens_a_pod_stays_legal_and_leaves_nothing(
+    initial: list[str], regular: list[str], policy: str, happenings: list[str]
+) -> None:
+    pod = make_pod(
+        *(container(f"c{n}", *each.split()) for n, each in enumerate(regular)),
+        initContainers=[_initial(f"i{n}", each) for n, each in enumerate(initial)],
+        restartPolicy=policy,
+    )
+
+    async def story(world: World) -> None:
+        seen: list[Pod] = []
+        world.cluster.watchers.append(lambda _, new: seen.append(new) if new else None)
+        world.cluster.put(pod)
+        for each in happenings:
+            await _happen(world, each)
+            _check(seen)
+        world.devices.refusal = ""
+        world.cluster.faults.clear()
+        if "p" in world.cluster.pods:
+            world.cluster.delete("p", 5)
+        await world.clock.advance(700)
+        _check(seen)
+        assert world.phase() == "gone"
+        assert not world.devices.prepared
+        assert not await world.runtime.containers()
+        assert not world.keeper.pods
+
+    with TemporaryDirectory() as folder:
+        play(Path(folder), story)
+
+
+def _initial(name: str, what: str) -> dict[str, Any]:
+    return (
+        container(name, restartPolicy="Always")
+        if what == "side"
+        else container(name, *what.split())
+    )
+
+
+async def _happen(world: World, what: str) -> None:
+    """Have something happen to the pod or its containers; two attempts never run (see `start`)."""
+    match what.split():
+        case ["wait", seconds]:
+            await world.clock.advance(float(seconds))
+        case ["end", code]:
+            for each in await world.runtime.containers():
+                world.runtime.end(each.id, int(code))
+        case ["delete", grace_s] if "p" in world.cluster.pods:
+            world.cluster.delete("p", int(grace_s))
+        case ["remove"] if "p" in world.cluster.pods:
+            world.cluster.remove("p")
+        case ["refuse"]:
+            world.devices.refusal = "no"
+        case ["allow"]:
+            world.devices.refusal = ""
+        case ["restart"]:
+            await world.restart()
+        case ["conflict"]:
+            world.cluster.faults.append(ConflictError("another version"))
+        case ["away"]:
+            world.cluster.faults.append(UnavailableError("away"))
+        case ["slow"]:
+            world.runtime.slow_s = world.devices.slow_s = 0.7
+        case ["stubborn"]:
+            world.runtime.stubborn |= {"c0", "i0"}
+        case ["fail"] if "p" in world.cluster.pods:
+            _evict(world)
+    await settle()
+
+
+def _evict(world: World) -> None:
+    """Have another one say that the pod failed."""
+    pod = world.pod()
+    if pod.status.phase not in FINAL:
+        world.cluster.put(
+            replace(pod, status=replace(pod.status, phase="Failed", reason="Evicted"))
+        )
+
+
+def _check(seen: list[Pod]) -> None:
+    """Check that what was told of a pod is legal, one thing after the other."""
+    counts: dict[str, int] = {}
+    final = ""
+    for pod in seen:
+        status = pod.status
+        assert status.phase in ("", "Pending", "Running", *FINAL)
+        assert not final or status.phase == final
+        final = status.phase if status.phase in FINAL else final
+        for each in (*status.init_container_statuses, *status.container_statuses):
+            _check_container(each, status.phase)
+            assert each.restart_count >= counts.get(each.name, 0)
+            counts[each.name] = int(each.restart_count)
+        ready = {each.type: each.status for each in status.conditions}
+        assert ready.get("Ready") != "True" or ready["ContainersReady"] == "True"
+        types = [each.type for each in status.conditions]
+        assert len(types) == len(set(types))
+
+
+def _check_container(status: ContainerStatus, phase: str) -> None:
+    told = (status.state.waiting, status.state.running, status.state.terminated)
+    assert sum(each is not None for each in told) == 1
+    assert not (status.state.waiting and status.ready)
+    if status.started:
+        assert status.state.running
