@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.allocator.taintrules import TaintRules
+from mooring.allocator.taints import TaintRules
 from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import DeviceClass, DeviceTaint, DeviceTaintRule, ResourceSlice
 from mooring.claims import DeviceName

@@ -1,13 +1,13 @@
-"""Can picks be packed into devices that can be shared, and the rest go to others?
+"""Decide whether picks can be packed into devices that can be shared, the rest going to others.
 
-Filled device by device, not pick by pick: of the ways to fill one, only those to which nothing can
-be added count, the heaviest picks first. What is still needed afterwards is a vector, and a vector
-that failed once is not tried again, nor in a later question about the same devices. Near capacity
-little may be wasted, which sums tell early.
+Bins are filled one by one, not pick by pick: of the fillings of one bin, only those count to which
+nothing can be added, the heaviest picks first. What is still needed afterwards is a vector, and a
+vector that failed once is not tried again, nor in a later check of the same devices. Near capacity
+little may be wasted, which sums show early.
 
     # needs: how many devices each group still wants
     # bin: a device that can be shared, as far as the groups can use it
-    # filling: how many picks of each group one bin takes in
+    # filling: how many picks of each group go into one bin
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from mooring.allocator.bits import bits, mask_of
+from mooring.allocator.bounds import has_flow
 from mooring.allocator.errors import OutOfStepsError
-from mooring.allocator.flow import has_flow
+from mooring.allocator.pools import bits, mask_of
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.remains import Group
-from mooring.allocator.rules.amounts import Amounts
+from mooring.allocator.remaining import SlotGroup
 from mooring.allocator.rules.base import States
+from mooring.allocator.rules.consumption import ConsumptionRule
 
 Vector = tuple[int, ...]
 
@@ -41,14 +41,14 @@ class Bin(NamedTuple):
     at_most: Vector  # by group; 0: the group cannot use it
 
 
-class Packing:
-    """One question: can the groups be filled?"""
+class BinPacking:
+    """One check whether the groups can be filled."""
 
     def __init__(
         self,
         problem: Problem,
-        amounts: Amounts,
-        groups: Sequence[Group],
+        amounts: ConsumptionRule,
+        groups: Sequence[SlotGroup],
         states: States,
         *,
         like: Mapping[Slot, int],
@@ -56,10 +56,10 @@ class Packing:
         interrupt: Callable[[], None],
     ) -> None:
         self._like = like
-        self._failed = failed  # outlives the question
-        self._dead: set[tuple[int, Vector]] = set()  # those and what sums tell, in this question
+        self._failed = failed  # outlives the check
+        self._dead: set[tuple[int, Vector]] = set()  # those and what sums exclude, in this check
         self._interrupt = interrupt  # called now and then; may raise
-        self.picks: list[tuple[Slot, int]] = []  # those of a way that was found, in bins
+        self.picks: list[tuple[Slot, int]] = []  # those of a packing that was found, in bins
         self.steps = 0
         self._steps_max = 0
         self._groups = groups
@@ -68,8 +68,8 @@ class Packing:
         self._needs = tuple([_need(group, group.domain & boundless) for group in groups])
         self._elsewhere = [group.domain & ~shareable for group in groups]
         bins = self._bins(amounts, states, shareable & ~boundless)
-        # Like ones side by side; those with more capacities, and the emptier ones, first. What is
-        # wasted in them shows in the sums, so hopeless needs are seen thousands of times sooner.
+        # Like ones side by side; those with more capacities, and the emptier ones, first. Waste in
+        # them shows in the sums, so impossible needs are detected thousands of times sooner.
         bins.sort(key=lambda bin_: (-bin_[1].left, bin_[1]))
         self._positions = [position for position, _ in bins]
         self._bins_in_order = [bin_ for _, bin_ in bins]
@@ -77,7 +77,7 @@ class Packing:
         self._sums = _Sums(problem, bins, self._elsewhere)
         self._larger = _larger(groups, self._bins_in_order)
 
-    def _bins(self, amounts: Amounts, states: States, shared: int) -> list[tuple[int, Bin]]:
+    def _bins(self, amounts: ConsumptionRule, states: States, shared: int) -> list[tuple[int, Bin]]:
         taken = states[amounts.index]
         domain = 0
         for group in self._groups:
@@ -128,26 +128,26 @@ class Packing:
         self.steps += 1
         if self.steps > self._steps_max:
             raise OutOfStepsError
-        ways = maximal_fillings(self._bins_in_order[place], needs, self._larger)
+        fillings = maximal_fillings(self._bins_in_order[place], needs, self._larger)
         self._interrupt()
-        for tries, way in enumerate(ways):
+        for tries, filling in enumerate(fillings):
             self.steps += not tries % 8
-            rest = tuple([need - given for need, given in zip(needs, way, strict=True)])
+            rest = tuple([need - given for need, given in zip(needs, filling, strict=True)])
             if self._pack(place + 1, rest):
-                self._note(place, way)
+                self._note(place, filling)
                 return True
         if len(self._failed) < FAILURES_MAX:
             self._failed.add(key)
         return False
 
-    def _note(self, place: int, way: Vector) -> None:
-        """Keep the picks of a filling that led to an end."""
+    def _note(self, place: int, filling: Vector) -> None:
+        """Keep the picks of a filling that led to a packing."""
         position = self._positions[place]
-        for group, count in zip(self._groups, way, strict=True):
+        for group, count in zip(self._groups, filling, strict=True):
             self.picks += [(group.slot, position)] * count
 
     def _key(self, place: int, needs: Vector) -> object:
-        """Return all that decides whether the bins from a place on can meet the needs."""
+        """Return everything that decides whether the bins from a place on can meet the needs."""
         situation = self._situations[place]
         if situation is None:
             situation = self._situations[place] = self._situation(place)
@@ -169,14 +169,14 @@ class Packing:
         return bins, groups
 
 
-def _need(group: Group, boundless: int) -> int:
-    """Return how many devices a group wants that are not to be had without limit."""
+def _need(group: SlotGroup, boundless: int) -> int:
+    """Return how many devices with limited capacity a group wants."""
     if group.repeats and boundless:
         return 0
     return max(group.need - boundless.bit_count(), 0)
 
 
-def _at_most(group: Group, position: int) -> int:
+def _at_most(group: SlotGroup, position: int) -> int:
     """Return how often a group may use a device: a request takes it only once."""
     if not group.domain >> position & 1:
         return 0
@@ -186,10 +186,10 @@ def _at_most(group: Group, position: int) -> int:
 def maximal_fillings(
     bin_: Bin, needs: Vector, larger: Sequence[tuple[int, int]] = ()
 ) -> Iterator[Vector]:
-    """Yield the ways to fill a bin that are worth trying, with most of the first groups first.
+    """Yield the fillings of a bin that are worth trying, with most of the first groups first.
 
-    Not worth trying are those to which a pick can be added, and those in which a pick can be
-    exchanged for a larger one of another group: where that one would go, the smaller can go.
+    A filling is not worth trying if a pick can be added, or if a pick can be exchanged for a
+    larger one of another group: the smaller one fits wherever the larger one would go.
     """
     guards = bin_.guards
     takes = bin_.takes
@@ -257,8 +257,8 @@ def _laters(bin_: Bin, usable: Sequence[tuple[int, int, int]]) -> list[int | Non
     return found[::-1]
 
 
-def _larger(groups: Sequence[Group], bins: Sequence[Bin]) -> list[tuple[int, int]]:
-    """Return the pairs of groups of which the first can stand wherever the second does."""
+def _larger(groups: Sequence[SlotGroup], bins: Sequence[Bin]) -> list[tuple[int, int]]:
+    """Return the pairs of groups of which the first fits wherever the second does."""
     found = []
     for small, group in enumerate(groups):
         if not group.repeats and group.need > 1:
@@ -278,7 +278,7 @@ def _larger(groups: Sequence[Group], bins: Sequence[Bin]) -> list[tuple[int, int
 
 
 class _Sums:
-    """What the bins from a place on have in all, for each capacity."""
+    """The sum over the bins from a place on, for each capacity."""
 
     def __init__(
         self, problem: Problem, bins: Sequence[tuple[int, Bin]], elsewhere: Sequence[int]
@@ -289,7 +289,7 @@ class _Sums:
         self._escapes = free.bit_count()
         self._left: list[list[int]] = []  # by capacity, by place
         self._least: list[Vector] = []  # by capacity, by group: the least that a pick takes
-        names = sorted({n for p, _ in bins for n in problem.view.spots[p].device.capacity})
+        names = sorted({n for p, _ in bins for n in problem.view.published[p].device.capacity})
         for name in names:
             left, least = _column(problem, bins, name, len(elsewhere))
             for place in reversed(range(len(left) - 1)):
@@ -322,7 +322,7 @@ def _column(
     left: list[int] = []
     least: list[int | None] = [None] * groups
     for position, bin_ in bins:
-        fields = sorted(problem.view.spots[position].device.capacity)
+        fields = sorted(problem.view.published[position].device.capacity)
         if name not in fields:
             left.append(0)
             for group in range(groups):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.bits import bits
+from mooring.allocator.bin_packing import Bin, BinPacking, Vector, maximal_fillings
 from mooring.allocator.errors import OutOfStepsError
-from mooring.allocator.packing import Bin, Packing, Vector, maximal_fillings
+from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem
-from mooring.allocator.remains import Group
-from mooring.allocator.rules.amounts import Amounts
+from mooring.allocator.remaining import SlotGroup
+from mooring.allocator.rules.consumption import ConsumptionRule
 from mooring.api.resource.v1 import Device
 from tests.allocator.problems.parts import amounts, claim
 from tests.allocator.scenes import HERE, gpu, inventory, published, shareable
@@ -120,17 +120,17 @@ def ask(group: Wanted) -> object:
     return amounts({"memory": str(group.memory)}) if group.memory else None
 
 
-def groups_of(problem: Problem, wanted: Sequence[Wanted]) -> list[Group]:
+def groups_of(problem: Problem, wanted: Sequence[Wanted]) -> list[SlotGroup]:
     slots = iter(problem.stages)
     found = []
     for group in wanted:
         ((slot,), *_) = islice(slots, 1 if group.is_one_request else group.picks)
         repeats = not group.is_one_request and bool(slot.candidates & problem.view.shareable)
-        found.append(Group(slot, group.picks, slot.candidates, repeats))
+        found.append(SlotGroup(slot, group.picks, slot.candidates, repeats))
     return found
 
 
-def ways(groups: Sequence[Group], sharable: int) -> Iterator[list[tuple[Group, int]]]:
+def ways(groups: Sequence[SlotGroup], sharable: int) -> Iterator[list[tuple[SlotGroup, int]]]:
     """Yield every way to give devices to groups, exclusive ones to one pick each."""
     choices = [
         (combinations_with_replacement if group.repeats else combinations)(
@@ -145,13 +145,13 @@ def ways(groups: Sequence[Group], sharable: int) -> Iterator[list[tuple[Group, i
             yield picks
 
 
-def fits(problem: Problem, picks: Sequence[tuple[Group, int]]) -> bool:
+def fits(problem: Problem, picks: Sequence[tuple[SlotGroup, int]]) -> bool:
     used: dict[int, int] = {}
     for group, position in picks:
         taken = group.slot.consumed.get(position, {}).get("memory")
         if taken is not None:
             used[position] = used.get(position, 0) + taken.nano
-    spots = problem.view.spots
+    spots = problem.view.published
     return all(
         total <= spots[position].device.capacity["memory"].value.nano
         for position, total in used.items()
@@ -159,10 +159,10 @@ def fits(problem: Problem, picks: Sequence[tuple[Group, int]]) -> bool:
     )
 
 
-def packing_of(problem: Problem, groups: Sequence[Group]) -> Packing:
-    rules = [rule for rule in problem.rules if isinstance(rule, Amounts)]
+def packing_of(problem: Problem, groups: Sequence[SlotGroup]) -> BinPacking:
+    rules = [rule for rule in problem.rules if isinstance(rule, ConsumptionRule)]
     like = {group.slot: number for number, group in enumerate(groups)}
-    return Packing(
+    return BinPacking(
         problem,
         rules[0],
         groups,
