@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.semver import parse_version
-from mooring.cel.lang.declarations import CallEstimate, Range
-from mooring.cel.lang.library.sets import COST_EXCEEDED, library
-from mooring.cel.lang.values import Cancelled, UInt
+from mooring.cel.lang.costs import CallEstimate, Range
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
+from mooring.cel.lang.library.sets import library
+from mooring.cel.lang.values import UInt
 from tests.cel.calls import Caller, size
 
 SETS = Caller(library())

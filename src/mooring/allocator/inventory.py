@@ -20,8 +20,7 @@ from mooring.allocator.requests import RequestPlan, content_of, plan_of
 from mooring.allocator.rules.consumption import amounts_of
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
+from mooring.cel.device import CelFeatures, DeviceCompiler
 
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node

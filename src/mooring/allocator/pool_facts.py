@@ -19,8 +19,7 @@ from mooring.allocator.taints import blocking_taint
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.cel.device import DeviceCompiler
-from mooring.cel.devices import Devices
-from mooring.cel.results import with_hint
+from mooring.cel.device_values import DeviceBatch, with_hint
 
 # Requested capacities: name, text and amount. Equal amounts may differ in their text, which the
 # result repeats.
@@ -78,10 +77,10 @@ class PoolFacts:
         return (1 << self.size) - 1
 
     @cached_property
-    def devices(self) -> Devices:
+    def devices(self) -> DeviceBatch:
         """The devices as expressions see them."""
         devices = [entry.device for entry in self.pool.published]
-        return Devices(self.pool.id.driver, devices, names=self._compiler.extensions)
+        return DeviceBatch(self.pool.id.driver, devices, names=self._compiler.extensions)
 
     @cached_property
     def shareable(self) -> int:
@@ -202,7 +201,7 @@ class PoolFacts:
 
 
 def select(
-    expressions: Iterable[str], devices: Devices, among: int, *, compiler: DeviceCompiler
+    expressions: Iterable[str], devices: DeviceBatch, among: int, *, compiler: DeviceCompiler
 ) -> Selected:
     """Return which devices match all expressions; each is evaluated for those left before it."""
     yes = among
@@ -226,7 +225,7 @@ def select(
 def derive(
     attribute: str,
     expression: str,
-    devices: Devices,
+    devices: DeviceBatch,
     ids: Mapping[int, str],
     builder: AttributeTableBuilder,
     *,

@@ -26,7 +26,7 @@ from mooring.api.resource.v1 import (
     DeviceToleration,
     ResourceSlice,
 )
-from mooring.cel.device import DeviceCompiler, Features
+from mooring.cel.device import CelFeatures, DeviceCompiler
 
 BLOCKING = (NO_SCHEDULE, NO_EXECUTE)
 
@@ -66,7 +66,7 @@ class TaintRules:
     """The DeviceTaintRules of a cluster; the caller keeps the slices and applies the rules."""
 
     def __init__(self, compiler: DeviceCompiler | None = None) -> None:
-        self._compiler = compiler or DeviceCompiler(Features(list_attributes=True))
+        self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
         self._rules: dict[str, DeviceTaintRule] = {}
         self._classes: dict[str, DeviceClass] = {}
         self._by_key: dict[DriverPool, dict[str, DeviceTaintRule]] = {}

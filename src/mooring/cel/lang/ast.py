@@ -8,8 +8,12 @@ offset of the character that errors about it point at. Operators are calls: `a +
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from mooring.cel.lang.types import Type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +119,7 @@ Expr = Literal | Ident | Select | Call | CreateList | CreateMap | CreateStruct |
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedAST:
     """A parsed expression: the tree after macros, the source, and the macro calls by node id."""
 
     expr: Expr
@@ -146,3 +150,61 @@ def children(node: Expr) -> tuple[Expr, ...]:
             )
         case _:
             return ()
+
+
+# ---- from mooring.cel.lang.checked: What checking finds out about an expression.
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceInfo:
+    """What a node refers to: a name, with its value if that is constant, or overloads."""
+
+    name: str | None = None
+    overload_ids: tuple[str, ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAST:
+    """A checked expression: the tree with full names, and by node id types and references."""
+
+    parsed: ParsedAST
+    types: dict[int, Type]
+    references: dict[int, ReferenceInfo]
+
+    @property
+    def output_type(self) -> Type:
+        """The type of the expression's value."""
+        return self.types[self.parsed.expr.id]
+
+
+# ---- from mooring.cel.lang.walking: Walk through a tree of any depth, with a stack of our own.
+
+Result = TypeVar("Result")
+# Yields the nodes below a node one by one, gets their results back, returns the node's own.
+Steps = Generator[Expr, Result, Result]
+
+
+class Walker(ABC, Generic[Result]):
+    """Makes a result of every node from the results of those below it."""
+
+    @abstractmethod
+    def visit(self, node: Expr) -> Result | Steps[Result]:
+        """Return the result of a node, or the steps to it if it needs others first."""
+
+    def walk(self, root: Expr) -> Result:
+        """Return the result of a tree."""
+        waiting: list[Steps[Result]] = []
+        made = self.visit(root)
+        while True:
+            try:
+                if isinstance(made, Generator):
+                    waiting.append(made)
+                    made = self.visit(next(made))
+                elif waiting:
+                    made = self.visit(waiting[-1].send(made))
+                else:
+                    return made
+            except StopIteration as finished:
+                waiting.pop()
+                made = finished.value

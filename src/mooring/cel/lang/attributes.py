@@ -1,15 +1,27 @@
-"""Steps for attributes: `device.attributes["a"].?b`, a source and its qualifiers in one step.
+"""Attributes: `device.attributes["a"].?b`, a source and its qualifiers in one step, and cells.
 
-What an attribute costs depends on who asks: as a step of its own it costs 1 besides its
-qualifiers; as the side of a conditional or as an index it is only resolved.
+The cost of an attribute depends on its use: as a step of its own it costs 1 besides its qualifiers;
+as the side of a conditional or as an index it is only resolved.
+
+A cell is the value at the end of a constant path, such as `device.attributes["a"].b`. An expression
+that is evaluated for many values of a variable reads the same few paths of each. The caller may keep
+the values of a path together, in a column, and generated code then reads the columns and never the
+variable. The variable declares by patterns which paths may be kept so. If a pattern fits, two things
+hold for all values of the variable: every key but the last leads to a map, and in a column ABSENT
+means that the last key is missing.
+
+    # path: the name of a variable and the keys behind it; the name alone is the variable itself
+    # pattern: a path in which None stands for any key
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
-from mooring.cel.lang.steps import Failure, Frame, Step
-from mooring.cel.lang.values import NONE, Optional, UInt, map_key
+from mooring.cel.lang.interpretable import Failure, Frame, Step
+from mooring.cel.lang.values import NONE, Optional, map_key, shown_key
 
 SELECT_COST = 1
 
@@ -58,11 +70,11 @@ class Attribute(Step):
         self.qualifiers.append(qualifier)
 
     def resolve(self, frame: Frame) -> Any:
-        """Return the value; spend what the parts cost."""
+        """Return the value; spend the cost of the parts."""
         return _qualified(frame, self.source.begin(frame), self.qualifiers)
 
     def run(self, frame: Frame) -> Any:
-        """Return the value; spend what the parts and the attribute itself cost."""
+        """Return the value; spend the cost of the parts and the attribute."""
         value = self.resolve(frame)
         if self.is_presence_test:
             if isinstance(value, Optional):
@@ -106,7 +118,7 @@ class Conditional(Attribute):
 
 
 class Qualifier:
-    """What follows a source: `.name`, `[key]`, `.?name`, `[?key]`, or the name in `has()`."""
+    """`.name`, `[key]`, `.?name`, `[?key]`, or the name in `has()`."""
 
     def __init__(
         self,
@@ -122,14 +134,14 @@ class Qualifier:
         self.tests = tests
 
     def apply(self, frame: Frame, target: Any) -> Any:
-        """Return what the key leads to, or a Failure."""
+        """Return the value of the key, or a Failure."""
         key = self.key if self.computed is None else self.computed.resolve(frame)
         value = self._applied(target, key)
         frame.budget.spend(1)
         return value
 
     def apply_if_present(self, frame: Frame, target: Any) -> Any:
-        """Return what the key leads to, ABSENT, or a Failure; absence costs nothing."""
+        """Return the value of the key, ABSENT, or a Failure; absence costs nothing."""
         key = self.key if self.computed is None else self.computed.resolve(frame)
         if isinstance(key, Failure):
             return key
@@ -173,7 +185,7 @@ def _qualified(frame: Frame, value: Any, qualifiers: list[Qualifier]) -> Any:
 
 
 def look_up(target: Any, key: Any, *, presence: bool) -> Any:
-    """Return what a key leads to; if it leads nowhere, ABSENT when asked for presence."""
+    """Return the value of a key; for a missing one a Failure, or ABSENT to test presence."""
     if isinstance(target, dict):
         return _look_up_in_map(target, key, presence=presence)
     if isinstance(target, list | tuple):
@@ -204,10 +216,24 @@ def _index_type(key: Any) -> str:
     return {str: "string", bool: "bool", bytes: "bytes"}.get(type(key), type(key).__name__)
 
 
-def shown_key(key: Any) -> str:
-    """Return a key as error messages show it."""
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, float):
-        return str(int(key)) if key.is_integer() else str(key)
-    return str(int(key)) if isinstance(key, UInt) else str(key)
+# --- cells ----------------------------------------------------------------------------------------
+
+
+Path = tuple[str, ...]
+Pattern = tuple[str | None, ...]
+
+
+def longest_cell(
+    variable: str, qualifiers: Sequence[Qualifier], patterns: Iterable[Pattern]
+) -> Path | None:
+    """Return the longest path that the qualifiers begin with and a pattern fits."""
+    constant = takewhile(lambda q: q.computed is None and type(q.key) is str, qualifiers)
+    path = (variable, *(q.key for q in constant))
+    lengths = [len(pattern) for pattern in patterns if _fits(pattern, path)]
+    return path[: max(lengths)] if lengths else None
+
+
+def _fits(pattern: Pattern, path: Path) -> bool:
+    """Return whether a path begins with the pattern."""
+    pairs = zip(pattern, path, strict=False)
+    return len(pattern) <= len(path) and all(want in (None, key) for want, key in pairs)

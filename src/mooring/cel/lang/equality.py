@@ -15,20 +15,12 @@ from collections.abc import Iterable
 from types import NoneType
 from typing import Any, Final
 
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError, no_such_overload
 from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import (
-    Cancelled,
-    EvalError,
-    Optional,
-    TypeValue,
-    UInt,
-    map_key,
-    no_such_overload,
-)
+from mooring.cel.lang.values import Optional, TypeValue, UInt, map_key
 
 # Longer lists, which only repeated concatenation makes, cost more to go through than is ever paid.
 ELEMENTS_MAX: Final = 4_000_000
-COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 NAN_UNORDERED: Final = "NaN values cannot be ordered"
 
 # Classes whose own == is CEL's, among themselves.
@@ -53,6 +45,14 @@ def equal(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return False
     return _asked(a, b)
+
+
+def not_equal(a: Any, b: Any) -> bool:
+    """Return whether `a != b`; what cannot be compared is not equal."""
+    try:
+        return not equal(a, b)
+    except EvalError:
+        return True
 
 
 def contains(values: list[Any] | tuple[Any, ...], wanted: Any) -> bool:

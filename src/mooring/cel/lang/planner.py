@@ -11,16 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel.lang import ast
+from mooring.cel.lang.ast import CheckedAST
 from mooring.cel.lang.attributes import Attribute, Computed, Conditional, Qualifier, Variable
-from mooring.cel.lang.checked import Checked
-from mooring.cel.lang.constructors import Loop, MakeList, MakeMap, MakeStruct
-from mooring.cel.lang.declarations import Function, Overload
-from mooring.cel.lang.dispatch import call_any, call_guarded, runtime_type
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.library.standard import TOTAL, matches_literal
-from mooring.cel.lang.regex import Regex, compile_regex
-from mooring.cel.lang.steps import (
+from mooring.cel.lang.environment import Environment, Function, Overload, guarded
+from mooring.cel.lang.equality import equal, not_equal
+from mooring.cel.lang.errors import EvalError, InstantiationError, no_such_overload
+from mooring.cel.lang.interpretable import (
     Budget,
     Call,
     CallCost,
@@ -28,11 +24,18 @@ from mooring.cel.lang.steps import (
     Failure,
     Frame,
     Logic,
+    Loop,
+    MakeList,
+    MakeMap,
+    MakeStruct,
     Membership,
+    OrElse,
     Step,
 )
-from mooring.cel.lang.types import Kind, Type
-from mooring.cel.lang.values import EvalError, Optional, TypeValue
+from mooring.cel.lang.library.standard import TOTAL, matches_literal
+from mooring.cel.lang.regex import Regex, compile_regex
+from mooring.cel.lang.types import Type, TypeKind
+from mooring.cel.lang.values import TypeValue, runtime_type
 
 # Functions that check their arguments themselves, beyond that the first is a list.
 UNGUARDED = frozenset({"sort", "@sortByAssociatedKeys", "flatten"})
@@ -48,15 +51,7 @@ STANDARD_COSTS_NEED_AN_OVERLOAD = frozenset(
 UNLIMITED = 2**64
 
 
-class InstantiationError(Exception):
-    """A checked expression that cannot be planned."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.checked: Checked  # set by plan()
-
-
-def plan(checked: Checked, environment: Environment) -> Step:
+def plan(checked: CheckedAST, environment: Environment) -> Step:
     """Return the plan of a checked expression, or raise InstantiationError."""
     try:
         return _Planner(checked, environment).plan(checked.parsed.expr)
@@ -66,7 +61,7 @@ def plan(checked: Checked, environment: Environment) -> Step:
 
 
 class _Planner:
-    def __init__(self, checked: Checked, environment: Environment) -> None:
+    def __init__(self, checked: CheckedAST, environment: Environment) -> None:
         self._checked = checked
         self._environment = environment
         self._python_types = environment.python_types
@@ -113,7 +108,7 @@ class _Planner:
         if reference.value is not None:
             return Constant(reference.value)
         type_ = self._checked.types[node.id]
-        if type_.kind is Kind.TYPE:
+        if type_.kind is TypeKind.TYPE:
             raise InstantiationError(f"reference to undefined type: {reference.name}")
         name = reference.name
         if isinstance(node, ast.Ident) and node.name.startswith("."):
@@ -143,7 +138,7 @@ class _Planner:
                 return Logic(args, decisive=True)
             case "_?_:_":
                 condition, truthy, falsy = args
-                return Conditional(condition, self._side(truthy), self._side(falsy))
+                return Conditional(condition, self._attribute(truthy), self._attribute(falsy))
             case "_[_]":
                 return self._index(args, optional=False)
             case "_[?_]" | "_?._":
@@ -156,11 +151,8 @@ class _Planner:
                 return Call(equal, args, cost=cost, stops_early=False, certain=certain)
             case "_!=_":
                 cost = self._overload_cost(node.function, "not_equals")
-                return Call(_unequal, args, cost=cost, stops_early=False)
+                return Call(not_equal, args, cost=cost, stops_early=False)
         return self._folded(node, self._function_call(node, args), args)
-
-    def _side(self, step: Step) -> Attribute:
-        return step if isinstance(step, Attribute) else Attribute(Computed(step))
 
     def _index(self, args: tuple[Step, ...], *, optional: bool) -> Step:
         target, index = args
@@ -168,7 +160,7 @@ class _Planner:
         if isinstance(index, Constant):
             attribute.qualify(Qualifier(index.value, optional=optional))
         else:
-            attribute.qualify(Qualifier(computed=self._side(index), optional=optional))
+            attribute.qualify(Qualifier(computed=self._attribute(index), optional=optional))
         return attribute
 
     def _function_call(self, node: ast.Call, args: tuple[Step, ...]) -> Call:
@@ -190,19 +182,24 @@ class _Planner:
         if node.function == "dyn":
             return Call(_identity, args, cost=cost, stops_early=False)
         if node.function in UNGUARDED:
-            evaluate = _Unguarded(function)
+            evaluate = _unguarded(function)
             if overload is None:
                 cost = None  # These costs go by the overload.
             return Call(evaluate, args, cost=cost, stops_early=False)
         if overload is not None:
-            evaluate = _Guarded(function.name, overload, self._python_types)
+            evaluate = guarded(function, (overload,), self._python_types)
             return Call(evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain)
-        return Call(_Any(function, self._python_types), args, cost=cost, stops_early=True)
+        return Call(
+            guarded(function, function.overloads, self._python_types),
+            args,
+            cost=cost,
+            stops_early=True,
+        )
 
     def _plain_equality(self, node: ast.Call) -> Overload | None:
         """Return the overload of an equality of two strings, or two ints, for sure."""
         kinds = {self._checked.types[part.id].kind for part in node.args}
-        if kinds not in ({Kind.STRING}, {Kind.INT}):
+        if kinds not in ({TypeKind.STRING}, {TypeKind.INT}):
             return None
         return self._environment.functions["_==_"].overloads[0]
 
@@ -277,60 +274,22 @@ class _Planner:
         return made
 
 
-class OrElse(Step):
-    """`a.or(b)` and `a.orValue(b)`: b is evaluated only if a has no value."""
+def _unguarded(function: Function) -> Callable[..., Any]:
+    """Return the call of the overload for the number of arguments, whatever the list holds."""
 
-    def __init__(self, first: Step, second: Step, *, unwraps: bool) -> None:
-        self.first = first
-        self.second = second
-        self.unwraps = unwraps
-
-    def run(self, frame: Frame) -> Any:
-        """Return the first that has a value."""
-        value = self.first.run(frame)
-        if isinstance(value, Failure):
-            return value
-        if not isinstance(value, Optional):
-            return Failure("no such overload")
-        if value.has_value:
-            return value.value if self.unwraps else value
-        return self.second.run(frame)
-
-
-class _Unguarded:
-    def __init__(self, function: Function) -> None:
-        self._function = function
-
-    def __call__(self, *args: Any) -> Any:
-        for overload in self._function.overloads:
+    def call(*args: Any) -> Any:
+        for overload in function.overloads:
             if len(overload.params) == len(args) and overload.evaluate is not None:
                 if not isinstance(args[0], list | tuple):
                     break
                 return overload.evaluate(*args)
-        raise EvalError("no such overload")
+        raise no_such_overload()
 
-
-class _Guarded:
-    def __init__(self, function: str, overload: Overload, python_types: Any) -> None:
-        self._function = function
-        self._overload = overload
-        self._python_types = python_types
-
-    def __call__(self, *args: Any) -> Any:
-        return call_guarded(self._function, self._overload, args, self._python_types)
-
-
-class _Any:
-    def __init__(self, function: Function, python_types: Any) -> None:
-        self._function = function
-        self._python_types = python_types
-
-    def __call__(self, *args: Any) -> Any:
-        return call_any(self._function, args, self._python_types)
+    return call
 
 
 def _is_certain(type_: Type | None) -> bool:
-    if type_ is None or type_.is_dyn or type_.kind is Kind.TYPE_PARAM:
+    if type_ is None or type_.is_dyn or type_.kind is TypeKind.TYPE_PARAM:
         return False
     return all(map(_is_certain, type_.params))
 
@@ -344,7 +303,7 @@ def _only_overload(function: Function, ids: tuple[str, ...]) -> Overload | None:
     return None
 
 
-def _is_in_list(node: ast.Call, checked: Checked) -> bool:
+def _is_in_list(node: ast.Call, checked: CheckedAST) -> bool:
     reference = checked.references.get(node.id)
     return reference is not None and reference.overload_ids == ("in_list",)
 
@@ -367,19 +326,9 @@ def _instantiated(step: Step) -> Any:
     return value
 
 
-def _unequal(a: Any, b: Any) -> bool:
-    try:
-        return not equal(a, b)
-    except EvalError:
-        return True  # What cannot be compared is not equal.
-
-
 def _not_strictly_false(value: Any) -> bool:
     return value is not False
 
 
 def _identity(value: Any) -> Any:
     return value
-
-
-__all__ = ["InstantiationError", "OrElse", "plan"]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from mooring.cel.lang.checked import Checked
-from mooring.cel.lang.checker import check
-from mooring.cel.lang.compiler import Fast, Many, compile_many, compile_one
+from mooring.cel.lang import ast
+from mooring.cel.lang.ast import CheckedAST, Expr
+from mooring.cel.lang.attributes import Path, Pattern
+from mooring.cel.lang.checker import check, mismatch
+from mooring.cel.lang.code_support import NotCompilable
+from mooring.cel.lang.code_writer import Writer
 from mooring.cel.lang.environment import Environment
+from mooring.cel.lang.errors import Cancelled, CompileError, EvalError, Issue
+from mooring.cel.lang.interpretable import Budget, Failure, Frame, Step
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan
-from mooring.cel.lang.steps import Budget, Failure, Frame, Step
-from mooring.cel.lang.types import Type
-from mooring.cel.lang.validators import validate
-from mooring.cel.lang.values import Cancelled, EvalError
+from mooring.cel.lang.regex import compile_regex
+from mooring.cel.lang.types import Type, is_optional, same
 
 
 class Evaluated(NamedTuple):
@@ -28,7 +32,7 @@ class Evaluated(NamedTuple):
 class Program:
     """A compiled expression."""
 
-    def __init__(self, checked: Checked, step: Step, environment: Environment) -> None:
+    def __init__(self, checked: CheckedAST, step: Step, environment: Environment) -> None:
         self.checked = checked
         self.environment = environment
         self._step = step
@@ -82,3 +86,214 @@ def compile_expression(text: str, environment: Environment) -> Program:
     checked = check(parse(text, environment.macros), environment)
     validate(checked, environment)
     return Program(checked, plan(checked, environment), environment)
+
+
+# ---- from mooring.cel.lang.compiler: Turn a plan into Python code that is fast where nothing goes wrong.
+
+# Takes the variables and the cost limit; returns the value and the cost, or raises.
+Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
+# The same for a batch: values and costs, None and None where it would raise.
+FastMany = Callable[[Iterable[tuple[Any, ...]], int], tuple[list[Any], list[int | None]]]
+
+_ONE = """\
+def evaluate(variables, limit):
+{inputs}
+    c = 0
+{body}
+    return {result}, c
+"""
+
+_MANY = """\
+def evaluate(batch, limit):
+    values = []
+    costs = []
+    for ({inputs}) in batch:
+        try:
+            c = 0
+{body}
+        except Exception:
+            values.append(None)
+            costs.append(None)
+        else:
+            values.append({result})
+            costs.append(c)
+    return values, costs
+"""
+
+
+class Many(NamedTuple):
+    """Code for many evaluations."""
+
+    paths: tuple[Path, ...]  # what a member of the batch consists of
+    evaluate: FastMany
+
+
+def compile_one(step: Step) -> Fast | None:
+    """Return a function that does what the plan does where nothing fails, if there can be one."""
+    writer = Writer()
+    result = _written(writer, step)
+    if result is None:
+        return None
+    inputs = [f"{name} = variables[{writer.constant(v)}]" for (v,), name in writer.inputs.items()]
+    source = _ONE.format(
+        inputs=_indented(inputs, 1), body=_indented(writer.lines, 1), result=result
+    )
+    function: Fast | None = _function(source, writer)
+    return function
+
+
+def compile_many(step: Step, cells: Iterable[Pattern] = ()) -> Many | None:
+    """Return the same for many evaluations, which reads cells from the batch where it can."""
+    writer = Writer(cells)
+    result = _written(writer, step)
+    if result is None:
+        return None
+    source = _MANY.format(
+        inputs="".join(f"{name}, " for name in writer.inputs.values()),
+        body=_indented(writer.lines, 3),
+        result=result,
+    )
+    function: FastMany | None = _function(source, writer)
+    return None if function is None else Many(tuple(writer.inputs), function)
+
+
+def _written(writer: Writer, step: Step) -> str | None:
+    """Return the name of the value after the body was written, None if it cannot be."""
+    try:
+        result = writer.write(step)
+        writer.flush()
+        writer.line(f"if c > limit: raise {writer.unusual}")
+    except (NotCompilable, RecursionError):
+        return None
+    return result
+
+
+def _indented(lines: Iterable[str], depth: int) -> str:
+    return "\n".join("    " * depth + line for line in lines)
+
+
+def _function(source: str, writer: Writer) -> Any:
+    known = (type, len, dict, tuple, str, int, bool, Exception)
+    namespace: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in known}}
+    namespace |= writer.constants
+    try:
+        exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
+    except (SyntaxError, RecursionError):
+        return None  # Python nests blocks less deeply than CEL.
+    return namespace["evaluate"]
+
+
+# ---- from mooring.cel.lang.validators: Find mistakes that types do not show: literals that cannot be meant.
+
+_CONVERSIONS = ("duration", "timestamp")
+_MATCHES = "matches"
+# Its argument is one list of whatever the format string asks for.
+_MIXES_TYPES = "format"
+
+Finding = tuple[Expr, str]
+
+
+def validate(checked: CheckedAST, environment: Environment) -> None:
+    """Raise CompileError if an expression holds literals that cannot be right."""
+    findings = list(_findings(checked, environment))
+    if findings:
+        issues = [Issue(node.offset, message) for node, message in findings]
+        raise CompileError(issues, checked.parsed.source)
+
+
+def _findings(checked: CheckedAST, environment: Environment) -> Iterator[Finding]:
+    nodes = list(_bottom_up(checked.parsed.expr))
+    calls = [node for node, _ in nodes if isinstance(node, ast.Call)]
+    for node, may_mix in nodes:
+        if isinstance(node, ast.CreateList) and not may_mix:
+            yield from _mixed_elements(node, checked)
+    for node, may_mix in nodes:
+        if isinstance(node, ast.CreateMap) and not may_mix:
+            yield from _mixed_entries(node, checked)
+    for function in _CONVERSIONS:
+        yield from _bad_conversions(calls, function, checked, environment)
+    yield from _bad_patterns(calls)
+    for validator in environment.validators:
+        for call in calls:
+            yield from validator(call, checked)
+
+
+def _bottom_up(root: Expr) -> Iterator[tuple[Expr, bool]]:
+    """Yield nodes after those below them, with whether they may hold entries of several types."""
+    stack = [(root, False, False)]
+    while stack:
+        node, may_mix, is_expanded = stack.pop()
+        if is_expanded:
+            yield node, may_mix
+            continue
+        stack.append((node, may_mix, True))
+        below = may_mix or (isinstance(node, ast.Call) and node.function == _MIXES_TYPES)
+        stack.extend((child, below, False) for child in reversed(ast.children(node)))
+
+
+def _first_literal(call: ast.Call) -> ast.Literal | None:
+    first = call.args[0] if call.args else None
+    return first if isinstance(first, ast.Literal) else None
+
+
+def _bad_conversions(
+    calls: list[ast.Call], function: str, checked: CheckedAST, environment: Environment
+) -> Iterator[Finding]:
+    for call in calls:
+        literal = _first_literal(call)
+        if call.function != function or literal is None:
+            continue
+        reference = checked.references[call.id]
+        for overload_id in reference.overload_ids:
+            overload = environment.overload(function, overload_id)
+            if overload is None or overload.evaluate is None:
+                continue
+            try:
+                overload.evaluate(literal.value)
+            except EvalError:
+                yield literal, f"invalid {function} argument"
+
+
+def _bad_patterns(calls: list[ast.Call]) -> Iterator[Finding]:
+    for call in calls:
+        # Of `matches(text, pattern)` the reference implementation looks at the text.
+        literal = _first_literal(call)
+        if call.function != _MATCHES or literal is None:
+            continue
+        try:
+            compile_regex(literal.value)
+        except EvalError:
+            yield literal, f"invalid {_MATCHES} argument"
+
+
+def _mixed_elements(node: ast.CreateList, checked: CheckedAST) -> Iterator[Finding]:
+    first: Type | None = None
+    for position, element in enumerate(node.elements):
+        type_ = _held(checked.types[element.id], optional=position in node.optional)
+        first = first or type_
+        if not same(first, type_):
+            yield _mismatch(element, first, type_)
+            return
+
+
+def _mixed_entries(node: ast.CreateMap, checked: CheckedAST) -> Iterator[Finding]:
+    if not node.entries:
+        return
+    types = [
+        (checked.types[entry.key.id], _held(checked.types[entry.value.id], optional=entry.optional))
+        for entry in node.entries
+    ]
+    first_key, first_value = types[0]
+    for entry, (key, value) in zip(node.entries, types, strict=True):
+        if not same(first_key, key):
+            yield _mismatch(entry.key, first_key, key)
+        if not same(first_value, value):
+            yield _mismatch(entry.value, first_value, value)
+
+
+def _held(type_: Type, *, optional: bool) -> Type:
+    return type_.params[0] if optional and is_optional(type_) else type_
+
+
+def _mismatch(node: Expr, wanted: Type, given: Type) -> Finding:
+    return node, mismatch(wanted, given)

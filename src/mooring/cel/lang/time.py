@@ -17,7 +17,9 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from mooring.cel.lang.numbers import (
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.values import (
+    INT_MAX,
     fitting_int,
     is_int_text,
     parse_int,
@@ -25,7 +27,6 @@ from mooring.cel.lang.numbers import (
     truncated,
     wrapped_int,
 )
-from mooring.cel.lang.values import INT_MAX, EvalError
 
 SECOND: Final = 1_000_000_000  # all units in nanoseconds
 MILLISECOND: Final = 1_000_000

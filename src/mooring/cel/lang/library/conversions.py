@@ -6,28 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    TRAVERSAL_FACTOR,
+    Argument,
     CallEstimate,
-    EstimatedArgument,
-    Function,
-    Overload,
     Range,
+    scale,
+    traversal_cost,
 )
-from mooring.cel.lang.dispatch import runtime_type
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR, traversal_cost
-from mooring.cel.lang.numbers import (
-    INT_OVERFLOW,
-    UINT_OVERFLOW,
-    double_text,
-    fitting_int,
-    fitting_uint,
-    parse_bool,
-    parse_double,
-    parse_int,
-    parse_uint,
-)
-from mooring.cel.lang.ranges import scale
-from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.environment import Function, Overload
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.time import HOUR, MINUTE, SECOND, Civil, Duration, Timestamp, offset_of
 from mooring.cel.lang.types import (
     BOOL,
     BYTES,
@@ -42,7 +31,20 @@ from mooring.cel.lang.types import (
     param,
     type_of,
 )
-from mooring.cel.lang.values import EvalError, TypeValue, UInt
+from mooring.cel.lang.values import (
+    INT_OVERFLOW,
+    UINT_OVERFLOW,
+    TypeValue,
+    UInt,
+    double_text,
+    fitting_int,
+    fitting_uint,
+    parse_bool,
+    parse_double,
+    parse_int,
+    parse_uint,
+    runtime_type,
+)
 
 NOT_UTF8: Final = "invalid UTF-8 in bytes, cannot convert to string"
 PYTHON_TYPES: Final[dict[type, Type]] = {Duration: DURATION, Timestamp: TIMESTAMP}
@@ -168,18 +170,14 @@ def _first_traversed(args: tuple[Any, ...], _result: Any) -> int:
     return traversal_cost(args[0])
 
 
-def _estimate_encoding(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
+def _estimate_encoding(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     size = args[0].size
     # Unlike all other estimates this product runs over.
     high = size.high * _BYTES_PER_CHARACTER_MAX % _UINT64
     return CallEstimate(scale(size, TRAVERSAL_FACTOR), Range(size.low, high))
 
 
-def _estimate_decoding(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
+def _estimate_decoding(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     size = args[0].size
     result = Range(size.low // _BYTES_PER_CHARACTER_MAX, size.high)
     return CallEstimate(scale(size, TRAVERSAL_FACTOR), result)
@@ -251,3 +249,79 @@ def decoded(data: bytes) -> str:
 def type_value(value: Any) -> TypeValue:
     """Return the type of a value of the language; an environment knows those of libraries too."""
     return TypeValue(runtime_type(value, PYTHON_TYPES))
+
+
+# ---- from mooring.cel.lang.library.timestamps: Parts of timestamps and durations: `t.getFullYear()`, `t.getHours('Europe/Paris')`.
+
+# Name, what the ids of its overloads are called after, and where to look. Months, days of the
+# month and of the year are counted from 0, but not for getDate.
+_PARTS: Final[tuple[tuple[str, str, Callable[[Civil], int]], ...]] = (
+    ("getFullYear", "year", lambda civil: civil.year),
+    ("getMonth", "month", lambda civil: civil.month - 1),
+    ("getDayOfYear", "day_of_year", lambda civil: civil.day_of_year - 1),
+    ("getDayOfMonth", "day_of_month", lambda civil: civil.day - 1),
+    ("getDate", "day_of_month_1_based", lambda civil: civil.day),
+    ("getDayOfWeek", "day_of_week", lambda civil: civil.day_of_week),
+    ("getHours", "hours", lambda civil: civil.hour),
+    ("getMinutes", "minutes", lambda civil: civil.minute),
+    ("getSeconds", "seconds", lambda civil: civil.second),
+)
+_WITH_ZONE: Final = {"seconds": "seconds_tz"}  # the one id that is made differently
+_UNITS: Final = {"getHours": HOUR, "getMinutes": MINUTE, "getSeconds": SECOND}
+
+
+def accessor_functions() -> tuple[Function, ...]:
+    """Return the functions that read a part of a timestamp or duration."""
+    return (*(_part(*part) for part in _PARTS), _milliseconds())
+
+
+def _part(name: str, id_part: str, read: Callable[[Civil], int]) -> Function:
+    def in_utc(timestamp: Timestamp) -> int:
+        return read(timestamp.utc)
+
+    def in_zone(timestamp: Timestamp, zone: str) -> int:
+        return read(timestamp.in_zone(zone))
+
+    overloads = _timestamp_overloads(id_part, in_utc, in_zone)
+    if name in _UNITS:
+        overloads += (_duration_overload(id_part, _whole(_UNITS[name])),)
+    return Function(name, overloads)
+
+
+def _milliseconds() -> Function:
+    overloads = _timestamp_overloads("milliseconds", _millisecond, _millisecond_in_zone)
+    return Function(
+        "getMilliseconds", (*overloads, _duration_overload("milliseconds", _whole_milliseconds))
+    )
+
+
+def _timestamp_overloads(
+    id_part: str, in_utc: Callable[[Timestamp], int], in_zone: Callable[[Timestamp, str], int]
+) -> tuple[Overload, ...]:
+    id_ = f"timestamp_to_{id_part}"
+    zoned_id = f"timestamp_to_{_WITH_ZONE.get(id_part, id_part + '_with_tz')}"
+    return (
+        Overload(id_, (TIMESTAMP,), INT, in_utc, is_member=True),
+        Overload(zoned_id, (TIMESTAMP, STRING), INT, in_zone, is_member=True),
+    )
+
+
+def _duration_overload(id_part: str, evaluate: Callable[[Duration], int]) -> Overload:
+    return Overload(f"duration_to_{id_part}", (DURATION,), INT, evaluate, is_member=True)
+
+
+def _whole(unit: int) -> Callable[[Duration], int]:
+    return lambda duration: duration.whole(unit)
+
+
+def _whole_milliseconds(duration: Duration) -> int:
+    return duration.whole_milliseconds
+
+
+def _millisecond(timestamp: Timestamp) -> int:
+    return timestamp.millisecond
+
+
+def _millisecond_in_zone(timestamp: Timestamp, zone: str) -> int:
+    offset_of(zone, timestamp.seconds)  # The zone changes nothing, but it has to exist.
+    return timestamp.millisecond

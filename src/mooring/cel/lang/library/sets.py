@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mooring.cel.lang import ranges
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    Argument,
+    Arguments,
     CallEstimate,
-    CostEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
-    Overload,
-    RuntimeCost,
+    add,
+    exactly,
+    multiply,
+    scale,
 )
+from mooring.cel.lang.environment import Function, Library, functions_of
 from mooring.cel.lang.equality import contains, size_of
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
 from mooring.cel.lang.types import BOOL, list_of, param
-from mooring.cel.lang.values import Cancelled, UInt
+from mooring.cel.lang.values import UInt
 
-# More cannot be paid for; the evaluation ends here instead of a little later.
+# No cost limit allows more; the evaluation ends here instead of a little later.
 COMPARISONS_MAX: Final = 10_000_000
-COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 
 # Classes whose own == and hash are CEL's, among themselves.
 _SIMPLE: Final = frozenset({bool, int, UInt, str, bytes})
@@ -55,21 +55,21 @@ def simple_class(*lists: Values) -> type | None:
 
 
 def limit_comparisons(count: int) -> None:
-    """End the evaluation if it would compare more than anybody pays for."""
+    """End the evaluation if it would compare more than any cost limit allows."""
     if count > COMPARISONS_MAX:
         raise Cancelled(COST_EXCEEDED)
 
 
 def _function(name: str, evaluate: Callable[[Any, Any], bool], *, comparisons: int) -> Function:
-    overload = Overload(
-        f"list_sets_{name}_list",
-        (_LIST, _LIST),
-        BOOL,
-        evaluate,
-        runtime_cost=_cost(comparisons),
-        estimate=_estimate(comparisons),
-    )
-    return Function(f"sets.{name}", (overload,))
+    def cost(args: tuple[Any, ...], _result: Any) -> int:
+        return 1 + size_of(args[0]) * size_of(args[1]) * comparisons
+
+    def estimate(_target: Argument | None, args: Arguments) -> CallEstimate:
+        pairs = multiply(args[0].size, args[1].size)
+        return CallEstimate(add(scale(pairs, comparisons), exactly(1)))
+
+    row = (f"list_sets_{name}_list", (_LIST, _LIST), BOOL, evaluate)
+    return functions_of(f"sets.{name}", row, costs=(cost, estimate))
 
 
 def _contains(values: Values, wanted: Values) -> bool:
@@ -88,20 +88,3 @@ def _intersects(values: Values, others: Values) -> bool:
         return not set(values).isdisjoint(others)
     limit_comparisons(len(values) * len(others))
     return any(contains(others, value) for value in values)
-
-
-def _cost(comparisons: int) -> RuntimeCost:
-    def cost(args: tuple[Any, ...], _result: Any) -> int:
-        return 1 + size_of(args[0]) * size_of(args[1]) * comparisons
-
-    return cost
-
-
-def _estimate(comparisons: int) -> CostEstimate:
-    def estimate(
-        _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-    ) -> CallEstimate | None:
-        pairs = ranges.multiply(args[0].size, args[1].size)
-        return CallEstimate(ranges.add(ranges.scale(pairs, comparisons), ranges.exactly(1)))
-
-    return estimate

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mooring.cel.lang import syntax
-from mooring.cel.lang.tokens import Kind, Token
+from mooring.cel.lang import parse_tree
+from mooring.cel.lang.lexer import Token, TokenKind
 
 # What the labelled parts of an alternative became, and what makes a syntax node of them.
 Parts = dict[str, Any]
@@ -26,7 +26,7 @@ Make = Callable[[Token, Parts], Any]
 class Terminal:
     """One token, of one of some kinds."""
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[TokenKind]
     label: str = ""
     is_many: bool = False
 
@@ -79,10 +79,10 @@ class Rule:
     alternatives: tuple[Alternative, ...]
     tail: tuple[Alternative, ...] = ()
     left: str = "left"
-    make_broken: Make = lambda start, _: syntax.Broken(start)
+    make_broken: Make = lambda start, _: parse_tree.Broken(start)
 
 
-def _token(kind: Kind, label: str = "", *, is_many: bool = False) -> Terminal:
+def _token(kind: TokenKind, label: str = "", *, is_many: bool = False) -> Terminal:
     return Terminal(frozenset((kind,)), label, is_many)
 
 
@@ -112,28 +112,30 @@ def _only(label: str) -> Make:
 
 
 def _conditional(start: Token, parts: Parts) -> Any:
-    return syntax.Conditional(start, **parts) if parts.get("op") else parts.get("condition")
+    return parse_tree.Conditional(start, **parts) if parts.get("op") else parts.get("condition")
 
 
 def _logic(start: Token, parts: Parts) -> Any:
-    return syntax.Logic(start, **parts) if parts.get("ops") else parts["terms"][0]
+    return parse_tree.Logic(start, **parts) if parts.get("ops") else parts["terms"][0]
 
 
-_LEADING_DOT = _optional(_token(Kind.DOT, "dot"))
-_QUESTION = _optional(_token(Kind.QUESTION, "opt"))
-_SIGN = _optional(_token(Kind.MINUS, "sign"))
-_TRAILING_COMMA = _optional(_token(Kind.COMMA))
-_COMMA = _token(Kind.COMMA)
-_COLON = _token(Kind.COLON, "colons", is_many=True)
-_DOT = _token(Kind.DOT, "op")
-_IDENTIFIER = _token(Kind.IDENTIFIER, "id")
-_ARGUMENTS = (_optional(Reference("exprList", "args")), _token(Kind.RIGHT_PARENTHESIS))
-_RELATIONS = Terminal(frozenset(kind for kind in Kind if Kind.EQUAL <= kind <= Kind.GREATER), "op")
-_PRODUCTS = Terminal(frozenset((Kind.STAR, Kind.SLASH, Kind.PERCENT)), "op")
-_SUMS = Terminal(frozenset((Kind.PLUS, Kind.MINUS)), "op")
+_LEADING_DOT = _optional(_token(TokenKind.DOT, "dot"))
+_QUESTION = _optional(_token(TokenKind.QUESTION, "opt"))
+_SIGN = _optional(_token(TokenKind.MINUS, "sign"))
+_TRAILING_COMMA = _optional(_token(TokenKind.COMMA))
+_COMMA = _token(TokenKind.COMMA)
+_COLON = _token(TokenKind.COLON, "colons", is_many=True)
+_DOT = _token(TokenKind.DOT, "op")
+_IDENTIFIER = _token(TokenKind.IDENTIFIER, "id")
+_ARGUMENTS = (_optional(Reference("exprList", "args")), _token(TokenKind.RIGHT_PARENTHESIS))
+_RELATIONS = Terminal(
+    frozenset(kind for kind in TokenKind if TokenKind.EQUAL <= kind <= TokenKind.GREATER), "op"
+)
+_PRODUCTS = Terminal(frozenset((TokenKind.STAR, TokenKind.SLASH, TokenKind.PERCENT)), "op")
+_SUMS = Terminal(frozenset((TokenKind.PLUS, TokenKind.MINUS)), "op")
 
 _EXPRESSIONS = (
-    Rule("start", (_written(_only("e"), Reference("expr", "e"), _token(Kind.EOF)),)),
+    Rule("start", (_written(_only("e"), Reference("expr", "e"), _token(TokenKind.EOF)),)),
     Rule(
         "expr",
         (
@@ -141,9 +143,9 @@ _EXPRESSIONS = (
                 _conditional,
                 Reference("conditionalOr", "condition"),
                 _optional(
-                    _token(Kind.QUESTION, "op"),
+                    _token(TokenKind.QUESTION, "op"),
                     Reference("conditionalOr", "then"),
-                    _token(Kind.COLON),
+                    _token(TokenKind.COLON),
                     Reference("expr", "otherwise"),
                 ),
             ),
@@ -155,7 +157,9 @@ _EXPRESSIONS = (
             _written(
                 _logic,
                 _many("conditionalAnd", "terms"),
-                _repeated(_token(Kind.OR, "ops", is_many=True), _many("conditionalAnd", "terms")),
+                _repeated(
+                    _token(TokenKind.OR, "ops", is_many=True), _many("conditionalAnd", "terms")
+                ),
             ),
         ),
     ),
@@ -165,7 +169,7 @@ _EXPRESSIONS = (
             _written(
                 _logic,
                 _many("relation", "terms"),
-                _repeated(_token(Kind.AND, "ops", is_many=True), _many("relation", "terms")),
+                _repeated(_token(TokenKind.AND, "ops", is_many=True), _many("relation", "terms")),
             ),
         ),
     ),
@@ -174,7 +178,7 @@ _EXPRESSIONS = (
         (_written(_only("e"), Reference("calc", "e")),),
         (
             _written(
-                _node(syntax.Binary),
+                _node(parse_tree.Binary),
                 _RELATIONS,
                 Reference("relation", "right", precedence=2),
                 precedence=1,
@@ -186,13 +190,13 @@ _EXPRESSIONS = (
         (_written(_only("e"), Reference("unary", "e")),),
         (
             _written(
-                _node(syntax.Binary),
+                _node(parse_tree.Binary),
                 _PRODUCTS,
                 Reference("calc", "right", precedence=3),
                 precedence=2,
             ),
             _written(
-                _node(syntax.Binary),
+                _node(parse_tree.Binary),
                 _SUMS,
                 Reference("calc", "right", precedence=2),
                 precedence=1,
@@ -204,43 +208,43 @@ _EXPRESSIONS = (
         (
             _written(_only("operand"), Reference("member", "operand")),
             _written(
-                _node(syntax.Unary),
-                Repeated((_token(Kind.NOT, "ops", is_many=True),), at_least_once=True),
+                _node(parse_tree.Unary),
+                Repeated((_token(TokenKind.NOT, "ops", is_many=True),), at_least_once=True),
                 Reference("member", "operand"),
             ),
             _written(
-                _node(syntax.Unary),
-                Repeated((_token(Kind.MINUS, "ops", is_many=True),), at_least_once=True),
+                _node(parse_tree.Unary),
+                Repeated((_token(TokenKind.MINUS, "ops", is_many=True),), at_least_once=True),
                 Reference("member", "operand"),
             ),
         ),
-        make_broken=lambda start, _: syntax.Broken(start, is_placed=True),
+        make_broken=lambda start, _: parse_tree.Broken(start, is_placed=True),
     ),
     Rule(
         "member",
         (_written(_only("e"), Reference("primary", "e")),),
         (
             _written(
-                _node(syntax.Select),
+                _node(parse_tree.Select),
                 _DOT,
                 _QUESTION,
                 Reference("escapeIdent", "name"),
                 precedence=3,
             ),
             _written(
-                _node(syntax.MemberCall),
+                _node(parse_tree.MemberCall),
                 _DOT,
                 _IDENTIFIER,
-                _token(Kind.LEFT_PARENTHESIS, "open"),
+                _token(TokenKind.LEFT_PARENTHESIS, "open"),
                 *_ARGUMENTS,
                 precedence=2,
             ),
             _written(
-                _node(syntax.Index),
-                _token(Kind.LEFT_BRACKET, "op"),
+                _node(parse_tree.Index),
+                _token(TokenKind.LEFT_BRACKET, "op"),
                 _QUESTION,
                 Reference("expr", "index"),
-                _token(Kind.RIGHT_BRACKET),
+                _token(TokenKind.RIGHT_BRACKET),
                 precedence=1,
             ),
         ),
@@ -252,46 +256,46 @@ _OPERANDS = (
     Rule(
         "primary",
         (
-            _written(_node(syntax.Ident), _LEADING_DOT, _IDENTIFIER),
+            _written(_node(parse_tree.Ident), _LEADING_DOT, _IDENTIFIER),
             _written(
-                _node(syntax.GlobalCall),
+                _node(parse_tree.GlobalCall),
                 _LEADING_DOT,
                 _IDENTIFIER,
-                _token(Kind.LEFT_PARENTHESIS, "op"),
+                _token(TokenKind.LEFT_PARENTHESIS, "op"),
                 *_ARGUMENTS,
             ),
             _written(
                 _only("e"),
-                _token(Kind.LEFT_PARENTHESIS),
+                _token(TokenKind.LEFT_PARENTHESIS),
                 Reference("expr", "e"),
-                _token(Kind.RIGHT_PARENTHESIS),
+                _token(TokenKind.RIGHT_PARENTHESIS),
             ),
             _written(
-                _node(syntax.ListLiteral),
-                _token(Kind.LEFT_BRACKET, "op"),
+                _node(parse_tree.ListLiteral),
+                _token(TokenKind.LEFT_BRACKET, "op"),
                 _optional(Reference("listInit", "elements")),
                 _TRAILING_COMMA,
-                _token(Kind.RIGHT_BRACKET),
+                _token(TokenKind.RIGHT_BRACKET),
             ),
             _written(
-                _node(syntax.MapLiteral),
-                _token(Kind.LEFT_BRACE, "op"),
+                _node(parse_tree.MapLiteral),
+                _token(TokenKind.LEFT_BRACE, "op"),
                 _optional(Reference("mapInitializerList", "entries")),
                 _TRAILING_COMMA,
-                _token(Kind.RIGHT_BRACE),
+                _token(TokenKind.RIGHT_BRACE),
             ),
             _written(
-                _node(syntax.MessageLiteral),
+                _node(parse_tree.MessageLiteral),
                 _LEADING_DOT,
-                _token(Kind.IDENTIFIER, "ids", is_many=True),
+                _token(TokenKind.IDENTIFIER, "ids", is_many=True),
                 _repeated(
-                    _token(Kind.DOT),
-                    _token(Kind.IDENTIFIER, "ids", is_many=True),
+                    _token(TokenKind.DOT),
+                    _token(TokenKind.IDENTIFIER, "ids", is_many=True),
                 ),
-                _token(Kind.LEFT_BRACE, "op"),
+                _token(TokenKind.LEFT_BRACE, "op"),
                 _optional(Reference("fieldInitializerList", "entries")),
                 _TRAILING_COMMA,
-                _token(Kind.RIGHT_BRACE),
+                _token(TokenKind.RIGHT_BRACE),
             ),
             _written(_only("e"), Reference("literal", "e")),
         ),
@@ -300,7 +304,7 @@ _OPERANDS = (
         "exprList",
         (
             _written(
-                _node(syntax.Args),
+                _node(parse_tree.Args),
                 _many("expr", "args"),
                 _repeated(_COMMA, _many("expr", "args")),
             ),
@@ -310,7 +314,7 @@ _OPERANDS = (
         "listInit",
         (
             _written(
-                _node(syntax.Elements),
+                _node(parse_tree.Elements),
                 _many("optExpr", "elements"),
                 _repeated(_COMMA, _many("optExpr", "elements")),
             ),
@@ -320,7 +324,7 @@ _OPERANDS = (
         "fieldInitializerList",
         (
             _written(
-                _node(syntax.Fields),
+                _node(parse_tree.Fields),
                 _many("optField", "fields"),
                 _COLON,
                 _many("expr", "values"),
@@ -330,13 +334,13 @@ _OPERANDS = (
     ),
     Rule(
         "optField",
-        (_written(_node(syntax.Field), _QUESTION, Reference("escapeIdent", "name")),),
+        (_written(_node(parse_tree.Field), _QUESTION, Reference("escapeIdent", "name")),),
     ),
     Rule(
         "mapInitializerList",
         (
             _written(
-                _node(syntax.Entries),
+                _node(parse_tree.Entries),
                 _many("optExpr", "keys"),
                 _COLON,
                 _many("expr", "values"),
@@ -347,24 +351,30 @@ _OPERANDS = (
     Rule(
         "escapeIdent",
         (
-            _written(_node(syntax.Name), _IDENTIFIER),
-            _written(_node(syntax.Name), _token(Kind.ESCAPED_IDENTIFIER, "id")),
+            _written(_node(parse_tree.Name), _IDENTIFIER),
+            _written(_node(parse_tree.Name), _token(TokenKind.ESCAPED_IDENTIFIER, "id")),
         ),
-        make_broken=_node(syntax.Name),
+        make_broken=_node(parse_tree.Name),
     ),
     Rule(
         "optExpr",
-        (_written(_node(syntax.Element), _QUESTION, Reference("expr", "e")),),
+        (_written(_node(parse_tree.Element), _QUESTION, Reference("expr", "e")),),
     ),
     Rule(
         "literal",
         (
-            _written(_node(syntax.Constant), _SIGN, _token(Kind.INT, "token")),
-            _written(_node(syntax.Constant), _token(Kind.UINT, "token")),
-            _written(_node(syntax.Constant), _SIGN, _token(Kind.FLOAT, "token")),
+            _written(_node(parse_tree.Constant), _SIGN, _token(TokenKind.INT, "token")),
+            _written(_node(parse_tree.Constant), _token(TokenKind.UINT, "token")),
+            _written(_node(parse_tree.Constant), _SIGN, _token(TokenKind.FLOAT, "token")),
             *(
-                _written(_node(syntax.Constant), _token(kind, "token"))
-                for kind in (Kind.STRING, Kind.BYTES, Kind.TRUE, Kind.FALSE, Kind.NULL)
+                _written(_node(parse_tree.Constant), _token(kind, "token"))
+                for kind in (
+                    TokenKind.STRING,
+                    TokenKind.BYTES,
+                    TokenKind.TRUE,
+                    TokenKind.FALSE,
+                    TokenKind.NULL,
+                )
             ),
         ),
     ),

@@ -20,7 +20,9 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from mooring.cel.lang.reader import RULE_DEPTH_MAX, Depths, Reading, Survey, survey
+from mooring.cel.lang.descent_parser import RULE_DEPTH_MAX, Depths, Reading, Survey, survey
+from mooring.cel.lang.lexer import NAMES, Abandoned, Garbage, Token, TokenKind, TokenStream
+from mooring.cel.lang.parse_tree import Tree
 from mooring.cel.lang.recovery.network import (
     NETWORK,
     Chart,
@@ -43,9 +45,6 @@ from mooring.cel.lang.recovery.prediction import (
     Stack,
     by_first,
 )
-from mooring.cel.lang.recovery.stream import Abandoned, Stream
-from mooring.cel.lang.syntax import Tree
-from mooring.cel.lang.tokens import NAMES, Garbage, Kind, Token
 
 REPAIRS_MAX: Final = 30
 SKIPPED_MAX: Final = 256  # tokens, in one repair
@@ -58,7 +57,7 @@ def recover(
 
     A thorough recovery reads in small steps even what is correct; the result is the same.
     """
-    stream = Stream(text, tokens, garbage)
+    stream = TokenStream(text, tokens, garbage)
     try:
         tree = _Machine(stream, is_thorough=is_thorough).run()
     except Abandoned:
@@ -103,7 +102,7 @@ Steps = Generator[Enter, Any, Any]
 class _Machine:
     """Reads one text."""
 
-    def __init__(self, stream: Stream, *, is_thorough: bool) -> None:
+    def __init__(self, stream: TokenStream, *, is_thorough: bool) -> None:
         self._stream = stream
         self._is_thorough = is_thorough
         self._predictor = Predictor(lambda distance: stream.token(distance).kind)
@@ -311,7 +310,7 @@ class _Machine:
             self._mismatch()
         current = self._stream.token()
         self._report(current, f"missing {_names(kinds)} at {_quoted(current.text)}")
-        at = (current.kind is Kind.EOF and self._stream.last()) or current
+        at = (current.kind is TokenKind.EOF and self._stream.last()) or current
         kind = min(kinds)
         return Token(kind, f"<missing {_MADE_UP.get(kind, 'undefined')}>", at.offset)
 
@@ -339,7 +338,10 @@ class _Machine:
 
     def _skip_to(self, kinds: Kinds, skipped_max: int | None = None) -> None:
         skipped = 0
-        while self._stream.token().kind not in kinds and self._stream.token().kind is not Kind.EOF:
+        while (
+            self._stream.token().kind not in kinds
+            and self._stream.token().kind is not TokenKind.EOF
+        ):
             if skipped == skipped_max:
                 self._stream.abandon(
                     f"error recovery token lookahead limit exceeded: {SKIPPED_MAX}"
@@ -375,7 +377,7 @@ class _Machine:
 _KEYWORD_AS_FIELD = re.compile(r"no viable alternative at input '.(true|false|null)'")
 # The names of kinds that are always written the same.
 _MADE_UP: Final = {kind: name for kind, name in NAMES.items() if name.startswith("'")} | {
-    Kind.EOF: "EOF"
+    TokenKind.EOF: "EOF"
 }
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
+from mooring.cel.lang.lexer import TokenKind
 from mooring.cel.lang.recovery.grammar import (
     RULES,
     Alternative,
@@ -28,9 +29,8 @@ from mooring.cel.lang.recovery.grammar import (
     Rule,
     Terminal,
 )
-from mooring.cel.lang.tokens import Kind
 
-Kinds = frozenset[Kind]
+Kinds = frozenset[TokenKind]
 
 
 class Role(Enum):
@@ -139,7 +139,7 @@ def expected(state: State, follows: Iterable[State]) -> Kinds:
         if not can_end:
             return kinds
         kinds, can_end = kinds | follow.next, follow.can_end
-    return kinds | {Kind.EOF} if can_end else kinds
+    return kinds | {TokenKind.EOF} if can_end else kinds
 
 
 # --- what the machine walks through -------------------------------------------------------------

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, Final, NamedTuple
 
+from mooring.cel.lang.lexer import TokenKind
 from mooring.cel.lang.recovery.network import (
     Binding,
     Entering,
@@ -31,7 +32,6 @@ from mooring.cel.lang.recovery.network import (
     State,
     Taking,
 )
-from mooring.cel.lang.tokens import Kind
 
 # How many steps all predictions for one text may take together. Only texts made for it need more;
 # their errors may then be other ones than cel-go's.
@@ -85,7 +85,7 @@ class _Node:
     threads: _Threads
     way: int | None  # the only one left
     is_conflict: bool
-    next: dict[Kind, _Node | None] = field(default_factory=dict)
+    next: dict[TokenKind, _Node | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -110,9 +110,9 @@ _Memo._current = _Memo()
 
 
 @cache
-def by_first(choice: State) -> dict[Kind, int] | None:
+def by_first(choice: State) -> dict[TokenKind, int] | None:
     """Return the way for each first token, or None if that does not tell the ways apart."""
-    ways: dict[Kind, int] = {}
+    ways: dict[TokenKind, int] = {}
     for way, edge in enumerate(choice.edges, start=1):
         kinds = _first(edge.target)
         if kinds is None or not ways.keys().isdisjoint(kinds):
@@ -121,9 +121,9 @@ def by_first(choice: State) -> dict[Kind, int] | None:
     return ways
 
 
-def _first(state: State) -> set[Kind] | None:
+def _first(state: State) -> set[TokenKind] | None:
     """Return what can come next, here or in whatever follows the rule; None if it depends."""
-    kinds: set[Kind] = set()
+    kinds: set[TokenKind] = set()
     seen, todo = {state}, [state]
     while todo:
         for edge in todo.pop().edges:
@@ -140,7 +140,7 @@ def _first(state: State) -> set[Kind] | None:
 class Predictor:
     """Predicts for one text; `ahead(n)` is the kind of the token n behind the current one."""
 
-    def __init__(self, ahead: Callable[[int], Kind]) -> None:
+    def __init__(self, ahead: Callable[[int], TokenKind]) -> None:
         self._ahead = ahead
         self._steps_left = STEPS_MAX
         self._memo = _Memo.current()
@@ -171,7 +171,7 @@ class Predictor:
         except _Exhausted:
             return min(place.way for place in node.threads)
 
-    def _advance(self, node: _Node, kind: Kind) -> _Node | None:
+    def _advance(self, node: _Node, kind: TokenKind) -> _Node | None:
         """Return the node behind a token."""
         if kind not in node.next:
             threads = self._reach(node.threads, kind, is_full=False)
@@ -214,13 +214,13 @@ class Predictor:
         threads = closure.threads()
         return _prefer_operators(threads) if choice.is_tail and not is_full else threads
 
-    def _reach(self, threads: _Threads, kind: Kind, *, is_full: bool) -> _Threads:
+    def _reach(self, threads: _Threads, kind: TokenKind, *, is_full: bool) -> _Threads:
         """Return where the threads are behind a token."""
         items: list[_Item] = []
         stopped: _Threads = {}
         for place, thread in threads.items():
             if place.state.role is Role.STOP:
-                if is_full or kind is Kind.EOF:
+                if is_full or kind is TokenKind.EOF:
                     stopped[place] = thread
                 continue
             items += (
@@ -230,14 +230,14 @@ class Predictor:
                 for stack in thread.stacks
             )
         closure = _Closure(self, is_full=is_full)
-        if not stopped and kind is not Kind.EOF and len({item[1] for item in items}) == 1:
+        if not stopped and kind is not TokenKind.EOF and len({item[1] for item in items}) == 1:
             for item in items:
                 closure.add(item)
             return closure.threads()
         for item in items:
             closure.run(item)
         reached = closure.threads()
-        if kind is Kind.EOF:
+        if kind is TokenKind.EOF:
             reached = {p: t for p, t in reached.items() if p.state.role is Role.STOP}
         if is_full and any(place.state.role is Role.STOP for place in reached):
             return reached

@@ -1,7 +1,10 @@
-"""Kubernetes' named formats: `format.dns1123Label().validate('my-label').hasValue()`.
+"""Kubernetes' functions of strings: regular expressions and named formats.
 
-A format checks a text and answers with nothing or with what is wrong. The names of its two
-generations are kept: those of Kubernetes' own names, and those of the formats of OpenAPI.
+    'abc 123'.find('[0-9]+')
+    format.dns1123Label().validate('my-label').hasValue()
+
+A format checks a text and returns nothing or what is wrong. The formats have the names of two
+generations: Kubernetes' own object names, and the formats of OpenAPI.
 """
 
 from __future__ import annotations
@@ -14,24 +17,72 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mooring.api import names
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    MATCH,
+    PATTERN_FACTOR,
+    TRAVERSAL_FACTOR,
+    Argument,
+    Arguments,
     CallEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
-    Overload,
+    Range,
+    estimate_match,
+    scale,
+    traversal,
 )
+from mooring.cel.lang.environment import Function, Library, functions_of, members_of
 from mooring.cel.lang.equality import size_of
-from mooring.cel.lang.library.costs import PATTERN_FACTOR, TRAVERSAL_FACTOR
-from mooring.cel.lang.ranges import scale
-from mooring.cel.lang.types import STRING, list_of, optional_of, struct
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.regex import Regex, compile_regex
+from mooring.cel.lang.types import INT, STRING, list_of, optional_of, struct
 from mooring.cel.lang.values import NONE, Optional
-from mooring.cel.library.neturl import URLError, parse_request_uri
+from mooring.cel.library.urls import URLError, parse_request_uri
+
+
+def regex_library() -> Library:
+    """Return the library `kubernetes.regex`; `matches` belongs to the language."""
+    texts, strings = (STRING, STRING), list_of(STRING)
+    costs = (MATCH[0], _estimate_find)
+    return Library(
+        "kubernetes.regex",
+        functions=(
+            members_of("find", ("string_find_string", texts, STRING, _find), costs=costs),
+            members_of(
+                "findAll",
+                ("string_find_all_string", texts, strings, _find_all),
+                ("string_find_all_string_int", (*texts, INT), strings, _find_all),
+                costs=costs,
+            ),
+        ),
+    )
+
+
+def _estimate_find(target: Argument | None, args: Arguments) -> CallEstimate:
+    """Return the estimate of a match; at worst every character is a find of its own."""
+    assert target is not None
+    return CallEstimate(estimate_match(target, args).cost, Range(0, target.size.high))
+
+
+def _find(text: str, pattern: str) -> str:
+    return _compiled(pattern).find(text) or ""
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    return _compiled(pattern).find_all(text, limit=limit)
+
+
+def _compiled(pattern: str) -> Regex:
+    try:
+        return compile_regex(pattern)
+    except EvalError as error:
+        raise EvalError(f"Illegal regex: {error}") from None
+
+
+# --- named formats --------------------------------------------------------------------------------
+
 
 FORMAT_TYPE: Final = struct("kubernetes.NamedFormat")
-# What estimates take for the length of a format's regular expression, whatever it is.
+# The length that estimates assume for the regular expression of any format.
 PATTERN_SIZE_ESTIMATED: Final = 128
-
 _UUID_PATTERN: Final = "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$"
 _TIME_PATTERN: Final = "^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$"
 _is_uuid = re.compile("(?:[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12})", re.I | re.A).fullmatch
@@ -43,8 +94,7 @@ _is_base64 = re.compile(
 ).fullmatch
 _match_date = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})").fullmatch
 _is_dns1035_label = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?").fullmatch
-
-Check = Callable[[str], list[str]]
+FormatCheck = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +105,7 @@ class NamedFormat:
     """
 
     name: str
-    check: Check
+    check: FormatCheck
     pattern_size: int
 
     def __eq__(self, other: object) -> bool:
@@ -63,9 +113,6 @@ class NamedFormat:
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-
-# --- checks ---------------------------------------------------------------------------------------
 
 
 def _dns1035_label(text: str) -> list[str]:
@@ -82,7 +129,7 @@ def _dns1035_label(text: str) -> list[str]:
     return messages
 
 
-def _as_prefix(check: Check) -> Check:
+def _as_prefix(check: FormatCheck) -> FormatCheck:
     """Return a check for the first part of a name, which may end with a dash."""
     return lambda text: check(_without_dash(text))
 
@@ -122,7 +169,7 @@ def _is_datetime(text: str) -> bool:
     return bool(rest) and _is_date(date) and _is_time(rest[0]) is not None
 
 
-def _matching(is_valid: Callable[[str], object], message: str) -> Check:
+def _matching(is_valid: Callable[[str], object], message: str) -> FormatCheck:
     return lambda text: [] if is_valid(text) else [message]
 
 
@@ -149,26 +196,16 @@ FORMATS: Final = {
 }
 
 
-# --- declarations ---------------------------------------------------------------------------------
-
-
-def library() -> Library:
+def format_library() -> Library:
     """Return the library `kubernetes.format`."""
-    validate = Overload(
-        "format-validate",
-        (FORMAT_TYPE, STRING),
-        optional_of(list_of(STRING)),
-        _validate,
-        is_member=True,
-        runtime_cost=_validate_cost,
-        estimate=_validate_estimate,
-    )
-    named = Overload("format-named", (STRING,), optional_of(FORMAT_TYPE), _named)
+    result = optional_of(list_of(STRING))
+    validate = ("format-validate", (FORMAT_TYPE, STRING), result, _validate)
+    named = ("format-named", (STRING,), optional_of(FORMAT_TYPE), _named_format)
     return Library(
         "kubernetes.format",
         functions=(
-            Function("validate", (validate,)),
-            Function("format.named", (named,)),
+            members_of("validate", validate, costs=(_validate_cost, _estimate_validate)),
+            functions_of("format.named", named),
             *(_constant(f"format.{name}", value) for name, value in FORMATS.items()),
         ),
         python_types={NamedFormat: FORMAT_TYPE},
@@ -176,10 +213,10 @@ def library() -> Library:
 
 
 def _constant(name: str, value: NamedFormat) -> Function:
-    return Function(name, (Overload(name, (), FORMAT_TYPE, lambda: value),))
+    return functions_of(name, (name, (), FORMAT_TYPE, lambda: value))
 
 
-def _named(name: str) -> Optional:
+def _named_format(name: str) -> Optional:
     return Optional(FORMATS[name]) if name in FORMATS else NONE
 
 
@@ -196,8 +233,5 @@ def _validate_cost(args: tuple[Any, ...], _result: Any) -> int:
     return traversal * math.ceil(named_format.pattern_size * PATTERN_FACTOR)
 
 
-def _validate_estimate(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
-    traversal = scale(args[0].size, TRAVERSAL_FACTOR)
-    return CallEstimate(scale(traversal, PATTERN_SIZE_ESTIMATED * PATTERN_FACTOR))
+def _estimate_validate(_target: Argument | None, args: Arguments) -> CallEstimate:
+    return CallEstimate(scale(traversal(args[0].size), PATTERN_SIZE_ESTIMATED * PATTERN_FACTOR))

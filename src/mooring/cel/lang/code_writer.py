@@ -11,22 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.cel.lang import support
+from mooring.cel.lang import code_support
 from mooring.cel.lang.attributes import (
     ABSENT,
     SELECT_COST,
     Attribute,
     Computed,
     Conditional,
+    Path,
+    Pattern,
     Qualifier,
     Variable,
+    longest_cell,
 )
-from mooring.cel.lang.cells import Path, Pattern, longest_cell
-from mooring.cel.lang.constructors import LIST_COST, Loop, MakeList
+from mooring.cel.lang.code_support import Lines, NotCompilable
 from mooring.cel.lang.equality import equal
-from mooring.cel.lang.lines import Lines, NotCompilable
-from mooring.cel.lang.planner import OrElse
-from mooring.cel.lang.steps import Budget, Call, Constant, Failure, Frame, Logic, Membership, Step
+from mooring.cel.lang.interpretable import (
+    LIST_COST,
+    Budget,
+    Call,
+    Constant,
+    Failure,
+    Frame,
+    Logic,
+    Loop,
+    MakeList,
+    Membership,
+    OrElse,
+    Step,
+)
 from mooring.cel.lang.types import BOOL
 from mooring.cel.lang.values import NONE, Optional
 
@@ -56,7 +69,7 @@ class Writer(Lines):
         self._cells = tuple(cells)
         self._scope: dict[str, str | _LazyVariable] = {}
         self._bools = {"True", "False"}  # names whose values are certainly bools
-        self.unusual = self.constant(support.Unusual())
+        self.unusual = self.constant(code_support.Unusual())
 
     # --- steps ------------------------------------------------------------------------
 
@@ -159,17 +172,17 @@ class Writer(Lines):
         if qualifier.computed is not None:
             key = self._resolved(qualifier.computed)
             self._cost += 1
-            return self._assign(f"{self.constant(support.indexed)}({value}, {key})")
+            return self._assign(f"{self.constant(code_support.indexed)}({value}, {key})")
         self._cost += 1
         key = self.constant(qualifier.key)
         if qualifier.tests:
-            present = self.constant(support.is_present)
+            present = self.constant(code_support.is_present)
             return self._assign_bool(
                 f"{key} in {value} if type({value}) is dict else {present}({value}, {key})"
             )
         if type(qualifier.key) is str:
             return self._assign(f"{value}[{key}]")
-        return self._assign(f"{self.constant(support.indexed)}({value}, {key})")
+        return self._assign(f"{self.constant(code_support.indexed)}({value}, {key})")
 
     def _chain(self, value: str, qualifiers: list[Qualifier]) -> str:
         for qualifier in qualifiers:
@@ -187,7 +200,7 @@ class Writer(Lines):
         first, *rest = qualifiers
         if first.computed is not None or first.tests:
             raise NotCompilable
-        looked_up = self.constant(support.looked_up)
+        looked_up = self.constant(code_support.looked_up)
         return self._assign(f"{looked_up}({value}, {self.constant(first.key)})"), rest
 
     def _optional_rest(self, value: str, qualifiers: list[Qualifier]) -> str:
@@ -332,7 +345,7 @@ class Writer(Lines):
 
     def _membership(self, step: Membership) -> str:
         value = self.write(step.arg)
-        member = self.constant(support.Members(step.members))
+        member = self.constant(code_support.Members(step.members))
         return self._assign_bool(f"{member}({value})")
 
     def _or_else(self, step: OrElse) -> str:
@@ -343,7 +356,7 @@ class Writer(Lines):
         with self.block(f"if {value} is {none}:"):
             self.line(f"{result} = {self.write(step.second)}")
         with self.block("else:"):
-            code = f"{self.constant(support.unwrapped)}({value})" if step.unwraps else value
+            code = f"{self.constant(code_support.unwrapped)}({value})" if step.unwraps else value
             self.line(f"{result} = {code}")
         return result
 
@@ -375,7 +388,7 @@ class Writer(Lines):
         if step.iter_var2 is not None:
             raise NotCompilable
         item = self.temporary()
-        elements = self.constant(support.elements)
+        elements = self.constant(code_support.elements)
         self._scope[step.iter_var] = item
         listed = f"{values} if type({values}) is tuple else {elements}({values})"
         with self.block(f"for {item} in {listed}:"):

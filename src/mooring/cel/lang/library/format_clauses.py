@@ -9,12 +9,14 @@ it is only checked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, Protocol
 
 from mooring.cel.lang.ast import Expr
-from mooring.cel.lang.numbers import parse_int
+from mooring.cel.lang.values import parse_int
 
 VERBS: Final = frozenset("sdfebxXo")
 _DIGITS: Final = frozenset("0123456789")
@@ -118,3 +120,54 @@ def _parse_number(digits: str) -> int:
 
 def _unparsable(reason: str) -> FormatError:
     return FormatError(f"could not parse formatting clause: {reason}")
+
+
+# ---- from mooring.cel.lang.library.numerals: Doubles as `format` writes them: in American English, with the quirks of the original.
+
+NOT_UNDERSTOOD: Final = "%!(NOVERB)"
+
+DEFAULT_PRECISION: Final = 6
+_READABLE_MAX: Final = 10_000_009
+_SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def fixed(value: float, precision: int) -> str:
+    """Return a double in plain digits, grouped by thousands."""
+    if precision > _READABLE_MAX:
+        return NOT_UNDERSTOOD
+    if not math.isfinite(value):
+        return _special(value)
+    fraction_min = precision % 2**8
+    fraction_max = (precision + 2**15) % 2**16 - 2**15
+    if fraction_max >= 0:
+        text = f"{abs(value):.{fraction_max}f}"
+    else:
+        text = format(Decimal(repr(abs(value))), "f")
+    integer, _, fraction = text.partition(".")
+    fraction = fraction.rstrip("0").ljust(fraction_min, "0")
+    point = "." if fraction else ""
+    return f"{_sign(value)}{int(integer):,}{point}{fraction}"
+
+
+def scientific(value: float, width: int) -> str:
+    """Return a double as a power of ten, filled up with spaces to a width."""
+    if width > _READABLE_MAX:
+        return NOT_UNDERSTOOD
+    return _power(value).rjust(width % 2**16)
+
+
+def _power(value: float) -> str:
+    if not math.isfinite(value):
+        return _special(value)
+    mantissa, exponent = f"{abs(value):.{DEFAULT_PRECISION}e}".split("e")
+    number = int(exponent)
+    power = f"{'-' if number < 0 else ''}{abs(number):02d}".translate(_SUPERSCRIPTS)
+    return f"{_sign(value)}{mantissa}×10{power}"
+
+
+def _special(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{_sign(value)}∞"
+
+
+def _sign(value: float) -> str:
+    return "-" if value < 0 else ""

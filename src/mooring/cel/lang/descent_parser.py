@@ -11,43 +11,52 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, NoReturn
 
-from mooring.cel.lang import syntax
+from mooring.cel.lang import parse_tree
 from mooring.cel.lang.errors import Issue
-from mooring.cel.lang.syntax import Tree
-from mooring.cel.lang.tokens import Kind, Token
+from mooring.cel.lang.lexer import Token, TokenKind
+from mooring.cel.lang.parse_tree import Tree
 
 RULE_DEPTH_MAX: Final = 250
 
 # How tightly operators bind, of those that are read by precedence.
 _RELATION, _SUM, _PRODUCT = 1, 2, 3
 _LEVELS: Final = {
-    Kind.EQUAL: _RELATION,
-    Kind.NOT_EQUAL: _RELATION,
-    Kind.IN: _RELATION,
-    Kind.LESS: _RELATION,
-    Kind.LESS_EQUAL: _RELATION,
-    Kind.GREATER_EQUAL: _RELATION,
-    Kind.GREATER: _RELATION,
-    Kind.PLUS: _SUM,
-    Kind.MINUS: _SUM,
-    Kind.STAR: _PRODUCT,
-    Kind.SLASH: _PRODUCT,
-    Kind.PERCENT: _PRODUCT,
+    TokenKind.EQUAL: _RELATION,
+    TokenKind.NOT_EQUAL: _RELATION,
+    TokenKind.IN: _RELATION,
+    TokenKind.LESS: _RELATION,
+    TokenKind.LESS_EQUAL: _RELATION,
+    TokenKind.GREATER_EQUAL: _RELATION,
+    TokenKind.GREATER: _RELATION,
+    TokenKind.PLUS: _SUM,
+    TokenKind.MINUS: _SUM,
+    TokenKind.STAR: _PRODUCT,
+    TokenKind.SLASH: _PRODUCT,
+    TokenKind.PERCENT: _PRODUCT,
 }
 _CONSTANTS: Final = frozenset(
-    (Kind.INT, Kind.UINT, Kind.FLOAT, Kind.STRING, Kind.BYTES, Kind.TRUE, Kind.FALSE, Kind.NULL)
+    (
+        TokenKind.INT,
+        TokenKind.UINT,
+        TokenKind.FLOAT,
+        TokenKind.STRING,
+        TokenKind.BYTES,
+        TokenKind.TRUE,
+        TokenKind.FALSE,
+        TokenKind.NULL,
+    )
 )
-_SIGNED: Final = frozenset((Kind.INT, Kind.FLOAT))
-_NAMES: Final = frozenset((Kind.IDENTIFIER, Kind.ESCAPED_IDENTIFIER))
+_SIGNED: Final = frozenset((TokenKind.INT, TokenKind.FLOAT))
+_NAMES: Final = frozenset((TokenKind.IDENTIFIER, TokenKind.ESCAPED_IDENTIFIER))
 
 _LAST: Final = frozenset(
     (
-        Kind.COMMA,
-        Kind.COLON,
-        Kind.RIGHT_PARENTHESIS,
-        Kind.RIGHT_BRACKET,
-        Kind.RIGHT_BRACE,
-        Kind.EOF,
+        TokenKind.COMMA,
+        TokenKind.COLON,
+        TokenKind.RIGHT_PARENTHESIS,
+        TokenKind.RIGHT_BRACKET,
+        TokenKind.RIGHT_BRACE,
+        TokenKind.EOF,
     )
 )
 
@@ -138,28 +147,28 @@ class _Reader:
 
     def finish(self) -> None:
         """Make sure that this is the end of the text."""
-        self._take(Kind.EOF)
+        self._take(TokenKind.EOF)
 
     # --- tokens -------------------------------------------------------------------------------
 
     def _next(self) -> Token:
         """Return the current token and go to the next."""
         token = self._tokens[self.position]
-        if token.kind is not Kind.EOF:
+        if token.kind is not TokenKind.EOF:
             self.position += 1
             self._kind = self._tokens[self.position].kind
         return token
 
-    def _take(self, kind: Kind) -> Token:
+    def _take(self, kind: TokenKind) -> Token:
         """Return the current token, which must be of a kind, and go to the next."""
         if self._kind is not kind:
             self._fail()
         return self._next()
 
-    def _take_if(self, kind: Kind) -> Token | None:
+    def _take_if(self, kind: TokenKind) -> Token | None:
         return self._next() if self._kind is kind else None
 
-    def _ahead(self, distance: int = 1) -> Kind:
+    def _ahead(self, distance: int = 1) -> TokenKind:
         """Return the kind of a token that is still ahead."""
         return self._tokens[min(self.position + distance, len(self._tokens) - 1)].kind
 
@@ -186,12 +195,12 @@ class _Reader:
         if self._expressions > RULE_DEPTH_MAX:
             self._fail()
         condition = yield self._or()
-        if self._kind is Kind.QUESTION:
+        if self._kind is TokenKind.QUESTION:
             op = self._next()
             then = yield self._or()
-            self._take(Kind.COLON)
+            self._take(TokenKind.COLON)
             otherwise = yield self._expression()
-            condition = syntax.Conditional(condition.start, condition, op, then, otherwise)
+            condition = parse_tree.Conditional(condition.start, condition, op, then, otherwise)
         self._expressions -= 1
         if self._findings is not None:
             self._findings.expressions[start] = Known(self.position, condition)
@@ -203,11 +212,11 @@ class _Reader:
         ors: list[Token] = []
         while True:
             terms, ands = [(yield self._relation())], []
-            while self._kind is Kind.AND:
+            while self._kind is TokenKind.AND:
                 ands.append(self._next())
                 terms.append((yield self._relation()))
             alternatives.append(_logic(terms, ands))
-            if self._kind is not Kind.OR:
+            if self._kind is not TokenKind.OR:
                 return _logic(alternatives, ors)
             ors.append(self._next())
 
@@ -227,7 +236,7 @@ class _Reader:
             level = _LEVELS.get(self._kind, 0)
             while levels and levels[-1] >= level:
                 right, left = operands.pop(), operands.pop()
-                operands.append(syntax.Binary(left.start, left, ops.pop(), right))
+                operands.append(parse_tree.Binary(left.start, left, ops.pop(), right))
                 levels.pop()
             if not level:
                 self._relations, self._calculations = relations, calculations
@@ -242,119 +251,122 @@ class _Reader:
     def _leaf(self) -> Tree | None:
         """Return an operand that is just a constant or a name, or None if it is more."""
         ahead = self._ahead()
-        if ahead is Kind.DOT or ahead is Kind.LEFT_BRACKET:
+        if ahead is TokenKind.DOT or ahead is TokenKind.LEFT_BRACKET:
             return None
         token = self._tokens[self.position]
         if token.kind in _CONSTANTS:
-            return syntax.Constant(token, None, self._next())
-        if token.kind is not Kind.IDENTIFIER:
+            return parse_tree.Constant(token, None, self._next())
+        if token.kind is not TokenKind.IDENTIFIER:
             return None
-        if ahead is Kind.LEFT_PARENTHESIS or ahead is Kind.LEFT_BRACE:
+        if ahead is TokenKind.LEFT_PARENTHESIS or ahead is TokenKind.LEFT_BRACE:
             return None
-        return syntax.Ident(token, None, self._next())
+        return parse_tree.Ident(token, None, self._next())
 
     def _operand(self) -> Steps:
         """operand = { "!" } member | { "-" } member, where `-1` is a constant, not a negation"""
         start = self._tokens[self.position]
         ops = []
-        if start.kind is Kind.NOT:
-            while self._kind is Kind.NOT:
+        if start.kind is TokenKind.NOT:
+            while self._kind is TokenKind.NOT:
                 ops.append(self._next())
-        elif start.kind is Kind.MINUS and self._ahead() not in _SIGNED:
-            while self._kind is Kind.MINUS:
+        elif start.kind is TokenKind.MINUS and self._ahead() not in _SIGNED:
+            while self._kind is TokenKind.MINUS:
                 ops.append(self._next())
         tree = yield self._primary()
         while True:
-            if self._kind is Kind.DOT:
+            if self._kind is TokenKind.DOT:
                 tree = yield self._member(tree)
-            elif self._kind is Kind.LEFT_BRACKET:
+            elif self._kind is TokenKind.LEFT_BRACKET:
                 tree = yield self._index(tree)
             else:
-                return syntax.Unary(start, ops, tree) if ops else tree
+                return parse_tree.Unary(start, ops, tree) if ops else tree
 
     def _member(self, operand: Tree) -> Steps:
         """member = operand "." [ "?" ] name | operand "." identifier "(" [ arguments ] ")" """
         op = self._next()
-        opt = self._take_if(Kind.QUESTION)
+        opt = self._take_if(TokenKind.QUESTION)
         if self._kind not in _NAMES:
             self._fail()
         token = self._next()
-        is_call = self._kind is Kind.LEFT_PARENTHESIS
-        if not is_call or opt or token.kind is not Kind.IDENTIFIER:
-            return syntax.Select(operand.start, operand, op, opt, syntax.Name(token, token))
+        is_call = self._kind is TokenKind.LEFT_PARENTHESIS
+        if not is_call or opt or token.kind is not TokenKind.IDENTIFIER:
+            return parse_tree.Select(operand.start, operand, op, opt, parse_tree.Name(token, token))
         open_ = self._next()
         args = yield self._arguments()
-        return syntax.MemberCall(operand.start, operand, op, token, open_, args)
+        return parse_tree.MemberCall(operand.start, operand, op, token, open_, args)
 
     def _index(self, operand: Tree) -> Steps:
         """index = operand "[" [ "?" ] expression "]" """
         op = self._next()
-        opt = self._take_if(Kind.QUESTION)
+        opt = self._take_if(TokenKind.QUESTION)
         index = self._lone() or (yield self._expression())
-        self._take(Kind.RIGHT_BRACKET)
-        return syntax.Index(operand.start, operand, op, opt, index)
+        self._take(TokenKind.RIGHT_BRACKET)
+        return parse_tree.Index(operand.start, operand, op, opt, index)
 
     def _arguments(self) -> Steps:
         """arguments = [ expression { "," expression } ] ")" """
-        if self._take_if(Kind.RIGHT_PARENTHESIS):
+        if self._take_if(TokenKind.RIGHT_PARENTHESIS):
             return None
         start = self._tokens[self.position]
         args = [self._lone() or (yield self._expression())]
-        while self._take_if(Kind.COMMA):
+        while self._take_if(TokenKind.COMMA):
             args.append(self._lone() or (yield self._expression()))
-        self._take(Kind.RIGHT_PARENTHESIS)
-        return syntax.Args(start, args)
+        self._take(TokenKind.RIGHT_PARENTHESIS)
+        return parse_tree.Args(start, args)
 
     def _primary(self) -> Steps:
         """primary = name | call | "(" expression ")" | list | map | message | constant"""
         start = self._tokens[self.position]
         match start.kind:
-            case Kind.LEFT_PARENTHESIS:
+            case TokenKind.LEFT_PARENTHESIS:
                 self._next()
                 tree = yield self._expression()
-                self._take(Kind.RIGHT_PARENTHESIS)
+                self._take(TokenKind.RIGHT_PARENTHESIS)
                 return tree
-            case Kind.LEFT_BRACKET:
+            case TokenKind.LEFT_BRACKET:
                 return (yield self._list())
-            case Kind.LEFT_BRACE:
+            case TokenKind.LEFT_BRACE:
                 return (yield self._map())
-            case Kind.DOT | Kind.IDENTIFIER:
+            case TokenKind.DOT | TokenKind.IDENTIFIER:
                 return (yield self._named())
-            case Kind.MINUS if self._ahead() in _SIGNED:
-                return syntax.Constant(start, self._next(), self._next())
+            case TokenKind.MINUS if self._ahead() in _SIGNED:
+                return parse_tree.Constant(start, self._next(), self._next())
             case kind if kind in _CONSTANTS:
-                return syntax.Constant(start, None, self._next())
+                return parse_tree.Constant(start, None, self._next())
         self._fail()
 
     def _named(self) -> Steps:
         """named = [ "." ] identifier [ "(" arguments | { "." identifier } "{" fields ]"""
         start = self._tokens[self.position]
-        dot = self._take_if(Kind.DOT)
+        dot = self._take_if(TokenKind.DOT)
         distance = 1
-        while self._ahead(distance) is Kind.DOT and self._ahead(distance + 1) is Kind.IDENTIFIER:
+        while (
+            self._ahead(distance) is TokenKind.DOT
+            and self._ahead(distance + 1) is TokenKind.IDENTIFIER
+        ):
             distance += 2
-        if self._ahead(distance) is Kind.LEFT_BRACE:
+        if self._ahead(distance) is TokenKind.LEFT_BRACE:
             return (yield self._message(start, dot))
-        token = self._take(Kind.IDENTIFIER)
-        if self._kind is not Kind.LEFT_PARENTHESIS:
-            return syntax.Ident(start, dot, token)
+        token = self._take(TokenKind.IDENTIFIER)
+        if self._kind is not TokenKind.LEFT_PARENTHESIS:
+            return parse_tree.Ident(start, dot, token)
         op = self._next()
         args = yield self._arguments()
-        return syntax.GlobalCall(start, dot, token, op, args)
+        return parse_tree.GlobalCall(start, dot, token, op, args)
 
     # --- lists, maps, messages ----------------------------------------------------------------
 
     def _list(self) -> Steps:
         """list = "[" [ element { "," element } ] [ "," ] "]" """
         op = self._next()
-        elements = syntax.Elements(self._tokens[self.position])
-        while self._is_more(Kind.RIGHT_BRACKET, bool(elements.elements)):
+        elements = parse_tree.Elements(self._tokens[self.position])
+        while self._is_more(TokenKind.RIGHT_BRACKET, bool(elements.elements)):
             elements.elements.append((yield self._element()))
-        return syntax.ListLiteral(op, op, elements)
+        return parse_tree.ListLiteral(op, op, elements)
 
-    def _is_more(self, close: Kind, is_behind_one: bool) -> bool:
+    def _is_more(self, close: TokenKind, is_behind_one: bool) -> bool:
         """Return whether another part follows; take the comma before it, or the close."""
-        comma = self._take_if(Kind.COMMA)
+        comma = self._take_if(TokenKind.COMMA)
         if self._kind is not close:
             # A comma may follow the last part, or stand alone; it may not open.
             if is_behind_one != bool(comma):
@@ -366,44 +378,44 @@ class _Reader:
     def _element(self) -> Steps:
         """element = [ "?" ] expression"""
         start = self._tokens[self.position]
-        opt = self._take_if(Kind.QUESTION)
-        return syntax.Element(start, opt, self._lone() or (yield self._expression()))
+        opt = self._take_if(TokenKind.QUESTION)
+        return parse_tree.Element(start, opt, self._lone() or (yield self._expression()))
 
     def _map(self) -> Steps:
         """map = "{" [ element ":" expression { "," … } ] [ "," ] "}" """
         op = self._next()
-        entries = syntax.Entries(self._tokens[self.position])
-        while self._is_more(Kind.RIGHT_BRACE, bool(entries.keys)):
+        entries = parse_tree.Entries(self._tokens[self.position])
+        while self._is_more(TokenKind.RIGHT_BRACE, bool(entries.keys)):
             entries.keys.append((yield self._element()))
-            entries.colons.append(self._take(Kind.COLON))
+            entries.colons.append(self._take(TokenKind.COLON))
             entries.values.append(self._lone() or (yield self._expression()))
-        return syntax.MapLiteral(op, op, entries)
+        return parse_tree.MapLiteral(op, op, entries)
 
     def _message(self, start: Token, dot: Token | None) -> Steps:
         """message = identifier { "." identifier } "{" [ field ":" expression … ] [ "," ] "}" """
-        ids = [self._take(Kind.IDENTIFIER)]
+        ids = [self._take(TokenKind.IDENTIFIER)]
         ops = []
-        while self._kind is Kind.DOT:
+        while self._kind is TokenKind.DOT:
             ops.append(self._next())
-            ids.append(self._take(Kind.IDENTIFIER))
-        op = self._take(Kind.LEFT_BRACE)
-        fields = syntax.Fields(self._tokens[self.position])
-        while self._is_more(Kind.RIGHT_BRACE, bool(fields.fields)):
+            ids.append(self._take(TokenKind.IDENTIFIER))
+        op = self._take(TokenKind.LEFT_BRACE)
+        fields = parse_tree.Fields(self._tokens[self.position])
+        while self._is_more(TokenKind.RIGHT_BRACE, bool(fields.fields)):
             fields.fields.append(self._field())
-            fields.colons.append(self._take(Kind.COLON))
+            fields.colons.append(self._take(TokenKind.COLON))
             fields.values.append(self._lone() or (yield self._expression()))
-        return syntax.MessageLiteral(start, dot, ids, ops, op, fields)
+        return parse_tree.MessageLiteral(start, dot, ids, ops, op, fields)
 
-    def _field(self) -> syntax.Field:
+    def _field(self) -> parse_tree.Field:
         """field = [ "?" ] name"""
         start = self._tokens[self.position]
-        opt = self._take_if(Kind.QUESTION)
+        opt = self._take_if(TokenKind.QUESTION)
         if self._kind not in _NAMES:
             self._fail()
         token = self._next()
-        return syntax.Field(start, opt, syntax.Name(token, token))
+        return parse_tree.Field(start, opt, parse_tree.Name(token, token))
 
 
 def _logic(terms: list[Tree], ops: list[Token]) -> Tree:
     """Return a chain of terms, or the term if it is the only one."""
-    return syntax.Logic(terms[0].start, list(terms), ops) if ops else terms[0]
+    return parse_tree.Logic(terms[0].start, list(terms), ops) if ops else terms[0]

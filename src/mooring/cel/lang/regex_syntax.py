@@ -1,8 +1,8 @@
-"""Regular expressions as Go reads them, rewritten for the RE2 library.
+"""Regular expressions in Go's syntax, rewritten for the RE2 library.
 
-Both speak almost the same language. This reader accepts what Go accepts, refuses the rest with
-Go's messages, and writes down an expression that means the same to RE2: literals and escapes one
-by one, groups without their names and numbers, because nobody asks for captures here.
+Both languages are almost the same. This reader accepts what Go accepts, refuses the rest with Go's
+messages, and writes an expression with the same meaning for RE2: literals and escapes one by one,
+groups without their names and numbers, because captures are not used.
 
     # atom: what a repetition applies to: a character, a class, a group, an assertion
     # copies: how often the innermost atom is repeated by all {n,m} around it; Go allows 1000
@@ -17,13 +17,13 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from mooring.cel.lang.unicodegroups import class_body
-from mooring.cel.lang.values import EvalError
+from mooring.cel.lang.errors import EvalError
 
+# The body of the class of a Unicode group, and whether it is negated; None: no such group.
+UnicodeClass = Callable[[str], tuple[str, bool] | None]
 COPIES_MAX: Final = 1000
 HEIGHT_MAX: Final = 1000
 RUNE_MAX: Final = 0x10FFFF
-
 BAD_ESCAPE: Final = "invalid escape sequence"
 BAD_NAME: Final = "invalid named capture"
 BAD_PERL: Final = "invalid or unsupported Perl syntax"
@@ -37,7 +37,6 @@ TRAILING_BACKSLASH: Final = "trailing backslash at end of expression"
 UNCLOSED_CLASS: Final = "missing closing ]"
 UNCLOSED_GROUP: Final = "missing closing )"
 UNOPENED_GROUP: Final = "unexpected )"
-
 _CONTROL: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _PERL_CLASSES: Final = frozenset("dDsSwW")
 _ASSERTIONS: Final = frozenset("AbBz")
@@ -51,6 +50,11 @@ _is_posix_class = re.compile(
     r"\[:\^?(?:alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]"
 ).fullmatch
 _is_plain = re.compile("[A-Za-z0-9 _-]").match
+
+
+def translate(text: str, unicode_class: UnicodeClass) -> str:
+    """Return the expression for RE2, or raise EvalError with Go's message."""
+    return _Reader(text, unicode_class).read()
 
 
 def syntax_error(code: str, expression: str) -> EvalError:
@@ -95,13 +99,13 @@ class _Group:
 
 
 class _Reader:
-    def __init__(self, text: str, is_known_group: Callable[[str], bool]) -> None:
+    def __init__(self, text: str, unicode_class: UnicodeClass) -> None:
         self._text = text
         self._at = 0
         self._out: list[str] = []
         self._open = [_Group(captures=False)]
         self._repeated_from: int | None = None  # where the repetition right before us began
-        self._is_known_group = is_known_group
+        self._unicode_class = unicode_class
 
     def read(self) -> str:
         text = self._text
@@ -348,7 +352,7 @@ class _Reader:
             name = self._taken(end - self._at)
             self._at += 1
         is_negated ^= name.startswith("^")
-        group = class_body(name.removeprefix("^"), self._is_known_group)
+        group = self._unicode_class(name.removeprefix("^"))
         if group is None:
             raise syntax_error(BAD_RANGE, self._text[start : self._at])
         body, is_complement = group
@@ -363,9 +367,6 @@ class _Reader:
             return body.replace("\\p", "\\P")
         # A negated union cannot be a part of a class; nobody has asked for one yet.
         raise syntax_error(BAD_RANGE, self._text[start : self._at])
-
-
-# --- characters -----------------------------------------------------------------------------------
 
 
 def _literal(code: int) -> str:
@@ -386,11 +387,3 @@ def _copies(found: re.Match[str]) -> int:
     if low > COPIES_MAX or (high is not None and (high > COPIES_MAX or low > high)):
         raise syntax_error(BAD_REPEAT, found[0])
     return max(low, 1) if high is None else high
-
-
-def translate(text: str, is_known_group: Callable[[str], bool]) -> str:
-    """Return the expression for RE2, or raise EvalError with Go's message.
-
-    `is_known_group` tells whether RE2 knows a name of a script or category.
-    """
-    return _Reader(text, is_known_group).read()

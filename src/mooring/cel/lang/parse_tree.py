@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mooring.cel.lang.tokens import Token
+from mooring.cel.lang.lexer import Token
 
 
 @dataclass(slots=True)

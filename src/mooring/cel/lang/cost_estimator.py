@@ -13,23 +13,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.ast import Expr
-from mooring.cel.lang.checked import Checked
-from mooring.cel.lang.declarations import CallEstimate, Range
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.ranges import IMPOSSIBLE, NOTHING, UNKNOWN, add, exactly, multiply, union
-from mooring.cel.lang.sizes import (
+from mooring.cel.lang.ast import CheckedAST, Expr, Steps, Walker
+from mooring.cel.lang.costs import (
+    IMPOSSIBLE,
+    NOTHING,
+    UNKNOWN,
+    Argument,
+    CallEstimate,
     EntrySize,
     Path,
+    Range,
     SizeHints,
-    key_size,
+    add,
+    exactly,
+    multiply,
     type_size,
+    union,
     union_entries,
-    value_size,
     written_size,
 )
-from mooring.cel.lang.types import DYN, Kind, Type
-from mooring.cel.lang.walking import Steps, Walker
+from mooring.cel.lang.environment import Environment
+from mooring.cel.lang.types import DYN, Type, TypeKind
 
 NAME_COST = exactly(1)  # an identifier or a select
 LIST_COST = exactly(10)
@@ -43,7 +47,7 @@ _INDEX_STEPS = {"index_list": "@items", "index_map": "@values"}
 
 
 def estimate_cost(
-    checked: Checked,
+    checked: CheckedAST,
     environment: Environment,
     *,
     size_hints: SizeHints,
@@ -52,21 +56,6 @@ def estimate_cost(
     """Return what evaluating an expression may cost."""
     estimator = _Estimator(checked, environment, size_hints, presence_test_cost)
     return estimator.walk(checked.parsed.expr)
-
-
-@dataclass(slots=True)
-class Argument:
-    """An argument of a call, as its overload sees it."""
-
-    expr: Expr
-    type: Type
-    known_size: Range | None
-    items_size: Range | None = None  # of the elements of a list, if the hints tell
-
-    @property
-    def size(self) -> Range:
-        """The size that the value may have; 0 to UNBOUNDED if nothing is known."""
-        return UNKNOWN if self.known_size is None else self.known_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +68,7 @@ class _Local:
 class _Estimator(Walker[Range]):
     def __init__(
         self,
-        checked: Checked,
+        checked: CheckedAST,
         environment: Environment,
         size_hints: SizeHints,
         presence_test_cost: int,
@@ -129,7 +118,7 @@ class _Estimator(Walker[Range]):
         self._paths[node.id] = self._path(node.operand).then(node.field)
         kind = self._type(node.operand).kind
         # A field of a dynamic value is free: only what has fields for certain is charged.
-        is_charged = kind in (Kind.MAP, Kind.STRUCT, Kind.TYPE_PARAM)
+        is_charged = kind in (TypeKind.MAP, TypeKind.STRUCT, TypeKind.TYPE_PARAM)
         return add(operand, NAME_COST) if is_charged else operand
 
     # --- calls ------------------------------------------------------------------------
@@ -210,7 +199,7 @@ class _Estimator(Walker[Range]):
         size = size or before
         step = _INDEX_STEPS.get(overload_id)
         if step is not None:
-            size = value_size(self._entry_size(node.args[0]))
+            size = _value_size(self._entry_size(node.args[0]))
             self._paths[node.id] = self._path(node.args[0]).then(step)
         return self._size(node) if size is None else size
 
@@ -277,14 +266,14 @@ class _Estimator(Walker[Range]):
     def _loop_variables(self, node: ast.Comprehension) -> list[tuple[str, _Local]]:
         """Return the variables of a loop: an element, or key or index and value."""
         entries = self._entry_size(node.iter_range)
-        is_list = self._type(node.iter_range).kind is Kind.LIST
+        is_list = self._type(node.iter_range).kind is TypeKind.LIST
         if entries is not None:
             is_list = entries.is_list
         path = self._path(node.iter_range)
         if node.iter_var2 is None:
             return [(node.iter_var, _element(path, entries, is_list=is_list))]
-        key = _Local(path.then("@indices" if is_list else "@keys"), key_size(entries))
-        value = _Local(path.then("@items" if is_list else "@values"), value_size(entries))
+        key = _Local(path.then("@indices" if is_list else "@keys"), _key_size(entries))
+        value = _Local(path.then("@items" if is_list else "@values"), _value_size(entries))
         return [(node.iter_var, key), (node.iter_var2, value)]
 
     def _push(self, name: str, local: _Local) -> None:
@@ -353,8 +342,8 @@ class _Estimator(Walker[Range]):
 
 def _element(path: Path, entries: EntrySize | None, *, is_list: bool) -> _Local:
     if is_list:
-        return _Local(path.then("@items"), value_size(entries))
-    return _Local(path.then("@keys"), key_size(entries))
+        return _Local(path.then("@items"), _value_size(entries))
+    return _Local(path.then("@keys"), _key_size(entries))
 
 
 def _is_bind(node: ast.Comprehension) -> bool:
@@ -363,3 +352,11 @@ def _is_bind(node: ast.Comprehension) -> bool:
     condition = node.loop_condition
     never_turns = isinstance(condition, ast.Literal) and condition.value is False
     return is_empty and never_turns and node.accu_var != _NAMED_ACCUMULATOR
+
+
+def _key_size(entries: EntrySize | None) -> Range | None:
+    return None if entries is None else entries.key
+
+
+def _value_size(entries: EntrySize | None) -> Range | None:
+    return None if entries is None else entries.value
