@@ -1,7 +1,7 @@
 """Selectors over the devices of a pool: time for each device with cost counting, and to compile.
 
 10,000 devices with 20 attributes, through the facts of a pool, as the allocator evaluates them.
-Goals: at most 0.5 µs a device for a class selector, 1.5 µs with a quantity, has() and exists, once
+Goals: at most 1 µs a device for a class selector, 1.5 µs with a quantity, has() and exists, once
 the columns of their paths are read; 1 ms to compile. Devices that are all of different shapes have
 no goals.
 """

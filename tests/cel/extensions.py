@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mooring.cel.lang.environment import Library
 from mooring.cel.lang.errors import CompileError, EvalError
-from mooring.cel.lang.library import formatting, lists, optionals, sets, strings
+from mooring.cel.lang.library import formatting, lists, optionals, strings
 from mooring.cel.lang.macros import bindings_library, two_variable_library
 from mooring.cel.lang.types import Type, TypeKind
 from mooring.cel.lang.values import Optional, TypeValue, UInt, double_text, key_value, runtime_type
@@ -17,9 +17,12 @@ from tests.cel.calls import PYTHON_TYPES
 from tests.cel.evaluator import Evaluator, Unsupported
 from tests.corpus import corpus
 
-MODULES = (strings, formatting, sets, lists, optionals)
+MODULES = (strings, formatting, lists, optionals)
 EVALUATOR = Evaluator(
-    *(module.library() for module in MODULES), bindings_library(), two_variable_library()
+    *(module.library() for module in MODULES),
+    lists.sets_library(),
+    bindings_library(),
+    two_variable_library(),
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.cel.lang.descent_parser import UnexpectedToken, read
+from mooring.cel.lang.descent_parser import UnexpectedTokenError, parse_tokens
 from mooring.cel.lang.errors import CompileError
 from mooring.cel.lang.lexer import tokenize
 from mooring.cel.lang.macros import STANDARD_MACROS
@@ -153,9 +153,9 @@ def test_recovery_finds_errors_in_exactly_the_texts_that_cannot_be_read(text: st
     tokens, garbage = tokenize(text)
     recovered = recover(text, tokens, garbage, is_thorough=True)
     try:
-        read(tokens)
+        parse_tokens(tokens)
         is_read = not garbage
-    except UnexpectedToken:
+    except UnexpectedTokenError:
         is_read = False
     assert bool(recovered.issues) == (not is_read)
 

@@ -22,7 +22,7 @@ from mooring.cel.lang.cost_estimator import estimate_cost
 from mooring.cel.lang.costs import UNBOUNDED, DeclaredSizes, SizeBound
 from mooring.cel.lang.environment import Environment, Library
 from mooring.cel.lang.errors import CompileError, EvalError, InstantiationError
-from mooring.cel.lang.library import formatting, lists, optionals, sets, standard, strings
+from mooring.cel.lang.library import formatting, lists, optionals, standard, strings
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type, full_name, same
 from mooring.cel.lang.values import runtime_type
@@ -236,7 +236,7 @@ def _libraries(*, includes: bool) -> tuple[Library, ...]:
         with_equality_costs(standard.library()),
         strings.library(),
         formatting.library(_kubernetes_types()),
-        sets.library(),
+        lists.sets_library(),
         lists.library(),
         optionals.library(),
         macros.two_variable_library(),

@@ -20,47 +20,47 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
-from mooring.cel.lang.interpretable import Failure, Frame, Step
+from mooring.cel.lang.interpretable import Activation, Failure, Interpretable
 from mooring.cel.lang.values import NONE, Optional, map_key, shown_key
 
 SELECT_COST = 1
 
 
-class Source:
+class AttributeSource:
     """Where an attribute begins."""
 
-    def begin(self, frame: Frame) -> Any:
+    def begin(self, frame: Activation) -> Any:
         """Return the value that the qualifiers apply to."""
         raise NotImplementedError
 
 
-class Variable(Source):
+class Variable(AttributeSource):
     """A name."""
 
     def __init__(self, name: str) -> None:
         self.name = name.removeprefix(".")
         self.is_outermost = name.startswith(".")
 
-    def begin(self, frame: Frame) -> Any:
+    def begin(self, frame: Activation) -> Any:
         """Return the value of the variable."""
         return (frame.outermost() if self.is_outermost else frame).resolve(self.name)
 
 
-class Computed(Source):
+class Computed(AttributeSource):
     """Any other expression."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Interpretable) -> None:
         self.step = step
 
-    def begin(self, frame: Frame) -> Any:
+    def begin(self, frame: Activation) -> Any:
         """Return the value of the expression."""
         return self.step.run(frame)
 
 
-class Attribute(Step):
+class Attribute(Interpretable):
     """A source and its qualifiers."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: AttributeSource) -> None:
         self.source = source
         self.qualifiers: list[Qualifier] = []
         self.is_presence_test = False
@@ -69,11 +69,11 @@ class Attribute(Step):
         """Add a qualifier."""
         self.qualifiers.append(qualifier)
 
-    def resolve(self, frame: Frame) -> Any:
+    def resolve(self, frame: Activation) -> Any:
         """Return the value; spend the cost of the parts."""
         return _qualified(frame, self.source.begin(frame), self.qualifiers)
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the value; spend the cost of the parts and the attribute."""
         value = self.resolve(frame)
         if self.is_presence_test:
@@ -87,7 +87,7 @@ class Attribute(Step):
 class Conditional(Attribute):
     """`condition ? truthy : falsy`, of which only the taken side is resolved."""
 
-    def __init__(self, condition: Step, truthy: Attribute, falsy: Attribute) -> None:
+    def __init__(self, condition: Interpretable, truthy: Attribute, falsy: Attribute) -> None:
         super().__init__(Variable(""))
         self.condition = condition
         self.truthy = truthy
@@ -98,7 +98,7 @@ class Conditional(Attribute):
         self.truthy.qualify(qualifier)
         self.falsy.qualify(qualifier)
 
-    def resolve(self, frame: Frame) -> Any:
+    def resolve(self, frame: Activation) -> Any:
         """Return the value of the taken side."""
         value = self.condition.run(frame)
         if value is True:
@@ -107,7 +107,7 @@ class Conditional(Attribute):
             return self.falsy.resolve(frame)
         return value if isinstance(value, Failure) else Failure("no such overload")
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the value of the taken side; the choice itself costs nothing."""
         value = self.resolve(frame)
         if self.is_presence_test:
@@ -133,14 +133,14 @@ class Qualifier:
         self.optional = optional
         self.tests = tests
 
-    def apply(self, frame: Frame, target: Any) -> Any:
+    def apply(self, frame: Activation, target: Any) -> Any:
         """Return the value of the key, or a Failure."""
         key = self.key if self.computed is None else self.computed.resolve(frame)
         value = self._applied(target, key)
         frame.budget.spend(1)
         return value
 
-    def apply_if_present(self, frame: Frame, target: Any) -> Any:
+    def apply_if_present(self, frame: Activation, target: Any) -> Any:
         """Return the value of the key, ABSENT, or a Failure; absence costs nothing."""
         key = self.key if self.computed is None else self.computed.resolve(frame)
         if isinstance(key, Failure):
@@ -162,7 +162,7 @@ class Qualifier:
 ABSENT = object()
 
 
-def _qualified(frame: Frame, value: Any, qualifiers: list[Qualifier]) -> Any:
+def _qualified(frame: Activation, value: Any, qualifiers: list[Qualifier]) -> Any:
     if isinstance(value, Failure):
         return value
     is_optional = False

@@ -1,4 +1,8 @@
-"""Lines of Python with names that are made up: t0 a value on the way, k0 a constant, c the cost."""
+"""The lines of generated code, and the functions that it calls.
+
+Names are made up: t0 is an intermediate value, k0 a constant, c the cost. A function that generated
+code calls raises Unusual for anything that only the plan can decide.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ LINES_MAX = 1500
 
 
 class NotCompilable(Exception):  # noqa: N818
-    """A plan that is only run as a plan."""
+    """A plan that cannot become code."""
 
 
 class Lines:
@@ -30,14 +34,14 @@ class Lines:
         self._cost = 0  # known cost that no line has added yet
 
     def line(self, text: str) -> None:
-        """Write a line at the present depth."""
+        """Write a line at the current depth."""
         if len(self.lines) > LINES_MAX:
             raise NotCompilable
         self.lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:
-        """Write an indented block; cost known before it is added before it."""
+        """Write an indented block; the known cost is added before it."""
         self.flush()
         self.line(header)
         self._depth += 1
@@ -46,7 +50,7 @@ class Lines:
         self._depth -= 1
 
     def flush(self) -> None:
-        """Write the line that adds the cost that is known so far."""
+        """Write the line that adds the known cost."""
         if self._cost:
             self.line(f"c += {self._cost}")
             self._cost = 0
@@ -75,15 +79,15 @@ class Lines:
         return name
 
 
-# ---- from mooring.cel.lang.support: What generated code calls: each gives up, with Unusual, on what only the plan can answer.
+# --- functions of generated code ------------------------------------------------------------------
 
 
 class Unusual(Exception):  # noqa: N818 - a signal to run the plan
-    """Generated code met something that it leaves to the plan."""
+    """Generated code leaves this to the plan."""
 
 
 def indexed(value: Any, key: Any) -> Any:
-    """Return what a key leads to."""
+    """Return the value of a key."""
     found = look_up(value, key, presence=False)
     if type(found) is Failure:
         raise Unusual
@@ -91,7 +95,7 @@ def indexed(value: Any, key: Any) -> Any:
 
 
 def looked_up(value: Any, key: Any) -> Any:
-    """Return what a key leads to, or ABSENT."""
+    """Return the value of a key, or ABSENT."""
     found = look_up(value, key, presence=True)
     if type(found) is Failure:
         raise Unusual
@@ -99,7 +103,7 @@ def looked_up(value: Any, key: Any) -> Any:
 
 
 def is_present(value: Any, key: Any) -> bool:
-    """Tell whether a key leads anywhere."""
+    """Return whether there is a key."""
     return looked_up(value, key) is not ABSENT
 
 
@@ -109,7 +113,7 @@ def unwrapped(value: Optional) -> Any:
 
 
 def elements(values: Any) -> Any:
-    """Return what a loop goes over."""
+    """Return the range of a loop."""
     if isinstance(values, list | tuple):
         return values
     if isinstance(values, dict):
@@ -125,7 +129,7 @@ class Members:
         self._texts = frozenset(m for m in members if type(m) is str)
 
     def __call__(self, value: Any) -> bool:
-        """Tell whether a value is a member."""
+        """Return whether a value is a member."""
         if type(value) is str:
             return value in self._texts
         return any(equal(value, member) for member in self._members)

@@ -28,17 +28,17 @@ from mooring.cel.lang.code_support import Lines, NotCompilable
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.interpretable import (
     LIST_COST,
+    Activation,
     Budget,
-    Call,
     Constant,
     Failure,
-    Frame,
+    Fold,
+    FunctionCall,
+    Interpretable,
     Logic,
-    Loop,
     MakeList,
     Membership,
     OrElse,
-    Step,
 )
 from mooring.cel.lang.types import BOOL
 from mooring.cel.lang.values import NONE, Optional
@@ -73,7 +73,7 @@ class Writer(Lines):
 
     # --- steps ------------------------------------------------------------------------
 
-    def write(self, step: Step) -> str:
+    def write(self, step: Interpretable) -> str:
         """Write the lines for a step and return the name of its value."""
         match step:
             case Constant(value=value):
@@ -84,7 +84,7 @@ class Writer(Lines):
                 return self._attribute(step, costs_itself=True)
             case Logic():
                 return self._logic(step)
-            case Call():
+            case FunctionCall():
                 return self._call(step)
             case Membership():
                 return self._membership(step)
@@ -92,7 +92,7 @@ class Writer(Lines):
                 values = [self.write(element) for element in step.elements]
                 self._cost += LIST_COST
                 return self._assign(f"[{', '.join(values)}]")
-            case Loop():
+            case Fold():
                 return self._loop(step)
             case OrElse():
                 return self._or_else(step)
@@ -269,7 +269,7 @@ class Writer(Lines):
             return value if wanted else f"not {value}"
         return f"{value} is {wanted}"
 
-    def _call(self, step: Call) -> str:
+    def _call(self, step: FunctionCall) -> str:
         if all(isinstance(arg, Constant) for arg in step.args):
             return self._constant_call(step)
         args = [self.write(arg) for arg in step.args]
@@ -289,7 +289,7 @@ class Writer(Lines):
             self.line(f"c += {cost}(({', '.join(args)},), {result})")
         return result
 
-    def _call_code(self, step: Call, args: list[str]) -> str:
+    def _call_code(self, step: FunctionCall, args: list[str]) -> str:
         """Return the call; where the types are certain, without asking for them again."""
         overload = step.certain
         if overload is None or overload.evaluate is None:
@@ -300,16 +300,16 @@ class Writer(Lines):
             return f"not {args[0]}"
         return f"{self.constant(overload.evaluate)}({', '.join(args)})"
 
-    def _constant_call(self, step: Call) -> str:
+    def _constant_call(self, step: FunctionCall) -> str:
         """Write the value of a call that always gives the same, and add what it costs."""
         budget = Budget(UNLIMITED)
-        value = step.run(Frame({}, budget))
+        value = step.run(Activation({}, budget))
         if isinstance(value, Failure) or budget.spent > CONSTANT_COST_MAX:
             raise NotCompilable
         self._cost += budget.spent
         return self.constant(value)
 
-    def _equal(self, step: Call, args: list[str]) -> str:
+    def _equal(self, step: FunctionCall, args: list[str]) -> str:
         """Write an equality; with a constant string or int it is Python's, and its cost known."""
         result = self.temporary()
         self._bools.add(result)
@@ -335,7 +335,7 @@ class Writer(Lines):
         else:
             self._cost += 1
 
-    def _general_equal(self, step: Call, args: list[str], result: str) -> None:
+    def _general_equal(self, step: FunctionCall, args: list[str], result: str) -> None:
         arguments = ", ".join(args)
         self.line(f"{result} = {self.constant(step.evaluate)}({arguments})")
         if step.cost is None:
@@ -362,7 +362,7 @@ class Writer(Lines):
 
     # --- loops ------------------------------------------------------------------------
 
-    def _loop(self, step: Loop) -> str:
+    def _loop(self, step: Fold) -> str:
         values = self.write(step.iter_range)
         outer = dict(self._scope)
         accu = self.temporary()
@@ -384,7 +384,7 @@ class Writer(Lines):
         self._scope = outer
         return result
 
-    def _loop_body(self, step: Loop, values: str, accu: str) -> None:
+    def _loop_body(self, step: Fold, values: str, accu: str) -> None:
         if step.iter_var2 is not None:
             raise NotCompilable
         item = self.temporary()
@@ -407,7 +407,7 @@ class Writer(Lines):
 class _LazyVariable:
     """A variable whose first use works it out."""
 
-    def __init__(self, name: str, init: Step, scope: dict[str, Any]) -> None:
+    def __init__(self, name: str, init: Interpretable, scope: dict[str, Any]) -> None:
         self._name = name
         self._init = init
         self._outer = scope

@@ -64,11 +64,11 @@ _LAST: Final = frozenset(
 Steps = Generator[Any, Any, Any]
 
 
-class UnexpectedToken(Exception):  # noqa: N818 - a signal, never seen by users
+class UnexpectedTokenError(Exception):  # noqa: N818 - a signal, never seen by users
     """The text is not correct."""
 
 
-class Depths(NamedTuple):
+class RuleDepths(NamedTuple):
     """How many of these rules of cel-go's grammar are under way; it limits each."""
 
     expressions: int = 0
@@ -76,7 +76,7 @@ class Depths(NamedTuple):
     calculations: int = 0
 
 
-class Known(NamedTuple):
+class ParsedPart(NamedTuple):
     """Something that was read: the number of the token behind it, and what it is."""
 
     end: int
@@ -84,7 +84,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParseResult:
     """What was read of a text, and what is wrong with it.
 
     What was abandoned has no tree worth a look.
@@ -96,25 +96,27 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Survey:
+class CorrectParts:
     """What could be read of a text that is not correct, by the number of the first token."""
 
-    expressions: dict[int, Known] = field(default_factory=dict)
-    relations: dict[int, Known] = field(default_factory=dict)
+    expressions: dict[int, ParsedPart] = field(default_factory=dict)
+    relations: dict[int, ParsedPart] = field(default_factory=dict)
 
 
-def read(tokens: list[Token]) -> Reading:
+def parse_tokens(tokens: list[Token]) -> ParseResult:
     """Return the expression as written; raises UnexpectedToken."""
-    reader = _Reader(tokens, 0, Depths(), None)
+    reader = _Reader(tokens, 0, RuleDepths(), None)
     tree = reader.read()
     reader.finish()
-    return Reading(tree, [])
+    return ParseResult(tree, [])
 
 
-def survey(tokens: list[Token], start: int, depths: Depths, findings: Survey) -> int:
+def parse_correct_parts(
+    tokens: list[Token], start: int, depths: RuleDepths, findings: CorrectParts
+) -> int:
     """Read as far as all is correct; note what was found, and return where it ended."""
     reader = _Reader(tokens, start, depths, findings)
-    with suppress(UnexpectedToken):
+    with suppress(UnexpectedTokenError):
         reader.read()
     return reader.position
 
@@ -123,7 +125,7 @@ class _Reader:
     """Reads the tokens of a correct text; the first that is wrong ends it."""
 
     def __init__(
-        self, tokens: list[Token], start: int, depths: Depths, findings: Survey | None
+        self, tokens: list[Token], start: int, depths: RuleDepths, findings: CorrectParts | None
     ) -> None:
         self._tokens = tokens
         self.position = start
@@ -173,7 +175,7 @@ class _Reader:
         return self._tokens[min(self.position + distance, len(self._tokens) - 1)].kind
 
     def _fail(self) -> NoReturn:
-        raise UnexpectedToken
+        raise UnexpectedTokenError
 
     # --- operators ----------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class _Reader:
             condition = parse_tree.Conditional(condition.start, condition, op, then, otherwise)
         self._expressions -= 1
         if self._findings is not None:
-            self._findings.expressions[start] = Known(self.position, condition)
+            self._findings.expressions[start] = ParsedPart(self.position, condition)
         return condition
 
     def _or(self) -> Steps:
@@ -241,7 +243,7 @@ class _Reader:
             if not level:
                 self._relations, self._calculations = relations, calculations
                 if self._findings is not None:
-                    self._findings.relations[start] = Known(self.position, operands[0])
+                    self._findings.relations[start] = ParsedPart(self.position, operands[0])
                 return operands[0]
             ops.append(self._next())
             levels.append(level)
@@ -312,7 +314,7 @@ class _Reader:
         while self._take_if(TokenKind.COMMA):
             args.append(self._lone() or (yield self._expression()))
         self._take(TokenKind.RIGHT_PARENTHESIS)
-        return parse_tree.Args(start, args)
+        return parse_tree.CallArguments(start, args)
 
     def _primary(self) -> Steps:
         """primary = name | call | "(" expression ")" | list | map | message | constant"""
@@ -359,7 +361,7 @@ class _Reader:
     def _list(self) -> Steps:
         """list = "[" [ element { "," element } ] [ "," ] "]" """
         op = self._next()
-        elements = parse_tree.Elements(self._tokens[self.position])
+        elements = parse_tree.ListElements(self._tokens[self.position])
         while self._is_more(TokenKind.RIGHT_BRACKET, bool(elements.elements)):
             elements.elements.append((yield self._element()))
         return parse_tree.ListLiteral(op, op, elements)
@@ -379,12 +381,12 @@ class _Reader:
         """element = [ "?" ] expression"""
         start = self._tokens[self.position]
         opt = self._take_if(TokenKind.QUESTION)
-        return parse_tree.Element(start, opt, self._lone() or (yield self._expression()))
+        return parse_tree.OptionalExpr(start, opt, self._lone() or (yield self._expression()))
 
     def _map(self) -> Steps:
         """map = "{" [ element ":" expression { "," … } ] [ "," ] "}" """
         op = self._next()
-        entries = parse_tree.Entries(self._tokens[self.position])
+        entries = parse_tree.MapInitializers(self._tokens[self.position])
         while self._is_more(TokenKind.RIGHT_BRACE, bool(entries.keys)):
             entries.keys.append((yield self._element()))
             entries.colons.append(self._take(TokenKind.COLON))
@@ -399,21 +401,21 @@ class _Reader:
             ops.append(self._next())
             ids.append(self._take(TokenKind.IDENTIFIER))
         op = self._take(TokenKind.LEFT_BRACE)
-        fields = parse_tree.Fields(self._tokens[self.position])
+        fields = parse_tree.FieldInitializers(self._tokens[self.position])
         while self._is_more(TokenKind.RIGHT_BRACE, bool(fields.fields)):
             fields.fields.append(self._field())
             fields.colons.append(self._take(TokenKind.COLON))
             fields.values.append(self._lone() or (yield self._expression()))
         return parse_tree.MessageLiteral(start, dot, ids, ops, op, fields)
 
-    def _field(self) -> parse_tree.Field:
+    def _field(self) -> parse_tree.FieldName:
         """field = [ "?" ] name"""
         start = self._tokens[self.position]
         opt = self._take_if(TokenKind.QUESTION)
         if self._kind not in _NAMES:
             self._fail()
         token = self._next()
-        return parse_tree.Field(start, opt, parse_tree.Name(token, token))
+        return parse_tree.FieldName(start, opt, parse_tree.Name(token, token))
 
 
 def _logic(terms: list[Tree], ops: list[Token]) -> Tree:

@@ -48,13 +48,13 @@ class Budget:
             raise Cancelled(COST_EXCEEDED)
 
 
-class Frame:
+class Activation:
     """Variables by name, in front of those of the enclosing activation."""
 
     __slots__ = ("budget", "parent", "variables")
 
     def __init__(
-        self, variables: dict[str, Any], budget: Budget, parent: Frame | None = None
+        self, variables: dict[str, Any], budget: Budget, parent: Activation | None = None
     ) -> None:
         self.variables = variables
         self.budget = budget
@@ -62,7 +62,7 @@ class Frame:
 
     def resolve(self, name: str) -> Any:
         """Return the value of a variable, or a Failure."""
-        frame: Frame | None = self
+        frame: Activation | None = self
         while frame is not None:
             if name in frame.variables:
                 value = frame.variables[name]
@@ -70,7 +70,7 @@ class Frame:
             frame = frame.parent
         return Failure(f"no such attribute(s): {name}")
 
-    def outermost(self) -> Frame:
+    def outermost(self) -> Activation:
         """Return the activation of the caller's variables, for names with a leading dot."""
         frame = self
         while frame.parent is not None:
@@ -83,8 +83,8 @@ class Lazy:
 
     __slots__ = ("_frame", "_step", "_value")
 
-    def __init__(self, step: Step, frame: Frame) -> None:
-        self._step: Step | None = step
+    def __init__(self, step: Interpretable, frame: Activation) -> None:
+        self._step: Interpretable | None = step
         self._frame = frame
         self._value: Any = None
 
@@ -96,33 +96,33 @@ class Lazy:
         return self._value
 
 
-class Step:
+class Interpretable:
     """One step of a plan."""
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the value or a Failure; spend the cost."""
         raise NotImplementedError
 
 
-class Constant(Step):
+class Constant(Interpretable):
     """A value that is known; costs nothing."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def run(self, frame: Frame) -> Any:  # noqa: ARG002
+    def run(self, frame: Activation) -> Any:  # noqa: ARG002
         """Return the value."""
         return self.value
 
 
-class Logic(Step):
+class Logic(Interpretable):
     """`&&` and `||`: a deciding side decides, whatever the other gives."""
 
-    def __init__(self, terms: tuple[Step, ...], *, decisive: bool) -> None:
+    def __init__(self, terms: tuple[Interpretable, ...], *, decisive: bool) -> None:
         self.terms = terms
         self.decisive = decisive  # False for &&, True for ||
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the decision, or the first failure."""
         failure: Failure | None = None
         for term in self.terms:
@@ -140,13 +140,13 @@ class Logic(Step):
 CallCost = Callable[[tuple[Any, ...], Any], int]
 
 
-class Call(Step):
+class FunctionCall(Interpretable):
     """A function call. All arguments are evaluated, unless `stops_early`, even if one fails."""
 
     def __init__(
         self,
         evaluate: Callable[..., Any],
-        args: tuple[Step, ...],
+        args: tuple[Interpretable, ...],
         *,
         cost: CallCost | None,
         stops_early: bool,
@@ -160,7 +160,7 @@ class Call(Step):
         self.stops_early = stops_early
         self.is_strict = is_strict
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the result."""
         values = []
         failure: Failure | None = None
@@ -186,14 +186,14 @@ class Call(Step):
         return 1 if self.cost is None else self.cost(arguments, result)
 
 
-class Membership(Step):
+class Membership(Interpretable):
     """`x in [constants]`, which costs nothing but x."""
 
-    def __init__(self, arg: Step, members: list[Any]) -> None:
+    def __init__(self, arg: Interpretable, members: list[Any]) -> None:
         self.arg = arg
         self.members = members
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return whether the value is a member."""
         value = self.arg.run(frame)
         if isinstance(value, Failure):
@@ -201,15 +201,15 @@ class Membership(Step):
         return any(equal(value, member) for member in self.members)
 
 
-class OrElse(Step):
+class OrElse(Interpretable):
     """`a.or(b)` and `a.orValue(b)`: b is evaluated only if a has no value."""
 
-    def __init__(self, first: Step, second: Step, *, unwraps: bool) -> None:
+    def __init__(self, first: Interpretable, second: Interpretable, *, unwraps: bool) -> None:
         self.first = first
         self.second = second
         self.unwraps = unwraps
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the first that has a value."""
         value = self.first.run(frame)
         if isinstance(value, Failure):
@@ -229,20 +229,20 @@ MAP_COST = 30
 STRUCT_COST = 40
 
 
-class MakeList(Step):
+class MakeList(Interpretable):
     """`[a, ?b]`."""
 
-    def __init__(self, elements: tuple[Step, ...], optional: frozenset[int]) -> None:
+    def __init__(self, elements: tuple[Interpretable, ...], optional: frozenset[int]) -> None:
         self.elements = elements
         self.optional = optional
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the list; it costs the same if it cannot be made."""
         made = self._made(frame)
         frame.budget.spend(LIST_COST)
         return made
 
-    def _made(self, frame: Frame) -> Any:
+    def _made(self, frame: Activation) -> Any:
         values = []
         for position, element in enumerate(self.elements):
             value = element.run(frame)
@@ -260,19 +260,19 @@ class MakeList(Step):
         return values
 
 
-class MakeMap(Step):
+class MakeMap(Interpretable):
     """`{k: v, ?k: v}`."""
 
-    def __init__(self, entries: tuple[tuple[Step, Step, bool], ...]) -> None:
+    def __init__(self, entries: tuple[tuple[Interpretable, Interpretable, bool], ...]) -> None:
         self.entries = entries
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the map; it costs the same if it cannot be made."""
         made = self._made(frame)
         frame.budget.spend(MAP_COST)
         return made
 
-    def _made(self, frame: Frame) -> Any:
+    def _made(self, frame: Activation) -> Any:
         values: dict[Any, Any] = {}
         for key_step, value_step, optional in self.entries:
             key = key_step.run(frame)
@@ -298,14 +298,14 @@ class MakeMap(Step):
         return values
 
 
-class MakeStruct(Step):
+class MakeStruct(Interpretable):
     """`Type{…}`: no type of this language can be created so, but trying has a cost."""
 
-    def __init__(self, values: tuple[Step, ...], type_name: str) -> None:
+    def __init__(self, values: tuple[Interpretable, ...], type_name: str) -> None:
         self.values = values
         self.type_name = type_name
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return a Failure."""
         for step in self.values:
             value = step.run(frame)
@@ -319,19 +319,19 @@ class MakeStruct(Step):
 # --- comprehensions -------------------------------------------------------------------------------
 
 
-class Loop(Step):
+class Fold(Interpretable):
     """A comprehension. The accumulator starts lazily: if it is never used, it costs nothing."""
 
     def __init__(
         self,
-        iter_range: Step,
+        iter_range: Interpretable,
         iter_var: str,
         iter_var2: str | None,
         accu_var: str,
-        accu_init: Step,
-        condition: Step,
-        step: Step,
-        result: Step,
+        accu_init: Interpretable,
+        condition: Interpretable,
+        step: Interpretable,
+        result: Interpretable,
     ) -> None:
         self.iter_range = iter_range
         self.iter_var = iter_var
@@ -342,13 +342,13 @@ class Loop(Step):
         self.step = step
         self.result = result
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the result after the last element, or the first that ends the loop."""
         values = self.iter_range.run(frame)
         if isinstance(values, Failure):
             return values
-        accumulator = Frame({self.accu_var: Lazy(self.accu_init, frame)}, frame.budget, frame)
-        loop = Frame({}, frame.budget, accumulator)
+        accumulator = Activation({self.accu_var: Lazy(self.accu_init, frame)}, frame.budget, frame)
+        loop = Activation({}, frame.budget, accumulator)
         pairs = self._pairs(values)
         if isinstance(pairs, Failure):
             return pairs

@@ -12,21 +12,21 @@ from mooring.cel.lang.lexer import Token
 
 
 @dataclass(slots=True)
-class Written:
+class ParseNode:
     """What all nodes have."""
 
     start: Token
 
 
 @dataclass(slots=True)
-class Broken(Written):
+class Broken(ParseNode):
     """What recovery could make nothing of."""
 
     is_placed: bool = False  # whether errors about it may point at its start
 
 
 @dataclass(slots=True)
-class Conditional(Written):
+class Conditional(ParseNode):
     """`condition ? then : otherwise`."""
 
     condition: Tree | None = None
@@ -36,7 +36,7 @@ class Conditional(Written):
 
 
 @dataclass(slots=True)
-class Logic(Written):
+class Logic(ParseNode):
     """`term && term && term`, or the same with `||`."""
 
     terms: list[Tree | None] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Logic(Written):
 
 
 @dataclass(slots=True)
-class Binary(Written):
+class Binary(ParseNode):
     """`left op right`: arithmetic, comparison or `in`."""
 
     left: Tree | None = None
@@ -53,7 +53,7 @@ class Binary(Written):
 
 
 @dataclass(slots=True)
-class Unary(Written):
+class Unary(ParseNode):
     """`!!operand`, `--operand`."""
 
     ops: list[Token] = field(default_factory=list)
@@ -61,14 +61,14 @@ class Unary(Written):
 
 
 @dataclass(slots=True)
-class Name(Written):
+class Name(ParseNode):
     """A field name: an identifier, or one in backticks."""
 
     id: Token | None = None
 
 
 @dataclass(slots=True)
-class Select(Written):
+class Select(ParseNode):
     """`operand.name`, `operand.?name`."""
 
     operand: Tree | None = None
@@ -78,18 +78,18 @@ class Select(Written):
 
 
 @dataclass(slots=True)
-class MemberCall(Written):
+class MemberCall(ParseNode):
     """`operand.id(args)`."""
 
     operand: Tree | None = None
     op: Token | None = None
     id: Token | None = None
     open: Token | None = None
-    args: Args | None = None
+    args: CallArguments | None = None
 
 
 @dataclass(slots=True)
-class Index(Written):
+class Index(ParseNode):
     """`operand[index]`, `operand[?index]`."""
 
     operand: Tree | None = None
@@ -99,7 +99,7 @@ class Index(Written):
 
 
 @dataclass(slots=True)
-class Ident(Written):
+class Ident(ParseNode):
     """`id`, `.id`."""
 
     dot: Token | None = None
@@ -107,24 +107,24 @@ class Ident(Written):
 
 
 @dataclass(slots=True)
-class GlobalCall(Written):
+class GlobalCall(ParseNode):
     """`id(args)`, `.id(args)`."""
 
     dot: Token | None = None
     id: Token | None = None
     op: Token | None = None
-    args: Args | None = None
+    args: CallArguments | None = None
 
 
 @dataclass(slots=True)
-class Args(Written):
+class CallArguments(ParseNode):
     """What stands between the parentheses of a call."""
 
     args: list[Tree | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Element(Written):
+class OptionalExpr(ParseNode):
     """`e`, `?e`: an element of a list or a key of a map."""
 
     opt: Token | None = None
@@ -132,39 +132,39 @@ class Element(Written):
 
 
 @dataclass(slots=True)
-class Elements(Written):
+class ListElements(ParseNode):
     """What stands between the brackets of a list."""
 
-    elements: list[Element] = field(default_factory=list)
+    elements: list[OptionalExpr] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class ListLiteral(Written):
+class ListLiteral(ParseNode):
     """`[a, ?b]`."""
 
     op: Token | None = None
-    elements: Elements | None = None
+    elements: ListElements | None = None
 
 
 @dataclass(slots=True)
-class Entries(Written):
+class MapInitializers(ParseNode):
     """What stands between the braces of a map."""
 
-    keys: list[Element] = field(default_factory=list)
+    keys: list[OptionalExpr] = field(default_factory=list)
     colons: list[Token] = field(default_factory=list)
     values: list[Tree | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class MapLiteral(Written):
+class MapLiteral(ParseNode):
     """`{k: v, ?k: v}`."""
 
     op: Token | None = None
-    entries: Entries | None = None
+    entries: MapInitializers | None = None
 
 
 @dataclass(slots=True)
-class Field(Written):
+class FieldName(ParseNode):
     """`name`, `?name`: the left side of a field of a message."""
 
     opt: Token | None = None
@@ -172,27 +172,27 @@ class Field(Written):
 
 
 @dataclass(slots=True)
-class Fields(Written):
+class FieldInitializers(ParseNode):
     """What stands between the braces of a message."""
 
-    fields: list[Field] = field(default_factory=list)
+    fields: list[FieldName] = field(default_factory=list)
     colons: list[Token] = field(default_factory=list)
     values: list[Tree | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class MessageLiteral(Written):
+class MessageLiteral(ParseNode):
     """`pkg.Type{name: v}`."""
 
     dot: Token | None = None
     ids: list[Token] = field(default_factory=list)
     ops: list[Token] = field(default_factory=list)
     op: Token | None = None
-    entries: Fields | None = None
+    entries: FieldInitializers | None = None
 
 
 @dataclass(slots=True)
-class Constant(Written):
+class Constant(ParseNode):
     """A number with its sign, a string, bytes, `true`, `false` or `null`."""
 
     sign: Token | None = None

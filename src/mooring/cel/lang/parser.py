@@ -1,9 +1,12 @@
-"""Text to syntax tree.
+"""The parser: text to AST, with macros expanded.
 
-text ─tokens→ tokens ─reader→ expression as written ─builder→ syntax tree
-                        │
-                        └─ a token that fits nowhere: recovery reads everything again, in
-                           the way of cel-go's parser, to report all errors in its words
+    text ─lexer→ tokens ─descent_parser→ parse tree ─Builder→ AST
+                            │
+                            └─ a token that does not fit: recovery parses everything again, as
+                               cel-go's parser does, to report all errors in its words
+
+Building continues after an error, to find all of them. Trees are as deep as expressions, so nothing
+here recurses: a method that needs a part built yields it and is sent the node.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any, Final
 
 from mooring.cel.lang import ast, parse_tree
 from mooring.cel.lang.ast import Expr, ParsedAST
-from mooring.cel.lang.descent_parser import Reading, UnexpectedToken, read
+from mooring.cel.lang.descent_parser import ParseResult, UnexpectedTokenError, parse_tokens
 from mooring.cel.lang.errors import (
     NOWHERE,
     UNKNOWN,
@@ -36,64 +39,12 @@ from mooring.cel.lang.lexer import (
 from mooring.cel.lang.macros import Macro, MacroExprFactory
 
 SIZE_MAX: Final = 100_000  # in code points
-
-
-def parse(text: str, macros: Iterable[Macro]) -> ParsedAST:
-    """Return the syntax tree of an expression, its macros expanded; raises CompileError."""
-    if len(text) > SIZE_MAX:
-        message = f"expression code point size exceeds limit: size: {len(text)}, limit {SIZE_MAX}"
-        raise CompileError([Issue(NOWHERE, message)], text)
-    reading = _read(text)
-    builder = Builder(macros, reading.issues)
-    expr = None if reading.is_abandoned else builder.build(reading.tree)
-    if expr is None:
-        raise CompileError(reading.issues, text)
-    return ParsedAST(expr, text, builder.macro_calls)
-
-
-def _read(text: str) -> Reading:
-    """Return the expression as written, and what is wrong with it."""
-    tokens, garbage = tokenize(text)
-    if not garbage:
-        with suppress(UnexpectedToken):
-            return read(tokens)
-    # Imported here since it takes a while and only wrong texts need it.
-    from mooring.cel.lang.recovery import recover
-
-    return recover(text, tokens, garbage)
-
-
-# ---- from mooring.cel.lang.builder: From the expression as written to the syntax tree: names, literals, operators, macros.
-
 DEPTH_MAX: Final = 250
-
-# Names that no variable may have; fields may.
+# Names that a field may have, but no variable.
 RESERVED: Final = frozenset(
-    (
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    )
+    "as break const continue else false for function if import in let loop package namespace null "
+    "return true var void while".split()
 )
-
 BINARY: Final = {
     TokenKind.EQUAL: "_==_",
     TokenKind.NOT_EQUAL: "_!=_",
@@ -111,7 +62,6 @@ BINARY: Final = {
     TokenKind.OR: "_||_",
 }
 UNARY: Final = {TokenKind.NOT: "!_", TokenKind.MINUS: "-_"}
-
 _LITERALS: Final[dict[TokenKind, Callable[[str], Any]]] = {
     TokenKind.INT: parse_int,
     TokenKind.UINT: parse_uint,
@@ -122,17 +72,41 @@ _LITERALS: Final[dict[TokenKind, Callable[[str], Any]]] = {
     TokenKind.FALSE: lambda _: False,
     TokenKind.NULL: lambda _: None,
 }
-
 # Yields parts to build, is sent what became of them, and returns a node.
 Steps = Generator["parse_tree.Tree | None", Expr, Expr]
 
 
-class TooDeep(Exception):  # noqa: N818 - it is the expression that is at fault
+def parse(text: str, macros: Iterable[Macro]) -> ParsedAST:
+    """Return the AST of an expression, with its macros expanded; raises CompileError."""
+    if len(text) > SIZE_MAX:
+        message = f"expression code point size exceeds limit: size: {len(text)}, limit {SIZE_MAX}"
+        raise CompileError([Issue(NOWHERE, message)], text)
+    reading = _read(text)
+    builder = Builder(macros, reading.issues)
+    expr = None if reading.is_abandoned else builder.build(reading.tree)
+    if expr is None:
+        raise CompileError(reading.issues, text)
+    return ParsedAST(expr, text, builder.macro_calls)
+
+
+def _read(text: str) -> ParseResult:
+    """Return the parse tree, and the syntax errors."""
+    tokens, garbage = tokenize(text)
+    if not garbage:
+        with suppress(UnexpectedTokenError):
+            return parse_tokens(tokens)
+    # Imported lazily: it takes a while, and only wrong texts need it.
+    from mooring.cel.lang.recovery import recover
+
+    return recover(text, tokens, garbage)
+
+
+class TooDeep(Exception):  # noqa: N818 - describes the expression
     """An expression that is nested more deeply than the limit."""
 
 
 class Builder:
-    """Builds one syntax tree; `issues` gathers what is wrong."""
+    """Builds one AST; `issues` collects the errors."""
 
     def __init__(self, macros: Iterable[Macro], issues: list[Issue]) -> None:
         self._macros = {(macro.name, macro.arity, macro.is_member): macro for macro in macros}
@@ -142,7 +116,7 @@ class Builder:
         self.macro_calls: dict[int, ast.Call] = {}
 
     def build(self, tree: parse_tree.Tree | None) -> Expr | None:
-        """Return the syntax tree, or None if there are issues."""
+        """Return the AST, or None if there are issues."""
         try:
             expr = self._run(tree)
         except TooDeep:
@@ -151,7 +125,7 @@ class Builder:
         return None if self.issues else expr
 
     def _run(self, tree: parse_tree.Tree | None) -> Expr:
-        """Return the node of a tree, with a stack of our own for the methods that wait."""
+        """Return the node of a tree, with an explicit stack for the methods that wait."""
         waiting: list[Steps] = []
         made = self._visit(tree)
         while True:
@@ -175,12 +149,12 @@ class Builder:
     # --- nodes --------------------------------------------------------------------------------
 
     def next_id(self) -> int:
-        """Return a number that no node has."""
+        """Return a new node id."""
         self._last_id += 1
         return self._last_id
 
     def broken(self, offset: int) -> Expr:
-        """Return a node in place of one that could not be built; it is never used."""
+        """Return a placeholder for a node that could not be built."""
         return ast.Literal(self.next_id(), offset, None)
 
     def _fail(self, offset: int, message: str) -> Expr:
@@ -198,7 +172,7 @@ class Builder:
     def _call_or_macro(
         self, op: Token | None, function: str, target: Expr | None, args: tuple[Expr, ...]
     ) -> Expr:
-        """Return a call, or what it expands to if there is a macro for it."""
+        """Return a call, or its expansion if it is a macro."""
         offset = UNKNOWN if op is None else op.offset
         call = ast.Call(self.next_id(), offset, function, args, target)
         macro = self._macros.get((function, len(args), target is not None))
@@ -213,7 +187,7 @@ class Builder:
         self.macro_calls[expansion.id] = call
         return expansion
 
-    # --- what is written ----------------------------------------------------------------------
+    # --- parse nodes --------------------------------------------------------------------------
 
     def _broken(self, tree: parse_tree.Broken) -> Expr:
         return self.broken(tree.start.offset if tree.is_placed else UNKNOWN)
@@ -286,7 +260,7 @@ class Builder:
         return self._call_or_macro(tree.open, tree.id.text, target, args)
 
     def _args(
-        self, args: parse_tree.Args | None
+        self, args: parse_tree.CallArguments | None
     ) -> Generator[parse_tree.Tree | None, Expr, tuple[Expr, ...]]:
         built = []
         for argument in args.args if args else ():
@@ -331,7 +305,7 @@ class Builder:
 
     def _map(self, tree: parse_tree.MapLiteral) -> Steps:
         entries = []
-        written = tree.entries or parse_tree.Entries(tree.start)
+        written = tree.entries or parse_tree.MapInitializers(tree.start)
         for key_written, colon, value_written in zip(
             written.keys, written.colons, written.values, strict=False
         ):
@@ -345,7 +319,7 @@ class Builder:
 
     def _message(self, tree: parse_tree.MessageLiteral) -> Steps:
         entries = []
-        written = tree.entries or parse_tree.Fields(tree.start)
+        written = tree.entries or parse_tree.FieldInitializers(tree.start)
         for field, colon, value_written in zip(
             written.fields, written.colons, written.values, strict=False
         ):

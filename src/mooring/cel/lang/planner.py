@@ -17,20 +17,20 @@ from mooring.cel.lang.environment import Environment, Function, Overload, guarde
 from mooring.cel.lang.equality import equal, not_equal
 from mooring.cel.lang.errors import EvalError, InstantiationError, no_such_overload
 from mooring.cel.lang.interpretable import (
+    Activation,
     Budget,
-    Call,
     CallCost,
     Constant,
     Failure,
-    Frame,
+    Fold,
+    FunctionCall,
+    Interpretable,
     Logic,
-    Loop,
     MakeList,
     MakeMap,
     MakeStruct,
     Membership,
     OrElse,
-    Step,
 )
 from mooring.cel.lang.library.standard import TOTAL, matches_literal
 from mooring.cel.lang.regex import Regex, compile_regex
@@ -51,7 +51,7 @@ STANDARD_COSTS_NEED_AN_OVERLOAD = frozenset(
 UNLIMITED = 2**64
 
 
-def plan(checked: CheckedAST, environment: Environment) -> Step:
+def plan(checked: CheckedAST, environment: Environment) -> Interpretable:
     """Return the plan of a checked expression, or raise InstantiationError."""
     try:
         return _Planner(checked, environment).plan(checked.parsed.expr)
@@ -66,7 +66,7 @@ class _Planner:
         self._environment = environment
         self._python_types = environment.python_types
 
-    def plan(self, node: ast.Expr) -> Step:
+    def plan(self, node: ast.Expr) -> Interpretable:
         match node:
             case ast.Literal():
                 return Constant(node.value)
@@ -84,7 +84,7 @@ class _Planner:
                 values = tuple(self.plan(field.value) for field in node.fields)
                 return MakeStruct(values, node.type_name)
             case ast.Comprehension():
-                return Loop(
+                return Fold(
                     self.plan(node.iter_range),
                     node.iter_var,
                     node.iter_var2,
@@ -97,10 +97,10 @@ class _Planner:
 
     # --- names ------------------------------------------------------------------------
 
-    def _ident(self, node: ast.Ident) -> Step:
+    def _ident(self, node: ast.Ident) -> Interpretable:
         return self._named(node) or Attribute(Variable(node.name))
 
-    def _named(self, node: ast.Ident | ast.Select) -> Step | None:
+    def _named(self, node: ast.Ident | ast.Select) -> Interpretable | None:
         """Return the step for a node that the checker resolved to a name."""
         reference = self._checked.references.get(node.id)
         if reference is None or reference.name is None:
@@ -115,7 +115,7 @@ class _Planner:
             name = node.name
         return Attribute(Variable(name))
 
-    def _select(self, node: ast.Select) -> Step:
+    def _select(self, node: ast.Select) -> Interpretable:
         if (named := self._named(node)) is not None:
             return named
         attribute = self._attribute(self.plan(node.operand))
@@ -123,12 +123,12 @@ class _Planner:
         attribute.is_presence_test = node.test_only
         return attribute
 
-    def _attribute(self, step: Step) -> Attribute:
+    def _attribute(self, step: Interpretable) -> Attribute:
         return step if isinstance(step, Attribute) else Attribute(Computed(step))
 
     # --- calls ------------------------------------------------------------------------
 
-    def _call(self, node: ast.Call) -> Step:
+    def _call(self, node: ast.Call) -> Interpretable:
         parts = node.args if node.target is None else (node.target, *node.args)
         args = tuple(map(self.plan, parts))
         match node.function:
@@ -148,13 +148,13 @@ class _Planner:
             case "_==_":
                 cost = self._overload_cost(node.function, "equals")
                 certain = self._plain_equality(node)
-                return Call(equal, args, cost=cost, stops_early=False, certain=certain)
+                return FunctionCall(equal, args, cost=cost, stops_early=False, certain=certain)
             case "_!=_":
                 cost = self._overload_cost(node.function, "not_equals")
-                return Call(not_equal, args, cost=cost, stops_early=False)
+                return FunctionCall(not_equal, args, cost=cost, stops_early=False)
         return self._folded(node, self._function_call(node, args), args)
 
-    def _index(self, args: tuple[Step, ...], *, optional: bool) -> Step:
+    def _index(self, args: tuple[Interpretable, ...], *, optional: bool) -> Interpretable:
         target, index = args
         attribute = self._attribute(target)
         if isinstance(index, Constant):
@@ -163,33 +163,37 @@ class _Planner:
             attribute.qualify(Qualifier(computed=self._attribute(index), optional=optional))
         return attribute
 
-    def _function_call(self, node: ast.Call, args: tuple[Step, ...]) -> Call:
+    def _function_call(self, node: ast.Call, args: tuple[Interpretable, ...]) -> FunctionCall:
         reference = self._checked.references.get(node.id)
         ids = reference.overload_ids if reference is not None else ()
         function = self._environment.functions[node.function]
         overload = _only_overload(function, ids)
         cost = self._cost(function, overload)
         if node.function in NOT_STRICTLY_FALSE:
-            return Call(_not_strictly_false, args, cost=cost, stops_early=False, is_strict=False)
+            return FunctionCall(
+                _not_strictly_false, args, cost=cost, stops_early=False, is_strict=False
+            )
         certain = overload if self._are_certain(node) else None
         if node.function in TOTAL:
             total = function.overloads[0].evaluate
             assert total is not None
             evaluate: Callable[..., Any] = self._with_pattern(node, args) or total
-            return Call(evaluate, args, cost=cost, stops_early=False, certain=certain)
+            return FunctionCall(evaluate, args, cost=cost, stops_early=False, certain=certain)
         if node.function == "type":
-            return Call(self._type_of, args, cost=cost, stops_early=False)
+            return FunctionCall(self._type_of, args, cost=cost, stops_early=False)
         if node.function == "dyn":
-            return Call(_identity, args, cost=cost, stops_early=False)
+            return FunctionCall(_identity, args, cost=cost, stops_early=False)
         if node.function in UNGUARDED:
             evaluate = _unguarded(function)
             if overload is None:
                 cost = None  # These costs go by the overload.
-            return Call(evaluate, args, cost=cost, stops_early=False)
+            return FunctionCall(evaluate, args, cost=cost, stops_early=False)
         if overload is not None:
             evaluate = guarded(function, (overload,), self._python_types)
-            return Call(evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain)
-        return Call(
+            return FunctionCall(
+                evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain
+            )
+        return FunctionCall(
             guarded(function, function.overloads, self._python_types),
             args,
             cost=cost,
@@ -227,7 +231,9 @@ class _Planner:
 
     # --- folding ----------------------------------------------------------------------
 
-    def _folded(self, node: ast.Call, call: Call, args: tuple[Step, ...]) -> Step:
+    def _folded(
+        self, node: ast.Call, call: FunctionCall, args: tuple[Interpretable, ...]
+    ) -> Interpretable:
         if node.function in CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
             return Constant(_instantiated(call))
         if node.function in REGEX_FUNCTIONS and isinstance(args[1], Constant):
@@ -238,14 +244,18 @@ class _Planner:
                 return self._membership(call, args[0], list(members))
         return call
 
-    def _membership(self, call: Call, arg: Step, members: list[Any]) -> Step:
+    def _membership(
+        self, call: FunctionCall, arg: Interpretable, members: list[Any]
+    ) -> Interpretable:
         if not members:
             return Constant(False)
         if all(isinstance(m, bool | int | float | str) for m in members):
             return Membership(arg, members)
         return call
 
-    def _with_pattern(self, node: ast.Call, args: tuple[Step, ...]) -> Callable[..., Any] | None:
+    def _with_pattern(
+        self, node: ast.Call, args: tuple[Interpretable, ...]
+    ) -> Callable[..., Any] | None:
         """Return `matches` with its constant pattern compiled."""
         if node.function != "matches" or not isinstance(args[1], Constant):
             return None
@@ -257,14 +267,14 @@ class _Planner:
         except EvalError as error:
             raise InstantiationError(str(error)) from None
 
-    def _list(self, node: ast.CreateList) -> Step:
+    def _list(self, node: ast.CreateList) -> Interpretable:
         elements = tuple(map(self.plan, node.elements))
         made = MakeList(elements, node.optional)
         if all(isinstance(element, Constant) for element in elements):
             return Constant(_instantiated(made))
         return made
 
-    def _map(self, node: ast.CreateMap) -> Step:
+    def _map(self, node: ast.CreateMap) -> Interpretable:
         entries = tuple(
             (self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries
         )
@@ -318,9 +328,9 @@ def _tolerant(cost: CallCost) -> CallCost:
     return tolerant
 
 
-def _instantiated(step: Step) -> Any:
+def _instantiated(step: Interpretable) -> Any:
     """Return the value of a step that has only constants below it."""
-    value = step.run(Frame({}, Budget(UNLIMITED)))
+    value = step.run(Activation({}, Budget(UNLIMITED)))
     if isinstance(value, Failure):
         raise InstantiationError(value.message)
     return value

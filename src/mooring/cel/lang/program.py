@@ -1,4 +1,20 @@
-"""An expression, compiled: parse, check, validate, plan; then evaluate as often as wanted."""
+"""Programs: parse, check, validate and plan an expression; then evaluate it.
+
+Validation finds errors that types do not show:
+
+- `[1, "a"]`, `[1, dyn(2)]`, `{1: 1, "a": 1}`: entries must have one type;
+- `duration("x")`, `timestamp("x")`: the argument is parsed as it would be at run time;
+- `s.matches("(")`: the pattern must be a regular expression;
+- checks of libraries, such as the template of `format`.
+
+A plan becomes Python code that is fast where nothing fails. The generated function returns the value
+and the cost. For anything unusual (an error, a value of an unexpected type, a cost above the limit)
+it raises, and the plan itself is run instead, which knows what errors cost and who absorbs them. So
+generated code never has to be right about errors, only never overlook one. It consists of made-up
+names (t0, k1, …) and of nothing from the expression: constants and functions are passed in, there
+are no builtins, and no attribute of any value is read. The function for many evaluations takes a
+batch: for each evaluation the values at the end of the paths that the expression reads.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +30,7 @@ from mooring.cel.lang.code_support import NotCompilable
 from mooring.cel.lang.code_writer import Writer
 from mooring.cel.lang.environment import Environment
 from mooring.cel.lang.errors import Cancelled, CompileError, EvalError, Issue
-from mooring.cel.lang.interpretable import Budget, Failure, Frame, Step
+from mooring.cel.lang.interpretable import Activation, Budget, Failure, Interpretable
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan
 from mooring.cel.lang.regex import compile_regex
@@ -22,7 +38,7 @@ from mooring.cel.lang.types import Type, is_optional, same
 
 
 class Evaluated(NamedTuple):
-    """What evaluating gave: a value or an error, and what it cost."""
+    """The result of an evaluation: a value or an error, and the cost."""
 
     value: Any
     cost: int | None
@@ -32,7 +48,7 @@ class Evaluated(NamedTuple):
 class Program:
     """A compiled expression."""
 
-    def __init__(self, checked: CheckedAST, step: Step, environment: Environment) -> None:
+    def __init__(self, checked: CheckedAST, step: Interpretable, environment: Environment) -> None:
         self.checked = checked
         self.environment = environment
         self._step = step
@@ -44,12 +60,12 @@ class Program:
 
     @cached_property
     def fast(self) -> Fast | None:
-        """The generated code, made when it is first wanted: who only checks needs none."""
+        """The generated code, made on demand: checking alone needs none."""
         return compile_one(self._step)
 
     @cached_property
     def many(self) -> Many | None:
-        """The generated code for many evaluations, made when it is first wanted."""
+        """The generated code for many evaluations, made on demand."""
         return compile_many(self._step, self.environment.cells)
 
     def evaluate(self, variables: dict[str, Any], *, cost_limit: int) -> Evaluated:
@@ -57,7 +73,7 @@ class Program:
         if self.fast is not None:
             try:
                 return Evaluated(*self.fast(variables, cost_limit))
-            except Exception:  # noqa: S110 - whatever it is, the plan knows better
+            except Exception:  # noqa: S110 - the plan finds the error
                 pass
         return self.run_plan(variables, cost_limit=cost_limit)
 
@@ -65,7 +81,7 @@ class Program:
         """Return the value by running the plan, step by step."""
         budget = Budget(cost_limit)
         try:
-            value = self._step.run(Frame(variables, budget))
+            value = self._step.run(Activation(variables, budget))
         except Cancelled as cancelled:
             return Evaluated(None, budget.spent, str(cancelled))
         except EvalError as error:
@@ -80,121 +96,26 @@ class Program:
 def compile_expression(text: str, environment: Environment) -> Program:
     """Return the compiled expression.
 
-    Raises CompileError for what the language refuses, InstantiationError for what only shows
-    when constants are worked out.
+    Raises CompileError for what the language refuses, InstantiationError for errors that only show
+    when constants are folded.
     """
     checked = check(parse(text, environment.macros), environment)
     validate(checked, environment)
     return Program(checked, plan(checked, environment), environment)
 
 
-# ---- from mooring.cel.lang.compiler: Turn a plan into Python code that is fast where nothing goes wrong.
+# --- validation -----------------------------------------------------------------------------------
 
-# Takes the variables and the cost limit; returns the value and the cost, or raises.
-Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
-# The same for a batch: values and costs, None and None where it would raise.
-FastMany = Callable[[Iterable[tuple[Any, ...]], int], tuple[list[Any], list[int | None]]]
-
-_ONE = """\
-def evaluate(variables, limit):
-{inputs}
-    c = 0
-{body}
-    return {result}, c
-"""
-
-_MANY = """\
-def evaluate(batch, limit):
-    values = []
-    costs = []
-    for ({inputs}) in batch:
-        try:
-            c = 0
-{body}
-        except Exception:
-            values.append(None)
-            costs.append(None)
-        else:
-            values.append({result})
-            costs.append(c)
-    return values, costs
-"""
-
-
-class Many(NamedTuple):
-    """Code for many evaluations."""
-
-    paths: tuple[Path, ...]  # what a member of the batch consists of
-    evaluate: FastMany
-
-
-def compile_one(step: Step) -> Fast | None:
-    """Return a function that does what the plan does where nothing fails, if there can be one."""
-    writer = Writer()
-    result = _written(writer, step)
-    if result is None:
-        return None
-    inputs = [f"{name} = variables[{writer.constant(v)}]" for (v,), name in writer.inputs.items()]
-    source = _ONE.format(
-        inputs=_indented(inputs, 1), body=_indented(writer.lines, 1), result=result
-    )
-    function: Fast | None = _function(source, writer)
-    return function
-
-
-def compile_many(step: Step, cells: Iterable[Pattern] = ()) -> Many | None:
-    """Return the same for many evaluations, which reads cells from the batch where it can."""
-    writer = Writer(cells)
-    result = _written(writer, step)
-    if result is None:
-        return None
-    source = _MANY.format(
-        inputs="".join(f"{name}, " for name in writer.inputs.values()),
-        body=_indented(writer.lines, 3),
-        result=result,
-    )
-    function: FastMany | None = _function(source, writer)
-    return None if function is None else Many(tuple(writer.inputs), function)
-
-
-def _written(writer: Writer, step: Step) -> str | None:
-    """Return the name of the value after the body was written, None if it cannot be."""
-    try:
-        result = writer.write(step)
-        writer.flush()
-        writer.line(f"if c > limit: raise {writer.unusual}")
-    except (NotCompilable, RecursionError):
-        return None
-    return result
-
-
-def _indented(lines: Iterable[str], depth: int) -> str:
-    return "\n".join("    " * depth + line for line in lines)
-
-
-def _function(source: str, writer: Writer) -> Any:
-    known = (type, len, dict, tuple, str, int, bool, Exception)
-    namespace: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in known}}
-    namespace |= writer.constants
-    try:
-        exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
-    except (SyntaxError, RecursionError):
-        return None  # Python nests blocks less deeply than CEL.
-    return namespace["evaluate"]
-
-
-# ---- from mooring.cel.lang.validators: Find mistakes that types do not show: literals that cannot be meant.
 
 _CONVERSIONS = ("duration", "timestamp")
 _MATCHES = "matches"
-# Its argument is one list of whatever the format string asks for.
+# Its argument is one list of whatever the template needs.
 _MIXES_TYPES = "format"
-
 Finding = tuple[Expr, str]
 
 
 def validate(checked: CheckedAST, environment: Environment) -> None:
-    """Raise CompileError if an expression holds literals that cannot be right."""
+    """Raise CompileError if an expression has invalid literals."""
     findings = list(_findings(checked, environment))
     if findings:
         issues = [Issue(node.offset, message) for node, message in findings]
@@ -219,7 +140,7 @@ def _findings(checked: CheckedAST, environment: Environment) -> Iterator[Finding
 
 
 def _bottom_up(root: Expr) -> Iterator[tuple[Expr, bool]]:
-    """Yield nodes after those below them, with whether they may hold entries of several types."""
+    """Yield nodes after their children, with whether they may have entries of several types."""
     stack = [(root, False, False)]
     while stack:
         node, may_mix, is_expanded = stack.pop()
@@ -256,7 +177,7 @@ def _bad_conversions(
 
 def _bad_patterns(calls: list[ast.Call]) -> Iterator[Finding]:
     for call in calls:
-        # Of `matches(text, pattern)` the reference implementation looks at the text.
+        # Of `matches(text, pattern)` cel-go looks at the text.
         literal = _first_literal(call)
         if call.function != _MATCHES or literal is None:
             continue
@@ -272,7 +193,7 @@ def _mixed_elements(node: ast.CreateList, checked: CheckedAST) -> Iterator[Findi
         type_ = _held(checked.types[element.id], optional=position in node.optional)
         first = first or type_
         if not same(first, type_):
-            yield _mismatch(element, first, type_)
+            yield element, mismatch(first, type_)
             return
 
 
@@ -286,14 +207,104 @@ def _mixed_entries(node: ast.CreateMap, checked: CheckedAST) -> Iterator[Finding
     first_key, first_value = types[0]
     for entry, (key, value) in zip(node.entries, types, strict=True):
         if not same(first_key, key):
-            yield _mismatch(entry.key, first_key, key)
+            yield entry.key, mismatch(first_key, key)
         if not same(first_value, value):
-            yield _mismatch(entry.value, first_value, value)
+            yield entry.value, mismatch(first_value, value)
 
 
 def _held(type_: Type, *, optional: bool) -> Type:
     return type_.params[0] if optional and is_optional(type_) else type_
 
 
-def _mismatch(node: Expr, wanted: Type, given: Type) -> Finding:
-    return node, mismatch(wanted, given)
+# --- code generation ------------------------------------------------------------------------------
+
+
+# Takes the variables and the cost limit; returns the value and the cost, or raises.
+Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
+# The same for a batch: values and costs, None and None where it would raise.
+FastMany = Callable[[Iterable[tuple[Any, ...]], int], tuple[list[Any], list[int | None]]]
+_ONE = """\
+def evaluate(variables, limit):
+{inputs}
+    c = 0
+{body}
+    return {result}, c
+"""
+_MANY = """\
+def evaluate(batch, limit):
+    values = []
+    costs = []
+    for ({inputs}) in batch:
+        try:
+            c = 0
+{body}
+        except Exception:
+            values.append(None)
+            costs.append(None)
+        else:
+            values.append({result})
+            costs.append(c)
+    return values, costs
+"""
+
+
+class Many(NamedTuple):
+    """Code for many evaluations."""
+
+    paths: tuple[Path, ...]  # of the values in a member of the batch
+    evaluate: FastMany
+
+
+def compile_one(step: Interpretable) -> Fast | None:
+    """Return a function that equals the plan where nothing fails, if there can be one."""
+    writer = Writer()
+    result = _written(writer, step)
+    if result is None:
+        return None
+    inputs = [f"{name} = variables[{writer.constant(v)}]" for (v,), name in writer.inputs.items()]
+    source = _ONE.format(
+        inputs=_indented(inputs, 1), body=_indented(writer.lines, 1), result=result
+    )
+    function: Fast | None = _function(source, writer)
+    return function
+
+
+def compile_many(step: Interpretable, cells: Iterable[Pattern] = ()) -> Many | None:
+    """Return the same for many evaluations, reading cells from the batch."""
+    writer = Writer(cells)
+    result = _written(writer, step)
+    if result is None:
+        return None
+    source = _MANY.format(
+        inputs="".join(f"{name}, " for name in writer.inputs.values()),
+        body=_indented(writer.lines, 3),
+        result=result,
+    )
+    function: FastMany | None = _function(source, writer)
+    return None if function is None else Many(tuple(writer.inputs), function)
+
+
+def _written(writer: Writer, step: Interpretable) -> str | None:
+    """Write the body and return the name of the value, None if it cannot be written."""
+    try:
+        result = writer.write(step)
+        writer.flush()
+        writer.line(f"if c > limit: raise {writer.unusual}")
+    except (NotCompilable, RecursionError):
+        return None
+    return result
+
+
+def _indented(lines: Iterable[str], depth: int) -> str:
+    return "\n".join("    " * depth + line for line in lines)
+
+
+def _function(source: str, writer: Writer) -> Any:
+    known = (type, len, dict, tuple, str, int, bool, Exception)
+    namespace: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in known}}
+    namespace |= writer.constants
+    try:
+        exec(compile(source, "<expression>", "exec"), namespace)  # noqa: S102
+    except (SyntaxError, RecursionError):
+        return None  # Python nests blocks less deeply than CEL.
+    return namespace["evaluate"]

@@ -1,18 +1,21 @@
-"""Conversions between types: `int('42')`, `string(1.5)`, `timestamp('2026-01-01T00:00:00Z')`."""
+"""Conversions between types, and the parts of timestamps and durations.
+
+int('42'), string(1.5), timestamp('2026-01-01T00:00:00Z'), t.getHours('Europe/Paris')
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
 from mooring.cel.lang.costs import (
-    TRAVERSAL_FACTOR,
     Argument,
     CallEstimate,
     Range,
-    scale,
-    traversal_cost,
+    traversal,
+    traverses_first,
 )
 from mooring.cel.lang.environment import Function, Overload
 from mooring.cel.lang.errors import EvalError
@@ -74,10 +77,10 @@ def functions() -> tuple[Function, ...]:
             INT,
             (INT, _same),
             (DOUBLE, double_to_int),
-            (DURATION, _nanoseconds),
+            (DURATION, attrgetter("nanoseconds")),
             (STRING, _reader(parse_int, "int")),
-            (TIMESTAMP, _seconds),
-            (UINT, _uint_to_int),
+            (TIMESTAMP, attrgetter("seconds")),
+            (UINT, lambda number: fitting_int(int(number))),
         ),
         _to_string(),
         _function(
@@ -127,36 +130,19 @@ def _overload(source: Type, result: Type, evaluate: Callable[[Any], Any]) -> Ove
 
 
 def _to_bytes() -> Function:
-    return Function(
-        "bytes",
-        (
-            _overload(BYTES, BYTES, _same),
-            Overload(
-                "string_to_bytes",
-                (STRING,),
-                BYTES,
-                encoded,
-                runtime_cost=_first_traversed,
-                estimate=_estimate_encoding,
-            ),
-        ),
-    )
+    costs = (traverses_first()[0], _estimate_encoding)
+    encoding = Overload("string_to_bytes", (STRING,), BYTES, encoded, False, *costs)
+    return Function("bytes", (_overload(BYTES, BYTES, _same), encoding))
 
 
 def _to_string() -> Function:
+    costs = (traverses_first()[0], _estimate_decoding)
     return Function(
         "string",
         (
             _overload(STRING, STRING, _same),
-            _overload(BOOL, STRING, _bool_text),
-            Overload(
-                "bytes_to_string",
-                (BYTES,),
-                STRING,
-                decoded,
-                runtime_cost=_first_traversed,
-                estimate=_estimate_decoding,
-            ),
+            _overload(BOOL, STRING, lambda value: "true" if value else "false"),
+            Overload("bytes_to_string", (BYTES,), STRING, decoded, False, *costs),
             _overload(DOUBLE, STRING, double_text),
             _overload(DURATION, STRING, str),
             _overload(INT, STRING, str),
@@ -166,24 +152,20 @@ def _to_string() -> Function:
     )
 
 
-def _first_traversed(args: tuple[Any, ...], _result: Any) -> int:
-    return traversal_cost(args[0])
-
-
 def _estimate_encoding(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     size = args[0].size
-    # Unlike all other estimates this product runs over.
+    # Unlike all other estimates this product overflows.
     high = size.high * _BYTES_PER_CHARACTER_MAX % _UINT64
-    return CallEstimate(scale(size, TRAVERSAL_FACTOR), Range(size.low, high))
+    return CallEstimate(traversal(size), Range(size.low, high))
 
 
 def _estimate_decoding(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     size = args[0].size
     result = Range(size.low // _BYTES_PER_CHARACTER_MAX, size.high)
-    return CallEstimate(scale(size, TRAVERSAL_FACTOR), result)
+    return CallEstimate(traversal(size), result)
 
 
-# --- what they do ---------------------------------------------------------------------------------
+# --- functions ---------------------------------------------------------------------------------
 
 
 def _same(value: Any) -> Any:
@@ -191,7 +173,7 @@ def _same(value: Any) -> Any:
 
 
 def _reader(parse: Callable[[str], Any], type_name: str) -> Callable[[str], Any]:
-    """Return the conversion of a text that a parser may not understand."""
+    """Return the conversion of a text that may be invalid."""
     message = f"type conversion error from 'string' to '{type_name}'"
 
     def convert(text: str) -> Any:
@@ -217,22 +199,6 @@ def double_to_uint(number: float) -> UInt:
     return UInt(math.trunc(number))
 
 
-def _uint_to_int(number: UInt) -> int:
-    return fitting_int(int(number))
-
-
-def _nanoseconds(duration: Duration) -> int:
-    return duration.nanoseconds
-
-
-def _seconds(timestamp: Timestamp) -> int:
-    return timestamp.seconds
-
-
-def _bool_text(value: bool) -> str:
-    return "true" if value else "false"
-
-
 def encoded(text: str) -> bytes:
     """Return the bytes of a string; stray bytes in it are kept."""
     return text.encode("utf-8", "surrogateescape")
@@ -251,7 +217,7 @@ def type_value(value: Any) -> TypeValue:
     return TypeValue(runtime_type(value, PYTHON_TYPES))
 
 
-# ---- from mooring.cel.lang.library.timestamps: Parts of timestamps and durations: `t.getFullYear()`, `t.getHours('Europe/Paris')`.
+# --- parts of timestamps and durations -------------------------------------------------------------
 
 # Name, what the ids of its overloads are called after, and where to look. Months, days of the
 # month and of the year are counted from 0, but not for getDate.
@@ -289,9 +255,12 @@ def _part(name: str, id_part: str, read: Callable[[Civil], int]) -> Function:
 
 
 def _milliseconds() -> Function:
-    overloads = _timestamp_overloads("milliseconds", _millisecond, _millisecond_in_zone)
+    overloads = _timestamp_overloads(
+        "milliseconds", attrgetter("millisecond"), _millisecond_in_zone
+    )
     return Function(
-        "getMilliseconds", (*overloads, _duration_overload("milliseconds", _whole_milliseconds))
+        "getMilliseconds",
+        (*overloads, _duration_overload("milliseconds", attrgetter("whole_milliseconds"))),
     )
 
 
@@ -312,14 +281,6 @@ def _duration_overload(id_part: str, evaluate: Callable[[Duration], int]) -> Ove
 
 def _whole(unit: int) -> Callable[[Duration], int]:
     return lambda duration: duration.whole(unit)
-
-
-def _whole_milliseconds(duration: Duration) -> int:
-    return duration.whole_milliseconds
-
-
-def _millisecond(timestamp: Timestamp) -> int:
-    return timestamp.millisecond
 
 
 def _millisecond_in_zone(timestamp: Timestamp, zone: str) -> int:

@@ -1,10 +1,17 @@
-"""The templates of `format`: text with clauses that something is filled in for.
+"""Templates of `format`, and its doubles.
 
     template  = { character | "%%" | clause }
     clause    = "%" [ "." digits ] verb
 
-What is filled in is the filler's business: values when the expression is evaluated, nothing when
-it is only checked.
+The filler fills in values when the expression is evaluated, nothing when it is only checked.
+
+Doubles are printed in American English, with the quirks of golang.org/x/text, whose fields are small
+and overflow. `%f` groups digits (`1,234.500000`); `%e` has the exponent as a power (`1.234500×10⁰³`).
+
+- `%.Nf`: at least N mod 256 and at most N digits follow the point, N taken as a signed number of
+  16 bits, of which a negative one is no limit;
+- `%.Ne`: N is not the precision but the width, at most 65,535, and six digits follow the point;
+- a number of eight digits or more is not understood.
 """
 
 from __future__ import annotations
@@ -122,10 +129,10 @@ def _unparsable(reason: str) -> FormatError:
     return FormatError(f"could not parse formatting clause: {reason}")
 
 
-# ---- from mooring.cel.lang.library.numerals: Doubles as `format` writes them: in American English, with the quirks of the original.
+# --- doubles --------------------------------------------------------------------------------------
+
 
 NOT_UNDERSTOOD: Final = "%!(NOVERB)"
-
 DEFAULT_PRECISION: Final = 6
 _READABLE_MAX: Final = 10_000_009
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

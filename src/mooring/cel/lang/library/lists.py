@@ -1,7 +1,10 @@
-"""Functions on lists: `[3, 1].sort()`, `lists.range(10)`, `[[1], [2]].flatten()`.
+"""Functions on lists, and on lists taken as sets.
 
-They are charged for what they make; `sort`, `sortBy` and `distinct` for comparing every element
-with every other one.
+    [3, 1].sort(), lists.range(10), [[1], [2]].flatten(), sets.contains([1, 2], [2, 2])
+
+They are charged for what they make; `sort`, `sortBy`, `distinct` and the functions on sets for
+comparing every element with every other one. Lists of one simple class do not need the comparisons,
+only the charge. Elements with equal keys keep their order when they are sorted.
 """
 
 from __future__ import annotations
@@ -27,8 +30,7 @@ from mooring.cel.lang.costs import (
 )
 from mooring.cel.lang.environment import Function, Library, Overload, functions_of, members_of
 from mooring.cel.lang.equality import contains, size_of
-from mooring.cel.lang.errors import Cancelled, EvalError
-from mooring.cel.lang.library.sets import limit_comparisons, simple_class
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError
 from mooring.cel.lang.macros import MAP, Macro, MacroExprFactory, bind
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import (
@@ -48,10 +50,11 @@ from mooring.cel.lang.types import (
 from mooring.cel.lang.values import UInt, runtime_type
 
 RANGE_MAX: Final = 1_000_000
-# Lists that hold the same list many times over flatten to more than any memory holds.
+# Lists that contain the same list many times flatten to more than any memory holds.
 FLATTENED_MAX: Final = 4_000_000
+# No cost limit allows more; the evaluation ends here instead of a little later.
+COMPARISONS_MAX: Final = 10_000_000
 SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
-
 _LIST: Final = list_of(param("T"))
 _INTS: Final = list_of(INT)
 _DYNS: Final = list_of(DYN)
@@ -64,11 +67,12 @@ _COMPARABLE: Final = {
     STRING: str, BYTES: bytes,
 }  # fmt: skip
 _TIMES: Final = {Duration: DURATION, Timestamp: TIMESTAMP}
+# Classes whose own == and hash are CEL's, among themselves.
+_SIMPLE: Final = frozenset({bool, int, UInt, str, bytes})
 _SORT_BY_TARGETS: Final = (CreateList, Select, Ident, Comprehension, Call)
 _SORT_BY_REFUSAL: Final = (
     "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
 )
-
 Values = list[Any] | tuple[Any, ...]
 
 
@@ -148,7 +152,7 @@ def _reverse(values: Values) -> Values:
 
 
 def _flatten(values: Values, depth: int = 1) -> Values:
-    """Return a list with the elements of the lists in it, so many levels deep."""
+    """Return a list with the elements of the lists in it, down to a depth."""
     if not isinstance(values, list | tuple):
         raise EvalError(f"no such overload: {runtime_type(values, _TIMES).name}.flatten()")
     if depth < 0:
@@ -163,7 +167,7 @@ def _flatten(values: Values, depth: int = 1) -> Values:
 
 
 def _distinct(values: Values) -> Values:
-    """Return the elements that no earlier one equals."""
+    """Return the elements that differ from all earlier ones."""
     if simple_class(values) is not None:
         return list(dict.fromkeys(values))
     limit_comparisons(len(values) ** 2)
@@ -172,6 +176,18 @@ def _distinct(values: Values) -> Values:
         if not contains(kept, value):
             kept.append(value)
     return kept
+
+
+def simple_class(*lists: Values) -> type | None:
+    """Return the class that all elements of the lists have, if it is one Python can hash."""
+    classes = {type(value) for values in lists for value in values}
+    return classes.pop() if len(classes) == 1 and classes <= _SIMPLE else None
+
+
+def limit_comparisons(count: int) -> None:
+    """End the evaluation if it would compare more than any cost limit allows."""
+    if count > COMPARISONS_MAX:
+        raise Cancelled(COST_EXCEEDED)
 
 
 def _sort(values: Values) -> Values:
@@ -207,12 +223,12 @@ def _expand_sort_by(factory: MacroExprFactory, target: Expr | None, args: tuple[
     return bind(factory, name, target, result)
 
 
-# --- what they cost ---------------------------------------------------------------------------
+# --- runtime costs --------------------------------------------------------------------------------
 
 
 def _allocating(size: int, factor: float = 1.0) -> int:
     product = float(size) * factor
-    # What does not fit 64 bits becomes half of what does: so does the processor convert it.
+    # A value beyond 64 bits becomes 2^63: so the processor converts it.
     return _CALL_COST + _LIST_COST + (int(product) if product < 2**64 else 2**63)
 
 
@@ -242,16 +258,16 @@ def _compares_argument(position: int) -> RuntimeCost:
 
 
 def _break_off(reason: str) -> NoReturn:
-    """End the evaluation as the original does when it counts the cost of a failed call.
+    """End the evaluation as cel-go does when it counts the cost of a failed call.
 
-    It takes for granted that the argument is a list, though it may be an error: the evaluation
-    fails as a whole, and `||` cannot save it.
+    It assumes that the argument is a list, though it may be an error: the evaluation fails as a
+    whole, and `||` cannot absorb it.
     """
     raise Cancelled(f"internal error: interface conversion: {reason}")
 
 
 def _go_class(value: Any) -> tuple[str, str]:
-    """Return the class of a value in the original, and the method that it lacks to be a list."""
+    """Return the class of a value in cel-go, and the method that it lacks to be a list."""
     names = {int: "Int", UInt: "Uint", float: "Double", str: "String", bytes: "Bytes"}
     names |= {Duration: "Duration", Timestamp: "Timestamp"}
     if type(value) in names:
@@ -261,7 +277,8 @@ def _go_class(value: Any) -> tuple[str, str]:
     return "*types.Err", "Add"
 
 
-# --- what they may cost -------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
+
 
 _Estimator = Callable[[Argument, Arguments], CallEstimate]
 
@@ -275,7 +292,7 @@ def _allocates(size: Range, factor: float = 1.0) -> CallEstimate:
 
 
 def _written(argument: Argument, default: int) -> int:
-    """Return the number that is written there, 0 for a negative one, else the default."""
+    """Return the literal number, 0 for a negative one, otherwise the default."""
     match argument.expr:
         case Literal(value=value) if type(value) is int:
             return max(value, 0)
@@ -299,7 +316,7 @@ def _estimate_range(_target: Argument | None, args: Arguments) -> CallEstimate |
 
 @_of_target
 def _estimate_slice(target: Argument, args: Arguments) -> CallEstimate:
-    # A slice whose end is before its start has, as in the original, a gigantic size.
+    # A slice whose end is before its start has, as in cel-go, a gigantic size.
     end = _written(args[1], target.size.high)
     return _allocates(exactly((end - _written(args[0], 0)) % 2**64))
 
@@ -313,3 +330,49 @@ def _estimate_flatten(target: Argument, args: Arguments) -> CallEstimate:
 @_of_target
 def _estimate_distinct(target: Argument, _args: Arguments) -> CallEstimate:
     return _allocates(multiply(target.size, target.size), _PAIR_FACTOR)
+
+
+# --- sets -----------------------------------------------------------------------------------------
+
+
+def sets_library() -> Library:
+    """Return the library `cel.lib.ext.sets`."""
+    return Library(
+        "cel.lib.ext.sets",
+        functions=(
+            _function("contains", _contains, comparisons=1),
+            # Each list has to hold the other.
+            _function("equivalent", _equivalent, comparisons=2),
+            _function("intersects", _intersects, comparisons=1),
+        ),
+    )
+
+
+def _function(name: str, evaluate: Callable[[Any, Any], bool], *, comparisons: int) -> Function:
+    def cost(args: tuple[Any, ...], _result: Any) -> int:
+        return 1 + size_of(args[0]) * size_of(args[1]) * comparisons
+
+    def estimate(_target: Argument | None, args: Arguments) -> CallEstimate:
+        pairs = multiply(args[0].size, args[1].size)
+        return CallEstimate(add(scale(pairs, comparisons), exactly(1)))
+
+    row = (f"list_sets_{name}_list", (_LIST, _LIST), BOOL, evaluate)
+    return functions_of(f"sets.{name}", row, costs=(cost, estimate))
+
+
+def _contains(values: Values, wanted: Values) -> bool:
+    if simple_class(values, wanted) is not None:
+        return set(wanted) <= set(values)
+    limit_comparisons(len(values) * len(wanted))
+    return all(contains(values, value) for value in wanted)
+
+
+def _equivalent(values: Values, others: Values) -> bool:
+    return _contains(values, others) and _contains(others, values)
+
+
+def _intersects(values: Values, others: Values) -> bool:
+    if simple_class(values, others) is not None:
+        return not set(values).isdisjoint(others)
+    limit_comparisons(len(values) * len(others))
+    return any(contains(others, value) for value in values)

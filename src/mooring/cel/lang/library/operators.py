@@ -1,8 +1,8 @@
-"""Operators: `+ - * / %`, negation, order, `!`, `in` and `size`.
+"""Operators: `+ - * / %`, negation, order, `!`, `in` and `size`, and lists that `+` makes.
 
-As in cel-go each operator is one function for all values, whatever the checker chose: it takes
-anything and says `no such overload` itself, in two ways. Values that the operator could work
-with, on their own, get the bare words; others get the name of the operator as well.
+As in cel-go each operator is one function for all values, whatever the checker chose: it takes any
+value and raises `no such overload` itself, in two forms. For values that the operator supports in
+other combinations that is the whole message; for others it also has the name of the operator.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from mooring.cel.lang.values import INT_MIN, INT_OVERFLOW, UInt, fitting_int, fi
 
 DIVISION_BY_ZERO: Final = "division by zero"
 MODULUS_BY_ZERO: Final = "modulus by zero"
-
 Binary = Callable[[Any, Any], Any]
-
 _COMPARABLE: Final = frozenset({bool, bytes, float, Duration, int, str, Timestamp, UInt})
 _MULTIPLIABLE: Final = frozenset({float, int, UInt})
 _SUBTRACTABLE: Final = _MULTIPLIABLE | {Duration, Timestamp}
-# What has functions of its own is asked for one, and has none of that name.
+# Values with member functions are looked up for one of that name, and have none.
 _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
-# What each operator can work with on its left.
+# What each operator supports on its left.
 _ABLE: Final[dict[str, frozenset[type]]] = {
     "_+_": _SUBTRACTABLE | {bytes, str, list},
     "_-_": _SUBTRACTABLE,
@@ -49,214 +47,20 @@ def missing_overload(function: str, left: Any) -> EvalError:
     return EvalError(f"no such overload: {function}")
 
 
-# --- arithmetic -----------------------------------------------------------------------------------
+# --- concatenation --------------------------------------------------------------------------------
 
 
-def _add_ints(a: int, b: int) -> int:
-    return fitting_int(a + b)
-
-
-def _add_uints(a: UInt, b: UInt) -> UInt:
-    return fitting_uint(int(a) + int(b))
-
-
-def _subtract_ints(a: int, b: int) -> int:
-    return fitting_int(a - b)
-
-
-def _subtract_uints(a: UInt, b: UInt) -> UInt:
-    return fitting_uint(int(a) - int(b))
-
-
-def _multiply_ints(a: int, b: int) -> int:
-    return fitting_int(a * b)
-
-
-def _multiply_uints(a: UInt, b: UInt) -> UInt:
-    return fitting_uint(int(a) * int(b))
-
-
-def _divide_ints(a: int, b: int) -> int:
-    if b == 0:
-        raise EvalError(DIVISION_BY_ZERO)
-    quotient = abs(a) // abs(b)
-    return fitting_int(quotient if (a < 0) == (b < 0) else -quotient)
-
-
-def _divide_uints(a: UInt, b: UInt) -> UInt:
-    if b == 0:
-        raise EvalError(DIVISION_BY_ZERO)
-    return UInt(int(a) // int(b))
-
-
-def _divide_doubles(a: float, b: float) -> float:
-    try:
-        return a / b
-    except ZeroDivisionError:
-        if a == 0 or math.isnan(a):
-            return math.nan
-        return math.copysign(math.inf, a) * math.copysign(1, b)
-
-
-def _modulo_ints(a: int, b: int) -> int:
-    if b == 0:
-        raise EvalError(MODULUS_BY_ZERO)
-    if a == INT_MIN and b == -1:
-        raise EvalError(INT_OVERFLOW)
-    return -(-a % abs(b)) if a < 0 else a % abs(b)
-
-
-def _modulo_uints(a: UInt, b: UInt) -> UInt:
-    if b == 0:
-        raise EvalError(MODULUS_BY_ZERO)
-    return UInt(int(a) % int(b))
-
-
-def _duration_after(a: Duration, b: Timestamp) -> Timestamp:
-    return b.plus(a)
-
-
-_SUMS: Final[dict[tuple[type, type], Binary]] = {
-    (int, int): _add_ints,
-    (str, str): operator.add,
-    (float, float): operator.add,
-    (UInt, UInt): _add_uints,
-    (bytes, bytes): operator.add,
-    (Duration, Duration): Duration.plus,
-    (Timestamp, Duration): Timestamp.plus,
-    (Duration, Timestamp): _duration_after,
-}
-_DIFFERENCES: Final[dict[tuple[type, type], Binary]] = {
-    (int, int): _subtract_ints,
-    (float, float): operator.sub,
-    (UInt, UInt): _subtract_uints,
-    (Duration, Duration): Duration.minus,
-    (Timestamp, Duration): Timestamp.minus,
-    (Timestamp, Timestamp): Timestamp.since,
-}
-_PRODUCTS: Final[dict[tuple[type, type], Binary]] = {
-    (int, int): _multiply_ints,
-    (float, float): operator.mul,
-    (UInt, UInt): _multiply_uints,
-}
-_QUOTIENTS: Final[dict[tuple[type, type], Binary]] = {
-    (int, int): _divide_ints,
-    (float, float): _divide_doubles,
-    (UInt, UInt): _divide_uints,
-}
-_REMAINDERS: Final[dict[tuple[type, type], Binary]] = {
-    (int, int): _modulo_ints,
-    (UInt, UInt): _modulo_uints,
-}
-
-
-def _by_classes(function: str, operations: dict[tuple[type, type], Binary]) -> Binary:
-    """Return the operator that does what the classes of its operands ask for."""
-
-    def evaluate(a: Any, b: Any) -> Any:
-        operation = operations.get((type(a), type(b)))
-        if operation is None:
-            raise missing_overload(function, a)
-        return operation(a, b)
-
-    return evaluate
-
-
-def add(a: Any, b: Any) -> Any:
-    """Return `a + b`."""
-    operation = _SUMS.get((type(a), type(b)))
-    if operation is not None:
-        return operation(a, b)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return concatenated(a, b)
-    raise missing_overload("_+_", a)
-
-
-subtract = _by_classes("_-_", _DIFFERENCES)
-multiply = _by_classes("_*_", _PRODUCTS)
-divide = _by_classes("_/_", _QUOTIENTS)
-modulo = _by_classes("_%_", _REMAINDERS)
-
-
-def negate(value: Any) -> Any:
-    """Return `-value`; a duration is declared nowhere, but dyn(duration) can be negated."""
-    class_ = type(value)
-    if class_ is int:
-        return fitting_int(-value)
-    if class_ is float:
-        return -value
-    if class_ is Duration:
-        return value.negated()
-    raise missing_overload("-_", value)
-
-
-# --- order ----------------------------------------------------------------------------------------
-
-
-def _relation(function: str, holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return the operator that compares its operands and tells whether the relation holds."""
-
-    def evaluate(a: Any, b: Any) -> bool:
-        class_ = type(a)
-        if class_ is type(b) and (class_ is int or class_ is str):
-            return holds(a, b)
-        if class_ not in _COMPARABLE:
-            raise missing_overload(function, a)
-        return holds(compare(a, b), 0)
-
-    return evaluate
-
-
-less = _relation("_<_", operator.lt)
-less_equals = _relation("_<=_", operator.le)
-greater = _relation("_>_", operator.gt)
-greater_equals = _relation("_>=_", operator.ge)
-
-
-# --- the others -----------------------------------------------------------------------------------
-
-
-def logical_not(value: Any) -> bool:
-    """Return `!value`."""
-    if value is True:
-        return False
-    if value is False:
-        return True
-    raise no_such_overload()
-
-
-def not_strictly_false(value: Any) -> bool:
-    """Return whether a loop that ends with false has to go on."""
-    return value is not False
-
-
-def is_in(value: Any, container: Any) -> bool:
-    """Return `value in container`."""
-    if isinstance(container, list | tuple):
-        return contains(container, value)
-    if isinstance(container, dict):
-        return has_key(container, value)
-    raise no_such_overload()
-
-
-def size(value: Any) -> int:
-    """Return the number of characters, bytes, elements or entries."""
-    if isinstance(value, str | bytes | list | tuple | dict):
-        return len(value)
-    raise missing_overload("size", value)
-
-
-# ---- from mooring.cel.lang.library.concatenation: Lists that are two others, one after the other, without a copy.
-
+# `a + b` has a fixed price whatever the lengths are. If it were a copy, an expression of a few
+# hundred characters could double a list until no memory holds it, and a loop that adds one element
+# at a time would take the square of its length. Short lists are copied all the same: that is faster.
 COPIED_MAX: Final = 128
-# What is longer is walked through but never held as one list; nobody can pay for all of it.
+# Longer lists are iterated but never made one list; no cost limit allows to use all of it.
 FLAT_MAX: Final = 4_000_000
-
 AnyList = list[Any] | tuple[Any, ...]
 
 
 def concatenated(first: AnyList, second: AnyList) -> AnyList:
-    """Return the elements of both."""
+    """Return the elements of both lists."""
     if not second:
         return first
     if not first:
@@ -267,9 +71,9 @@ def concatenated(first: AnyList, second: AnyList) -> AnyList:
 
 
 class Concatenation(list[Any]):
-    """A list that looks up its elements in two others; it becomes one list when it is used.
+    """Two lists, one after the other, that become one list when it is used.
 
-    As a list of Python's it is empty: all that reads its elements is defined here.
+    As a list of Python's it is empty: everything that reads its elements is defined here.
     """
 
     __slots__ = ("_flat", "_halves", "_length")
@@ -356,3 +160,163 @@ class Concatenation(list[Any]):
                 index -= len(first)
                 part = second
         return part[index]
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def _divide_ints(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return fitting_int(quotient if (a < 0) == (b < 0) else -quotient)
+
+
+def _divide_doubles(a: float, b: float) -> float:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        if a == 0 or math.isnan(a):
+            return math.nan
+        return math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def _modulo_ints(a: int, b: int) -> int:
+    if a == INT_MIN and b == -1:
+        raise EvalError(INT_OVERFLOW)
+    return -(-a % abs(b)) if a < 0 else a % abs(b)
+
+
+def _on_uints(operation: Callable[[int, int], int]) -> Binary:
+    return lambda a, b: fitting_uint(operation(int(a), int(b)))
+
+
+def _refusing_zero(operation: Callable[[int, int], int], message: str) -> Callable[[int, int], int]:
+    def evaluate(a: int, b: int) -> int:
+        if b == 0:
+            raise EvalError(message)
+        return operation(a, b)
+
+    return evaluate
+
+
+_SUMS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): lambda a, b: fitting_int(a + b),
+    (str, str): operator.add,
+    (float, float): operator.add,
+    (UInt, UInt): _on_uints(operator.add),
+    (bytes, bytes): operator.add,
+    (Duration, Duration): Duration.plus,
+    (Timestamp, Duration): Timestamp.plus,
+    (Duration, Timestamp): lambda a, b: b.plus(a),
+}
+_DIFFERENCES: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): lambda a, b: fitting_int(a - b),
+    (float, float): operator.sub,
+    (UInt, UInt): _on_uints(operator.sub),
+    (Duration, Duration): Duration.minus,
+    (Timestamp, Duration): Timestamp.minus,
+    (Timestamp, Timestamp): Timestamp.since,
+}
+_PRODUCTS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): lambda a, b: fitting_int(a * b),
+    (float, float): operator.mul,
+    (UInt, UInt): _on_uints(operator.mul),
+}
+_QUOTIENTS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _refusing_zero(_divide_ints, DIVISION_BY_ZERO),
+    (float, float): _divide_doubles,
+    (UInt, UInt): _on_uints(_refusing_zero(operator.floordiv, DIVISION_BY_ZERO)),
+}
+_REMAINDERS: Final[dict[tuple[type, type], Binary]] = {
+    (int, int): _refusing_zero(_modulo_ints, MODULUS_BY_ZERO),
+    (UInt, UInt): _on_uints(_refusing_zero(operator.mod, MODULUS_BY_ZERO)),
+}
+
+
+def _by_classes(function: str, operations: dict[tuple[type, type], Binary]) -> Binary:
+    """Return the operator that dispatches on the classes of its operands."""
+
+    def evaluate(a: Any, b: Any) -> Any:
+        operation = operations.get((type(a), type(b)))
+        if operation is None:
+            raise missing_overload(function, a)
+        return operation(a, b)
+
+    return evaluate
+
+
+def add(a: Any, b: Any) -> Any:
+    """Return `a + b`."""
+    operation = _SUMS.get((type(a), type(b)))
+    if operation is not None:
+        return operation(a, b)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return concatenated(a, b)
+    raise missing_overload("_+_", a)
+
+
+subtract = _by_classes("_-_", _DIFFERENCES)
+multiply = _by_classes("_*_", _PRODUCTS)
+divide = _by_classes("_/_", _QUOTIENTS)
+modulo = _by_classes("_%_", _REMAINDERS)
+
+
+def negate(value: Any) -> Any:
+    """Return `-value`; a duration is declared nowhere, but dyn(duration) can be negated."""
+    class_ = type(value)
+    if class_ is int:
+        return fitting_int(-value)
+    if class_ is float:
+        return -value
+    if class_ is Duration:
+        return value.negated()
+    raise missing_overload("-_", value)
+
+
+def _relation(function: str, holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return the operator that compares its operands."""
+
+    def evaluate(a: Any, b: Any) -> bool:
+        class_ = type(a)
+        if class_ is type(b) and (class_ is int or class_ is str):
+            return holds(a, b)
+        if class_ not in _COMPARABLE:
+            raise missing_overload(function, a)
+        return holds(compare(a, b), 0)
+
+    return evaluate
+
+
+less = _relation("_<_", operator.lt)
+less_equals = _relation("_<=_", operator.le)
+greater = _relation("_>_", operator.gt)
+greater_equals = _relation("_>=_", operator.ge)
+
+
+def logical_not(value: Any) -> bool:
+    """Return `!value`."""
+    if value is True:
+        return False
+    if value is False:
+        return True
+    raise no_such_overload()
+
+
+def not_strictly_false(value: Any) -> bool:
+    """Return whether a loop that ends with false has to continue."""
+    return value is not False
+
+
+def is_in(value: Any, container: Any) -> bool:
+    """Return `value in container`."""
+    if isinstance(container, list | tuple):
+        return contains(container, value)
+    if isinstance(container, dict):
+        return has_key(container, value)
+    raise no_such_overload()
+
+
+def size(value: Any) -> int:
+    """Return the number of characters, bytes, elements or entries."""
+    if isinstance(value, str | bytes | list | tuple | dict):
+        return len(value)
+    raise missing_overload("size", value)

@@ -22,18 +22,18 @@ from mooring.cel.lang.recovery.grammar import (
     RULES,
     Alternative,
     Element,
+    GrammarRule,
     Make,
     Optional,
-    Reference,
     Repeated,
-    Rule,
+    RuleReference,
     Terminal,
 )
 
 Kinds = frozenset[TokenKind]
 
 
-class Role(Enum):
+class StateRole(Enum):
     """What a state is for; recovery treats them differently."""
 
     PLAIN = auto()
@@ -44,81 +44,86 @@ class Role(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class ATNState:
     """A place in a rule. `is_tail` marks the entry of the loop that reads a rule's tail."""
 
     rule: str
-    role: Role = Role.PLAIN
+    role: StateRole = StateRole.PLAIN
     is_tail: bool = False
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[Transition] = field(default_factory=list)
     # What can come next without leaving the rule, and whether the rule can end here.
     next: Kinds = frozenset()
     can_end: bool = False
     # The states with edges that are not free, or a rule's end, to which free edges lead from here.
-    ends: tuple[State, ...] = ()
+    ends: tuple[ATNState, ...] = ()
 
     def close(self) -> None:
         """Note what can be known once all edges are there."""
-        states = _reachable(self, lambda edge: isinstance(edge, Free))
+        states = _reachable(self, lambda edge: isinstance(edge, EpsilonTransition))
         self.ends = tuple(
             state
             for state in states
-            if state.role is Role.STOP or not all(isinstance(edge, Free) for edge in state.edges)
+            if state.role is StateRole.STOP
+            or not all(isinstance(edge, EpsilonTransition) for edge in state.edges)
         )
-        states = _reachable(self, lambda edge: not isinstance(edge, Taking | Leaving))
+        states = _reachable(
+            self, lambda edge: not isinstance(edge, TokenTransition | ReturnTransition)
+        )
         edges = [edge for state in states for edge in state.edges]
-        takings = (edge.kinds for edge in edges if isinstance(edge, Taking))
+        takings = (edge.kinds for edge in edges if isinstance(edge, TokenTransition))
         self.next = frozenset().union(*takings)
-        self.can_end = any(state.role is Role.STOP for state in states)
+        self.can_end = any(state.role is StateRole.STOP for state in states)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Free:
+class EpsilonTransition:
     """Leads on."""
 
-    target: State
+    target: ATNState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taking:
+class TokenTransition:
     """Leads on over a token."""
 
-    target: State
+    target: ATNState
     kinds: Kinds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entering:
+class RuleTransition:
     """Leads into a rule, at whose end it goes on at `follow`."""
 
-    target: State
-    follow: State
+    target: ATNState
+    follow: ATNState
     precedence: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binding:
+class PrecedenceTransition:
     """Leads on if an operator of this precedence may be read here."""
 
-    target: State
+    target: ATNState
     precedence: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaving:
+class ReturnTransition:
     """Leads from the end of a rule to where it goes on, for one of the places that enter it.
 
     `is_whole`: it was entered for all its operators, not as the operand of one of them.
     """
 
-    target: State
+    target: ATNState
     is_whole: bool
 
 
-Edge = Free | Taking | Entering | Binding | Leaving
+Transition = (
+    EpsilonTransition | TokenTransition | RuleTransition | PrecedenceTransition | ReturnTransition
+)
 
 
-def _reachable(start: State, may_follow: Callable[[Edge], bool]) -> list[State]:
+def _reachable(start: ATNState, may_follow: Callable[[Transition], bool]) -> list[ATNState]:
     """Return the states to which some edges lead, the start first."""
     states, seen = [start], {start}
     for state in states:
@@ -129,7 +134,7 @@ def _reachable(start: State, may_follow: Callable[[Edge], bool]) -> list[State]:
     return states
 
 
-def expected(state: State, follows: Iterable[State]) -> Kinds:
+def expected(state: ATNState, follows: Iterable[ATNState]) -> Kinds:
     """Return what can come next at a state, with where the rules under way go on, innermost first.
 
     Behind the outermost rule comes the end of the text.
@@ -146,53 +151,53 @@ def expected(state: State, follows: Iterable[State]) -> Kinds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Take:
+class MatchToken:
     """Take a token."""
 
-    state: State
+    state: ATNState
     part: Terminal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Enter:
+class InvokeRule:
     """Read a rule."""
 
-    state: State
-    part: Reference
-    follow: State
+    state: ATNState
+    part: RuleReference
+    follow: ATNState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Maybe:
+class OptionalBlock:
     """Read the steps, or not."""
 
-    choice: State
+    choice: ATNState
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class StarLoop:
     """Read the steps as often as they come."""
 
-    entry: State
-    back: State
+    entry: ATNState
+    back: ATNState
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoopOnce:
+class PlusLoop:
     """Read the steps, and again as often as they come."""
 
-    block: State
-    back: State
+    block: ATNState
+    back: ATNState
     steps: tuple[Step, ...]
 
 
-Step = Take | Enter | Maybe | Loop | LoopOnce
+Step = MatchToken | InvokeRule | OptionalBlock | StarLoop | PlusLoop
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class AlternativeSteps:
     """An alternative of a rule."""
 
     make: Make
@@ -200,70 +205,79 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tail:
+class LeftRecursion:
     """The loop over the alternatives that begin with the rule itself."""
 
-    entry: State
-    choice: State
-    back: State
-    ways: tuple[Way, ...]
+    entry: ATNState
+    choice: ATNState
+    back: ATNState
+    ways: tuple[AlternativeSteps, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chart:
+class RuleSteps:
     """A rule as steps."""
 
-    rule: Rule
-    choice: State
-    ways: tuple[Way, ...]
-    tail: Tail | None
+    rule: GrammarRule
+    choice: ATNState
+    ways: tuple[AlternativeSteps, ...]
+    tail: LeftRecursion | None
 
 
-class Network:
+class ATN:
     """All rules, linked."""
 
-    def __init__(self, rules: dict[str, Rule]) -> None:
-        self._states: list[State] = []
+    def __init__(self, rules: dict[str, GrammarRule]) -> None:
+        self._states: list[ATNState] = []
         self._starts = {name: self._state(name) for name in rules}
-        self._stops = {name: self._state(name, Role.STOP) for name in rules}
+        self._stops = {name: self._state(name, StateRole.STOP) for name in rules}
         self.charts = {name: self._chart(rule) for name, rule in rules.items()}
         for state in self._states:
             state.close()
 
-    def _state(self, rule: str, role: Role = Role.PLAIN, *, is_tail: bool = False) -> State:
-        state = State(rule, role, is_tail)
+    def _state(
+        self, rule: str, role: StateRole = StateRole.PLAIN, *, is_tail: bool = False
+    ) -> ATNState:
+        state = ATNState(rule, role, is_tail)
         self._states.append(state)
         return state
 
-    def _chart(self, rule: Rule) -> Chart:
+    def _chart(self, rule: GrammarRule) -> RuleSteps:
         """Link a rule from its start to its stop."""
-        choice, stop = self._state(rule.name, Role.BLOCK), self._stops[rule.name]
-        self._starts[rule.name].edges.append(Free(choice))
+        choice, stop = self._state(rule.name, StateRole.BLOCK), self._stops[rule.name]
+        self._starts[rule.name].edges.append(EpsilonTransition(choice))
         if not rule.tail:
-            return Chart(rule, choice, self._ways(choice, stop, rule.alternatives), None)
-        entry = self._state(rule.name, Role.ENTRY, is_tail=True)
-        block, back = self._state(rule.name, Role.BLOCK), self._state(rule.name, Role.BACK)
+            return RuleSteps(rule, choice, self._ways(choice, stop, rule.alternatives), None)
+        entry = self._state(rule.name, StateRole.ENTRY, is_tail=True)
+        block, back = (
+            self._state(rule.name, StateRole.BLOCK),
+            self._state(rule.name, StateRole.BACK),
+        )
         ways = self._ways(choice, entry, rule.alternatives)
-        entry.edges += (Free(block), Free(stop))
-        tail = Tail(entry, block, back, self._ways(block, back, rule.tail))
-        back.edges.append(Free(entry))
-        return Chart(rule, choice, ways, tail)
+        entry.edges += (EpsilonTransition(block), EpsilonTransition(stop))
+        tail = LeftRecursion(entry, block, back, self._ways(block, back, rule.tail))
+        back.edges.append(EpsilonTransition(entry))
+        return RuleSteps(rule, choice, ways, tail)
 
     def _ways(
-        self, before: State, after: State, alternatives: tuple[Alternative, ...]
-    ) -> tuple[Way, ...]:
+        self, before: ATNState, after: ATNState, alternatives: tuple[Alternative, ...]
+    ) -> tuple[AlternativeSteps, ...]:
         ways = []
         for alternative in alternatives:
             first = self._state(before.rule)
-            before.edges.append(Free(first))
+            before.edges.append(EpsilonTransition(first))
             if alternative.precedence:
                 operator = self._state(before.rule)
-                first.edges.append(Binding(operator, alternative.precedence))
+                first.edges.append(PrecedenceTransition(operator, alternative.precedence))
                 first = operator
-            ways.append(Way(alternative.make, self._steps(first, after, alternative.parts)))
+            ways.append(
+                AlternativeSteps(alternative.make, self._steps(first, after, alternative.parts))
+            )
         return tuple(ways)
 
-    def _steps(self, before: State, after: State, parts: tuple[Element, ...]) -> tuple[Step, ...]:
+    def _steps(
+        self, before: ATNState, after: ATNState, parts: tuple[Element, ...]
+    ) -> tuple[Step, ...]:
         """Link parts, one behind the other, between two states.
 
         The last one leads straight to `after`, so that threads of different alternatives have the
@@ -277,40 +291,40 @@ class Network:
         steps.append(self._step(before, after, parts[-1]))
         return tuple(steps)
 
-    def _step(self, before: State, after: State, part: Element) -> Step:
+    def _step(self, before: ATNState, after: ATNState, part: Element) -> Step:
         match part:
             case Terminal(kinds):
-                before.edges.append(Taking(after, kinds))
-                return Take(before, part)
-            case Reference(rule):
-                before.edges.append(Entering(self._starts[rule], after, part.precedence))
+                before.edges.append(TokenTransition(after, kinds))
+                return MatchToken(before, part)
+            case RuleReference(rule):
+                before.edges.append(RuleTransition(self._starts[rule], after, part.precedence))
                 is_whole = bool(RULES[rule].tail) and not part.precedence
-                self._stops[rule].edges.append(Leaving(after, is_whole))
-                return Enter(before, part, after)
+                self._stops[rule].edges.append(ReturnTransition(after, is_whole))
+                return InvokeRule(before, part, after)
             case Optional(parts):
-                choice, first = self._state(before.rule, Role.BLOCK), self._state(before.rule)
-                before.edges.append(Free(choice))
-                choice.edges += (Free(first), Free(after))
-                return Maybe(choice, self._steps(first, after, parts))
+                choice, first = self._state(before.rule, StateRole.BLOCK), self._state(before.rule)
+                before.edges.append(EpsilonTransition(choice))
+                choice.edges += (EpsilonTransition(first), EpsilonTransition(after))
+                return OptionalBlock(choice, self._steps(first, after, parts))
             case Repeated(parts, at_least_once):
                 return self._loop(before, after, parts, at_least_once)
 
     def _loop(
-        self, before: State, after: State, parts: tuple[Element, ...], at_least_once: bool
-    ) -> Loop | LoopOnce:
-        back, first = self._state(before.rule, Role.BACK), self._state(before.rule)
+        self, before: ATNState, after: ATNState, parts: tuple[Element, ...], at_least_once: bool
+    ) -> StarLoop | PlusLoop:
+        back, first = self._state(before.rule, StateRole.BACK), self._state(before.rule)
         steps = self._steps(first, back, parts)
         if at_least_once:
-            block = self._state(before.rule, Role.BLOCK)
-            before.edges.append(Free(block))
-            block.edges.append(Free(first))
-            back.edges += (Free(block), Free(after))
-            return LoopOnce(block, back, steps)
-        entry = self._state(before.rule, Role.ENTRY)
-        before.edges.append(Free(entry))
-        entry.edges += (Free(first), Free(after))
-        back.edges.append(Free(entry))
-        return Loop(entry, back, steps)
+            block = self._state(before.rule, StateRole.BLOCK)
+            before.edges.append(EpsilonTransition(block))
+            block.edges.append(EpsilonTransition(first))
+            back.edges += (EpsilonTransition(block), EpsilonTransition(after))
+            return PlusLoop(block, back, steps)
+        entry = self._state(before.rule, StateRole.ENTRY)
+        before.edges.append(EpsilonTransition(entry))
+        entry.edges += (EpsilonTransition(first), EpsilonTransition(after))
+        back.edges.append(EpsilonTransition(entry))
+        return StarLoop(entry, back, steps)
 
 
-NETWORK: Final = Network(RULES)
+CEL_ATN: Final = ATN(RULES)

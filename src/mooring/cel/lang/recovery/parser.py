@@ -20,23 +20,29 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from mooring.cel.lang.descent_parser import RULE_DEPTH_MAX, Depths, Reading, Survey, survey
+from mooring.cel.lang.descent_parser import (
+    RULE_DEPTH_MAX,
+    CorrectParts,
+    ParseResult,
+    RuleDepths,
+    parse_correct_parts,
+)
 from mooring.cel.lang.lexer import NAMES, Abandoned, Garbage, Token, TokenKind, TokenStream
 from mooring.cel.lang.parse_tree import Tree
-from mooring.cel.lang.recovery.network import (
-    NETWORK,
-    Chart,
-    Enter,
+from mooring.cel.lang.recovery.atn import (
+    CEL_ATN,
+    AlternativeSteps,
+    ATNState,
+    InvokeRule,
     Kinds,
-    Loop,
-    LoopOnce,
-    Maybe,
-    Role,
-    State,
+    LeftRecursion,
+    MatchToken,
+    OptionalBlock,
+    PlusLoop,
+    RuleSteps,
+    StarLoop,
+    StateRole,
     Step,
-    Tail,
-    Take,
-    Way,
     expected,
 )
 from mooring.cel.lang.recovery.prediction import (
@@ -52,7 +58,7 @@ SKIPPED_MAX: Final = 256  # tokens, in one repair
 
 def recover(
     text: str, tokens: list[Token], garbage: list[Garbage], *, is_thorough: bool = False
-) -> Reading:
+) -> ParseResult:
     """Return the errors of a text, and the expression as far as it could be read.
 
     A thorough recovery reads in small steps even what is correct; the result is the same.
@@ -61,8 +67,8 @@ def recover(
     try:
         tree = _Machine(stream, is_thorough=is_thorough).run()
     except Abandoned:
-        return Reading(None, stream.issues, is_abandoned=True)
-    return Reading(tree, stream.issues)
+        return ParseResult(None, stream.issues, is_abandoned=True)
+    return ParseResult(tree, stream.issues)
 
 
 class _Unfit(Exception):  # noqa: N818 - handled by the rule it happens in
@@ -77,9 +83,9 @@ class _Unfit(Exception):  # noqa: N818 - handled by the rule it happens in
 class _Context:
     """A rule under way."""
 
-    chart: Chart
+    chart: RuleSteps
     start: Token
-    way: Way | None = None
+    way: AlternativeSteps | None = None
     parts: dict[str, Any] = field(default_factory=dict)
 
     def add(self, label: str, value: Any, is_many: bool) -> None:
@@ -96,7 +102,7 @@ class _Context:
 
 
 # Yields rules to enter, is sent what was read, and returns what it read itself.
-Steps = Generator[Enter, Any, Any]
+Steps = Generator[InvokeRule, Any, Any]
 
 
 class _Machine:
@@ -108,22 +114,22 @@ class _Machine:
         self._predictor = Predictor(lambda distance: stream.token(distance).kind)
         self._depths: Counter[str] = Counter()
         # Of the rule under way: its state, where it and those around it go on, its precedence.
-        self._state = NETWORK.charts["start"].choice
+        self._state = CEL_ATN.charts["start"].choice
         self._stack: Stack = None
         self._precedence = 0
         self._is_recovering = False
         self._repairs = 0
-        self._survey = Survey()
+        self._survey = CorrectParts()
         self._surveyed_to = 0
         # Where a rule was given up, and in which states: a second time must skip a token.
         self._given_up_at = -1
-        self._given_up_in: set[State] = set()
+        self._given_up_in: set[ATNState] = set()
 
     # --- rules --------------------------------------------------------------------------------
 
     def run(self) -> Tree | None:
         """Return the expression as far as it could be read."""
-        waiting: list[Steps] = [self._rule(NETWORK.charts["start"], 0, None)]
+        waiting: list[Steps] = [self._rule(CEL_ATN.charts["start"], 0, None)]
         result: Any = None
         while waiting:
             try:
@@ -135,12 +141,12 @@ class _Machine:
             result = self._known(step)
             if result is None:
                 stack = self._predictor.frame(step.follow, self._stack)
-                chart = NETWORK.charts[step.part.rule]
+                chart = CEL_ATN.charts[step.part.rule]
                 waiting.append(self._rule(chart, step.part.precedence, stack))
         tree: Tree | None = result
         return tree
 
-    def _known(self, step: Enter) -> Tree | None:
+    def _known(self, step: InvokeRule) -> Tree | None:
         """Return what a rule reads here and go behind it, if it is correct and well followed.
 
         This is for speed alone: what is correct need not be read in small steps.
@@ -150,8 +156,8 @@ class _Machine:
             return None
         if start >= self._surveyed_to:
             outer = self._depths["expr"] - (rule == "relation")
-            depths = Depths(outer, self._depths["relation"], self._depths["calc"])
-            end = survey(self._stream.tokens, start, depths, self._survey)
+            depths = RuleDepths(outer, self._depths["relation"], self._depths["calc"])
+            end = parse_correct_parts(self._stream.tokens, start, depths, self._survey)
             self._surveyed_to = max(end, start + 1)
         found = self._survey.expressions if rule == "expr" else self._survey.relations
         known = found.get(start)
@@ -164,7 +170,7 @@ class _Machine:
         self._stream.go_to(known.end)
         return known.tree
 
-    def _rule(self, chart: Chart, precedence: int, stack: Stack) -> Steps:
+    def _rule(self, chart: RuleSteps, precedence: int, stack: Stack) -> Steps:
         """Read a rule; what does not fit in it is handled here, and the rule around it goes on."""
         outer = self._stack, self._precedence
         self._stack, self._precedence = stack, precedence
@@ -181,7 +187,7 @@ class _Machine:
         self._stack, self._precedence = outer
         return context.finish()
 
-    def _count_depth(self, chart: Chart) -> None:
+    def _count_depth(self, chart: RuleSteps) -> None:
         self._depths[chart.rule.name] += 1
         if self._depths[chart.rule.name] > RULE_DEPTH_MAX:
             self._stream.abandon(f"expression recursion limit exceeded: {RULE_DEPTH_MAX}")
@@ -195,7 +201,7 @@ class _Machine:
         context.way = chart.ways[number - 1]
         yield from self._walk(context.way.steps, context)
 
-    def _tail(self, tail: Tail, context: _Context) -> Steps:
+    def _tail(self, tail: LeftRecursion, context: _Context) -> Steps:
         self._sync(tail.entry)
         while self._choose(tail.entry) == 1:
             # As in cel-go, a rule counts as left while its next operator is looked at.
@@ -214,22 +220,22 @@ class _Machine:
     def _walk(self, steps: tuple[Step, ...], context: _Context) -> Steps:
         for step in steps:
             match step:
-                case Take(state, part):
+                case MatchToken(state, part):
                     self._state = state
                     context.add(part.label, self._take(part.kinds), part.is_many)
-                case Enter(state, part):
+                case InvokeRule(state, part):
                     self._state = state
                     context.add(part.label, (yield step), part.is_many)
-                case Maybe(choice, inner):
+                case OptionalBlock(choice, inner):
                     self._sync(choice)
                     if self._choose(choice, default=2) == 1:
                         yield from self._walk(inner, context)
-                case Loop(entry, back, inner):
+                case StarLoop(entry, back, inner):
                     self._sync(entry)
                     while self._choose(entry, default=2) == 1:
                         yield from self._walk(inner, context)
                         self._sync(back)
-                case LoopOnce(block, back, inner):
+                case PlusLoop(block, back, inner):
                     self._sync(block)
                     is_more = True
                     while is_more:
@@ -237,7 +243,7 @@ class _Machine:
                         self._sync(back)
                         is_more = self._choose(back, default=2) == 1
 
-    def _choose(self, choice: State, default: int | None = None) -> int:
+    def _choose(self, choice: ATNState, default: int | None = None) -> int:
         """Return the number of the way to go."""
         ways = by_first(choice)
         if ways is None:
@@ -245,7 +251,7 @@ class _Machine:
         token = self._stream.token()
         return ways.get(token.kind, default) or self._no_way(token, token)
 
-    def _predict(self, choice: State) -> int:
+    def _predict(self, choice: ATNState) -> int:
         try:
             return self._predictor.predict(choice, self._precedence, self._stack)
         except NoViableAlternative as error:
@@ -271,21 +277,21 @@ class _Machine:
         """Return what can come next."""
         return expected(self._state, self._follows())
 
-    def _follows(self) -> Iterator[State]:
+    def _follows(self) -> Iterator[ATNState]:
         """Yield where the rules under way go on, the innermost first."""
         frame = self._stack
         while frame is not None:
             yield frame.follow
             frame = frame.below
 
-    def _sync(self, state: State) -> None:
+    def _sync(self, state: ATNState) -> None:
         """Make sure, before a choice, that the current token can come next."""
         self._state = state
         if self._is_recovering:
             return
         if state.can_end or self._stream.token().kind in state.next:
             return
-        if state.role is Role.BACK:
+        if state.role is StateRole.BACK:
             self._report_unwanted(self._expected())
             self._skip_to(self._expected() | self._resume())
         elif not self._delete(self._expected()):
