@@ -79,7 +79,7 @@ def test_recorded_problems_with_a_solution_take_no_more_steps_than_kubernetes() 
     assert seen >= 10
 
 
-# --- feasibility checks change no answer --------------------------------------------------------------
+# --- feasibility checks change no answer ---------------------------------------------------------
 
 
 @pytest.mark.sweep

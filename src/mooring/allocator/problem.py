@@ -132,7 +132,7 @@ class Problem:
                 self._check_limit(*check.limited, names)
 
     def _check_all(self, subrequest: SubRequest, names: Names) -> None:
-        """Raise why the devices for a subrequest that wants all cannot be listed: pool by pool."""
+        """Raise why a subrequest for all devices cannot list them: pool by pool."""
         faults = self.view.static(subrequest.requirements).faults
         first = min(faults, default=None)
         pool_of_fault = None if first is None else self.view.pools[self.view.pool_of(first)].pool
@@ -140,8 +140,8 @@ class Problem:
             if pool.state is not PoolState.USABLE:
                 condition = "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
                 raise AllocationError(
-                    f"{place(subrequest, names)}: asks for all devices, but resource pool {pool.id} is "
-                    f"currently {condition}"
+                    f"{place(subrequest, names)}: asks for all devices, but resource pool "
+                    f"{pool.id} is currently {condition}"
                 )
             if first is not None and pool is pool_of_fault:
                 raise AllocationError(self.message(subrequest, first, faults[first], names))

@@ -1,4 +1,4 @@
-"""Why claims get no devices: which devices each subrequest rejects and why, and where it gets stuck.
+"""Why claims get no devices: which devices each subrequest rejects, and which request gets stuck.
 
 Nothing of this is computed while allocating. On demand it looks at the problem again: first at
 every device by itself, before any pick; then for the first request that cannot be served together

@@ -282,7 +282,7 @@ PYTHON_TYPES: Mapping[type, Type] = {
 }
 
 
-# --- sizes, for cost estimates ---------------------------------------------------------------------
+# --- sizes, for cost estimates --------------------------------------------------------------------
 
 DOMAIN_MAX = 63
 IDENTIFIER_MAX = 32

@@ -157,4 +157,4 @@ def _is_off_range(amount: Quantity, valid: CapacityRequestPolicyRange, *, fracti
 
 
 # MOVED
-from mooring.allocator.errors import CapacityError as CapacityError  # noqa: E402, F401
+from mooring.allocator.errors import CapacityError as CapacityError  # noqa: E402, F811

@@ -1,9 +1,9 @@
-"""The syntax tree.
+"""The AST, parsed and checked, and walks through it.
 
-Every node has a number of its own, by which later rooms note what they learn about it, and the
-offset of the character that errors about it point at. Operators are calls: `a + b` is
-`Call("_+_", (a, b))`, `a[b]` is `_[_]`, `a.?b` is `_?._` with the name as a literal, `a[?b]` is
-`_[?_]`, `a ? b : c` is `_?_:_`, `a in b` is `@in`.
+Every node has an id, by which later steps record what they learn about it, and the offset of the
+character that errors about it point at. Operators are calls: `a + b` is `Call("_+_", (a, b))`,
+`a[b]` is `_[_]`, `a.?b` is `_?._` with the name as a literal, `a[?b]` is `_[?_]`, `a ? b : c` is
+`_?_:_`, `a in b` is `@in`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mooring.cel.lang.types import Type
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """What all nodes have."""
+    """The attributes of all nodes."""
 
     id: int
     offset: int  # in code points
@@ -120,7 +120,7 @@ Expr = Literal | Ident | Select | Call | CreateList | CreateMap | CreateStruct |
 
 @dataclass(frozen=True, slots=True)
 class ParsedAST:
-    """A parsed expression: the tree after macros, the source, and the macro calls by node id."""
+    """A parsed expression: the AST after macros, the source, and the macro calls by node id."""
 
     expr: Expr
     source: str
@@ -152,12 +152,9 @@ def children(node: Expr) -> tuple[Expr, ...]:
             return ()
 
 
-# ---- from mooring.cel.lang.checked: What checking finds out about an expression.
-
-
 @dataclass(frozen=True, slots=True)
 class ReferenceInfo:
-    """What a node refers to: a name, with its value if that is constant, or overloads."""
+    """The reference of a node: a name, with its value if that is constant, or overloads."""
 
     name: str | None = None
     overload_ids: tuple[str, ...] = ()
@@ -166,7 +163,7 @@ class ReferenceInfo:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAST:
-    """A checked expression: the tree with full names, and by node id types and references."""
+    """A checked expression: the AST with full names, and by node id types and references."""
 
     parsed: ParsedAST
     types: dict[int, Type]
@@ -178,15 +175,13 @@ class CheckedAST:
         return self.types[self.parsed.expr.id]
 
 
-# ---- from mooring.cel.lang.walking: Walk through a tree of any depth, with a stack of our own.
-
 Result = TypeVar("Result")
 # Yields the nodes below a node one by one, gets their results back, returns the node's own.
 Steps = Generator[Expr, Result, Result]
 
 
 class Walker(ABC, Generic[Result]):
-    """Makes a result of every node from the results of those below it."""
+    """Computes a result for every node from those of its children, with an explicit stack."""
 
     @abstractmethod
     def visit(self, node: Expr) -> Result | Steps[Result]:

@@ -4,11 +4,11 @@ The cost of an attribute depends on its use: as a step of its own it costs 1 bes
 as the side of a conditional or as an index it is only resolved.
 
 A cell is the value at the end of a constant path, such as `device.attributes["a"].b`. An expression
-that is evaluated for many values of a variable reads the same few paths of each. The caller may keep
-the values of a path together, in a column, and generated code then reads the columns and never the
-variable. The variable declares by patterns which paths may be kept so. If a pattern fits, two things
-hold for all values of the variable: every key but the last leads to a map, and in a column ABSENT
-means that the last key is missing.
+that is evaluated for many values of a variable reads the same few paths of each. The caller may
+keep the values of a path together, in a column, and generated code then reads the columns and never
+the variable. Patterns declare which paths of a variable may be kept so. If a pattern fits, two
+things hold for all values of the variable: every key but the last leads to a map, and in a column
+ABSENT means that the last key is missing.
 
     # path: the name of a variable and the keys behind it; the name alone is the variable itself
     # pattern: a path in which None stands for any key

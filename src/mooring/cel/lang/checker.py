@@ -17,7 +17,7 @@ from dataclasses import replace
 from mooring.cel.lang import ast
 from mooring.cel.lang.ast import CheckedAST, Expr, ReferenceInfo, Steps, Walker
 from mooring.cel.lang.environment import Environment, Function, Identifier, Scopes
-from mooring.cel.lang.errors import CompileError, Issue
+from mooring.cel.lang.errors import CompileError, Issue, mismatch
 from mooring.cel.lang.inference import (
     Substitutions,
     TooComplex,
@@ -44,12 +44,12 @@ from mooring.cel.lang.values import runtime_type
 TOO_COMPLEX = "expression is too complex to be checked"
 
 _LOGICAL = ("_&&_", "_||_")
-# Macros may repeat what they are given, and what repeats repetitions grows without end.
+# Macros may repeat their arguments, and nested ones grow without end.
 _VISITS_MAX = 50_000
 
 
 def check(parsed: ast.ParsedAST, environment: Environment) -> CheckedAST:
-    """Return the checked expression, or raise CompileError with everything that is wrong."""
+    """Return the checked AST, or raise CompileError with all errors."""
     checker = _Checker(environment)
     try:
         expr = checker.walk(parsed.expr)
@@ -62,7 +62,7 @@ def check(parsed: ast.ParsedAST, environment: Environment) -> CheckedAST:
 
 
 class _Checker(Walker[Expr]):
-    """The methods of nodes note the node's type and return the node with full names."""
+    """The methods of nodes record the node's type and return the node with full names."""
 
     def __init__(self, environment: Environment) -> None:
         self.issues: list[Issue] = []
@@ -74,7 +74,7 @@ class _Checker(Walker[Expr]):
         self._visits = 0
 
     def final_types(self) -> dict[int, Type]:
-        """Return the types with nothing left open: what nobody needed to know is dyn."""
+        """Return the types with all parameters replaced; those without a binding are dyn."""
         resolve = self._substitutions.resolve
         return {id_: resolve(type_, free=DYN) for id_, type_ in self._types.items()}
 
@@ -309,7 +309,7 @@ class _Checker(Walker[Expr]):
             self._report(entry, f"{expected} but provided type is '{given}'")
 
     def _entry_type(self, value: Expr, *, optional: bool) -> Type:
-        """Return what an entry holds: of one written with `?` what the optional value holds."""
+        """Return the type of an entry's value; with `?`, of the value in the optional."""
         type_ = self._types[value.id]
         if not optional:
             return type_
@@ -320,7 +320,7 @@ class _Checker(Walker[Expr]):
         return type_
 
     def _join(self, previous: Type | None, type_: Type) -> Type:
-        """Return the type of both, dyn if they have none; validators complain about that."""
+        """Return the common type, dyn if there is none; validation reports that."""
         if previous is None:
             return type_
         if self._substitutions.assign(previous, type_):
@@ -353,7 +353,7 @@ class _Checker(Walker[Expr]):
         )
 
     def _loop_variables(self, node: ast.Comprehension) -> dict[str, Type]:
-        """Return the types of the loop's variables: an element, or key or index and value."""
+        """Return the types of the iteration variables: an element, or key or index and value."""
         type_ = self._substitutions.resolve(self._types[node.iter_range.id])
         entries = entry_types(type_)
         if entries is None:
@@ -386,11 +386,6 @@ class _Checker(Walker[Expr]):
 
     def _report(self, node: ast.Node, message: str) -> None:
         self.issues.append(Issue(node.offset, message))
-
-
-def mismatch(wanted: Type, given: Type) -> str:
-    """Return the message for a value of the wrong type."""
-    return f"expected type '{wanted}' but found '{given}'"
 
 
 def _dotted_name(node: Expr) -> str | None:

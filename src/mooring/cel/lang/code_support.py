@@ -82,6 +82,19 @@ class Lines:
 # --- functions of generated code ------------------------------------------------------------------
 
 
+# Overloads that are Python's own operators on values of the declared types.
+COMPARISONS = {
+    f"{name}_{type_}": operator
+    for name, operator in (
+        ("less", "<"),
+        ("less_equals", "<="),
+        ("greater", ">"),
+        ("greater_equals", ">="),
+    )
+    for type_ in ("int64", "uint64", "int64_uint64", "uint64_int64", "string", "bytes", "bool")
+}
+
+
 class Unusual(Exception):  # noqa: N818 - a signal to run the plan
     """Generated code leaves this to the plan."""
 

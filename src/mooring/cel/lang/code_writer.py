@@ -1,15 +1,15 @@
-"""Write the body of a function, line by line, from the steps of a plan.
+"""Write the body of a generated function, line by line, from a plan.
 
-Names are made up: v0 is an input, t0 a value on the way, k0 a constant, c the cost so far.
+Names are made up: v0 is an input, t0 an intermediate value, k0 a constant, c the cost so far.
 
-# root: a variable of the caller, the beginning of what is no loop's variable
-# cell: the value at the end of a constant path, which is an input of its own (see cells)
+    # root: a variable of the caller, as opposed to an iteration variable
+    # cell: the value at the end of a constant path, which is an input of its own (see attributes)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.cel.lang import code_support
 from mooring.cel.lang.attributes import (
@@ -43,19 +43,7 @@ from mooring.cel.lang.interpretable import (
 from mooring.cel.lang.types import BOOL
 from mooring.cel.lang.values import NONE, Optional
 
-# Overloads that are Python's own operators on values of the declared types.
-_COMPARISONS = {
-    f"{name}_{type_}": operator
-    for name, operator in (
-        ("less", "<"),
-        ("less_equals", "<="),
-        ("greater", ">"),
-        ("greater_equals", ">="),
-    )
-    for type_ in ("int64", "uint64", "int64_uint64", "uint64_int64", "string", "bytes", "bool")
-}
-
-LENGTHS_MAX = 256  # longer texts are left to the plan
+LENGTHS_MAX = 256  # the plan handles longer texts
 CONSTANT_COST_MAX = 100_000
 UNLIMITED = 2**64
 
@@ -100,8 +88,7 @@ class Writer(Lines):
                 raise NotCompilable
 
     def _assign_bool(self, code: str) -> str:
-        name = self._assign(code)
-        self._bools.add(name)
+        self._bools.add(name := self._assign(code))
         return name
 
     # --- attributes -------------------------------------------------------------------
@@ -132,7 +119,7 @@ class Writer(Lines):
             case _:
                 raise NotCompilable
         if step.qualifiers:
-            self._refuse_optional(value)
+            self.line(f"if type({value}) is {self.constant(Optional)}: raise {self.unusual}")
         return value
 
     def _is_root(self, variable: Variable) -> bool:
@@ -148,7 +135,7 @@ class Writer(Lines):
         return None
 
     def _read_cell(self, path: Path, qualifiers: list[Qualifier]) -> str:
-        """Write what the keys of a cell and those behind it lead to."""
+        """Write the value of a cell and of the keys behind it."""
         value = self._input(path)
         keys, rest = qualifiers[: len(path) - 1], qualifiers[len(path) - 1 :]
         self._cost += len(keys) - 1  # All but the last lead to maps for certain.
@@ -164,9 +151,6 @@ class Writer(Lines):
         if any(q.optional for q in rest):
             return self._optional_chain(value, rest)
         return self._chain(value, rest)
-
-    def _refuse_optional(self, value: str) -> None:
-        self.line(f"if type({value}) is {self.constant(Optional)}: raise {self.unusual}")
 
     def _qualified(self, value: str, qualifier: Qualifier) -> str:
         if qualifier.computed is not None:
@@ -190,7 +174,7 @@ class Writer(Lines):
         return value
 
     def _optional_chain(self, value: str, qualifiers: list[Qualifier]) -> str:
-        """Write a chain that has an optional qualifier; from there on, what is absent ends it."""
+        """Write a chain that has an optional qualifier; from there on, an absent value ends it."""
         position = next(i for i, q in enumerate(qualifiers) if q.optional)
         value = self._chain(value, qualifiers[:position])
         return self._optional_rest(*self._looked_up(value, qualifiers[position:]))
@@ -220,7 +204,7 @@ class Writer(Lines):
         return result
 
     def _resolved(self, attribute: Attribute) -> str:
-        """Write an attribute that is resolved by another step, which pays for it."""
+        """Write an attribute that another step resolves and pays for."""
         if isinstance(attribute, Conditional):
             return self._conditional(attribute)
         return self._attribute(attribute, costs_itself=False)
@@ -244,8 +228,7 @@ class Writer(Lines):
     # --- logic and calls --------------------------------------------------------------
 
     def _logic(self, step: Logic) -> str:
-        result = self.temporary()
-        depth = self._depth
+        result, depth = self.temporary(), self._depth
         *firsts, last = step.terms
         values = []
         for term in firsts:
@@ -290,18 +273,18 @@ class Writer(Lines):
         return result
 
     def _call_code(self, step: FunctionCall, args: list[str]) -> str:
-        """Return the call; where the types are certain, without asking for them again."""
+        """Return the call; without type checks, if the types are certain."""
         overload = step.certain
         if overload is None or overload.evaluate is None:
             return f"{self.constant(step.evaluate)}({', '.join(args)})"
-        if overload.id in _COMPARISONS:
-            return f"{args[0]} {_COMPARISONS[overload.id]} {args[1]}"
+        if overload.id in code_support.COMPARISONS:
+            return f"{args[0]} {code_support.COMPARISONS[overload.id]} {args[1]}"
         if overload.id == "logical_not":
             return f"not {args[0]}"
         return f"{self.constant(overload.evaluate)}({', '.join(args)})"
 
     def _constant_call(self, step: FunctionCall) -> str:
-        """Write the value of a call that always gives the same, and add what it costs."""
+        """Write the value of a call with constant arguments, and add its cost."""
         budget = Budget(UNLIMITED)
         value = step.run(Activation({}, budget))
         if isinstance(value, Failure) or budget.spent > CONSTANT_COST_MAX:
@@ -311,8 +294,7 @@ class Writer(Lines):
 
     def _equal(self, step: FunctionCall, args: list[str]) -> str:
         """Write an equality; with a constant string or int it is Python's, and its cost known."""
-        result = self.temporary()
-        self._bools.add(result)
+        self._bools.add(result := self.temporary())
         constant: Any = next((a.value for a in step.args if isinstance(a, Constant)), None)
         if step.cost is None or type(constant) not in (str, int):
             self._general_equal(step, args, result)
@@ -363,8 +345,7 @@ class Writer(Lines):
     # --- loops ------------------------------------------------------------------------
 
     def _loop(self, step: Fold) -> str:
-        values = self.write(step.iter_range)
-        outer = dict(self._scope)
+        values, outer = self.write(step.iter_range), dict(self._scope)
         accu = self.temporary()
         lazy = _LazyVariable(accu, step.accu_init, outer)
         if isinstance(step.accu_init, Constant):
@@ -404,17 +385,16 @@ class Writer(Lines):
             self.line(f"if c > limit: raise {self.unusual}")
 
 
-class _LazyVariable:
-    """A variable whose first use works it out."""
+class _LazyVariable(NamedTuple):
+    """A variable that its first use evaluates."""
 
-    def __init__(self, name: str, init: Interpretable, scope: dict[str, Any]) -> None:
-        self._name = name
-        self._init = init
-        self._outer = scope
+    name: str
+    init: Interpretable
+    outer: dict[str, Any]
 
     def force(self, writer: Writer) -> str:
-        with writer.block(f"if {self._name} is {writer.constant(ABSENT)}:"):
-            inner, writer._scope = writer._scope, dict(self._outer)
-            writer.line(f"{self._name} = {writer.write(self._init)}")
+        with writer.block(f"if {self.name} is {writer.constant(ABSENT)}:"):
+            inner, writer._scope = writer._scope, dict(self.outer)
+            writer.line(f"{self.name} = {writer.write(self.init)}")
             writer._scope = inner
-        return self._name
+        return self.name

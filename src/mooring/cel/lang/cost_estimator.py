@@ -1,11 +1,11 @@
-"""What evaluating an expression may cost: at least and at most.
+"""The cost estimator: the cost of an expression, at least and at most.
 
-The tree is walked once. For every node the walk notes the path that its value comes by, the size
-that the value may have and the sizes of its entries; a call is costed from those of its
+The AST is walked once. For every node the walk records the path of its value, the size that the
+value may have and the sizes of its entries; the estimate of a call depends on those of its
 arguments. Loops cost their step for every element that their range may have.
 
-# local: a variable of a loop or of cel.bind, with what is known of its size
-# entry size: how large keys and values inside a list or map may be
+    # local: a variable of a loop or of cel.bind, with its size if that is known
+    # entry size: the sizes of keys and values in a list or map
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def estimate_cost(
     size_hints: SizeHints,
     presence_test_cost: int = 0,
 ) -> Range:
-    """Return what evaluating an expression may cost."""
+    """Return the estimated cost of an expression."""
     estimator = _Estimator(checked, environment, size_hints, presence_test_cost)
     return estimator.walk(checked.parsed.expr)
 
@@ -83,7 +83,7 @@ class _Estimator(Walker[Range]):
         self._locals: dict[str, list[_Local]] = {}  # innermost last
 
     def visit(self, node: Expr) -> Range | Steps[Range]:
-        """Return what a node may cost, or the steps to it."""
+        """Return the estimated cost of a node, or the steps to it."""
         match node:
             case ast.Literal():
                 return NOTHING
@@ -157,7 +157,7 @@ class _Estimator(Walker[Range]):
         args: tuple[Argument, ...],
         costs: list[Range],
     ) -> CallEstimate:
-        """Return what a call of one overload may cost, with its arguments."""
+        """Return the estimate of a call of one overload, with its arguments."""
         match overload_id:
             case "logical_and" | "logical_or":
                 left, right = costs
@@ -283,7 +283,7 @@ class _Estimator(Walker[Range]):
         stack = self._locals.get(node.name) if isinstance(node, ast.Ident) else None
         return stack[-1] if stack else None
 
-    # --- what is known of a node ------------------------------------------------------
+    # --- properties of a node ---------------------------------------------------------
 
     def _type(self, node: Expr) -> Type:
         # The name in `a.?name` is a literal that nobody checks.

@@ -1,7 +1,7 @@
-"""Reads the tokens of correct text, and stops at the first that is not.
+"""A recursive-descent parser for correct text; it stops at the first token that does not fit.
 
-The methods are generators: one that needs something nested yields the steps that read it and is
-sent the result, so that depth costs no stack of Python's.
+The methods are generators: one that needs a nested part yields the steps that parse it and is sent
+the result, so that depth does not use Python's stack.
 """
 
 from __future__ import annotations
@@ -21,55 +21,32 @@ RULE_DEPTH_MAX: Final = 250
 # How tightly operators bind, of those that are read by precedence.
 _RELATION, _SUM, _PRODUCT = 1, 2, 3
 _LEVELS: Final = {
-    TokenKind.EQUAL: _RELATION,
-    TokenKind.NOT_EQUAL: _RELATION,
-    TokenKind.IN: _RELATION,
-    TokenKind.LESS: _RELATION,
-    TokenKind.LESS_EQUAL: _RELATION,
-    TokenKind.GREATER_EQUAL: _RELATION,
-    TokenKind.GREATER: _RELATION,
-    TokenKind.PLUS: _SUM,
-    TokenKind.MINUS: _SUM,
-    TokenKind.STAR: _PRODUCT,
-    TokenKind.SLASH: _PRODUCT,
-    TokenKind.PERCENT: _PRODUCT,
+    **{kind: _RELATION for kind in TokenKind if TokenKind.EQUAL <= kind <= TokenKind.GREATER},
+    **dict.fromkeys((TokenKind.PLUS, TokenKind.MINUS), _SUM),
+    **dict.fromkeys((TokenKind.STAR, TokenKind.SLASH, TokenKind.PERCENT), _PRODUCT),
 }
 _CONSTANTS: Final = frozenset(
-    (
-        TokenKind.INT,
-        TokenKind.UINT,
-        TokenKind.FLOAT,
-        TokenKind.STRING,
-        TokenKind.BYTES,
-        TokenKind.TRUE,
-        TokenKind.FALSE,
-        TokenKind.NULL,
-    )
+    {TokenKind.INT, TokenKind.UINT, TokenKind.FLOAT, TokenKind.STRING, TokenKind.BYTES}
+    | {TokenKind.TRUE, TokenKind.FALSE, TokenKind.NULL}
 )
 _SIGNED: Final = frozenset((TokenKind.INT, TokenKind.FLOAT))
 _NAMES: Final = frozenset((TokenKind.IDENTIFIER, TokenKind.ESCAPED_IDENTIFIER))
 
-_LAST: Final = frozenset(
-    (
-        TokenKind.COMMA,
-        TokenKind.COLON,
-        TokenKind.RIGHT_PARENTHESIS,
-        TokenKind.RIGHT_BRACKET,
-        TokenKind.RIGHT_BRACE,
-        TokenKind.EOF,
-    )
+_CLOSING: Final = frozenset(
+    {TokenKind.RIGHT_PARENTHESIS, TokenKind.RIGHT_BRACKET, TokenKind.RIGHT_BRACE}
+    | {TokenKind.COMMA, TokenKind.COLON, TokenKind.EOF}
 )
 
 # Yields the steps of something nested, is sent what they read, and returns what it read.
 Steps = Generator[Any, Any, Any]
 
 
-class UnexpectedTokenError(Exception):  # noqa: N818 - a signal, never seen by users
+class UnexpectedTokenError(Exception):
     """The text is not correct."""
 
 
 class RuleDepths(NamedTuple):
-    """How many of these rules of cel-go's grammar are under way; it limits each."""
+    """How deeply these rules of cel-go's grammar are nested; it limits each."""
 
     expressions: int = 0
     relations: int = 0
@@ -77,7 +54,7 @@ class RuleDepths(NamedTuple):
 
 
 class ParsedPart(NamedTuple):
-    """Something that was read: the number of the token behind it, and what it is."""
+    """A part of a text: the number of the token behind it, and its tree."""
 
     end: int
     tree: Tree
@@ -85,10 +62,7 @@ class ParsedPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """What was read of a text, and what is wrong with it.
-
-    What was abandoned has no tree worth a look.
-    """
+    """The parse tree of a text, and its syntax errors; an abandoned parse has no tree."""
 
     tree: Tree | None
     issues: list[Issue]
@@ -97,14 +71,14 @@ class ParseResult:
 
 @dataclass(slots=True)
 class CorrectParts:
-    """What could be read of a text that is not correct, by the number of the first token."""
+    """The correct parts of a text with errors, by the number of the first token."""
 
     expressions: dict[int, ParsedPart] = field(default_factory=dict)
     relations: dict[int, ParsedPart] = field(default_factory=dict)
 
 
 def parse_tokens(tokens: list[Token]) -> ParseResult:
-    """Return the expression as written; raises UnexpectedToken."""
+    """Return the parse tree; raises UnexpectedTokenError."""
     reader = _Reader(tokens, 0, RuleDepths(), None)
     tree = reader.read()
     reader.finish()
@@ -114,7 +88,7 @@ def parse_tokens(tokens: list[Token]) -> ParseResult:
 def parse_correct_parts(
     tokens: list[Token], start: int, depths: RuleDepths, findings: CorrectParts
 ) -> int:
-    """Read as far as all is correct; note what was found, and return where it ended."""
+    """Parse as far as the text is correct; record the parts, and return where it ended."""
     reader = _Reader(tokens, start, depths, findings)
     with suppress(UnexpectedTokenError):
         reader.read()
@@ -180,11 +154,11 @@ class _Reader:
     # --- operators ----------------------------------------------------------------------------
 
     def _lone(self) -> Tree | None:
-        """Return an expression that is just a constant or a name, or None if it is more.
+        """Return an expression that is only a constant or a name, or None if it is more.
 
-        This is for speed alone: it saves the way through the rules.
+        This is for speed alone: it skips the rules.
         """
-        if self._ahead() not in _LAST or self._findings is not None:
+        if self._ahead() not in _CLOSING or self._findings is not None:
             return None
         if max(self._expressions, self._relations, self._calculations) >= RULE_DEPTH_MAX:
             return None
@@ -251,7 +225,7 @@ class _Reader:
     # --- operands -----------------------------------------------------------------------------
 
     def _leaf(self) -> Tree | None:
-        """Return an operand that is just a constant or a name, or None if it is more."""
+        """Return an operand that is only a constant or a name, or None if it is more."""
         ahead = self._ahead()
         if ahead is TokenKind.DOT or ahead is TokenKind.LEFT_BRACKET:
             return None

@@ -98,6 +98,11 @@ NO_SUCH_OVERLOAD: Final = "no such overload"
 COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 
 
+def mismatch(wanted: object, given: object) -> str:
+    """Return the message for a value of the wrong type."""
+    return f"expected type '{wanted}' but found '{given}'"
+
+
 def no_such_overload() -> EvalError:
     """Return the error of a function that has no overload for its arguments."""
     return EvalError(NO_SUCH_OVERLOAD)

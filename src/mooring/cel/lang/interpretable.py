@@ -1,9 +1,9 @@
-"""Interpretables: the plan of an evaluation, a tree of steps that each return a value and add a cost.
+"""Interpretables: the plan of an evaluation, a tree of steps that return a value and add a cost.
 
-This is the reference evaluator. An error is a value here, a Failure, because the cost of an error on
-its way out depends on every step it passes: a call adds its own cost although an argument failed,
-`&&` goes on to its other side, a list that cannot be made still costs a list. Generated code is
-faster where nothing fails, and falls back to the plan where something does.
+This is the reference evaluator. An error is a value here, a Failure, because the cost of an error
+on its way out depends on every step it passes: a call adds its own cost although an argument
+failed, `&&` goes on to its other side, a list that cannot be made still costs a list. Generated
+code is faster where nothing fails, and falls back to the plan where something does.
 
     # activation: the variables in scope, and the cost so far
     # attribute: a variable or value with its qualifiers, `device.attributes["a"].b`, one step

@@ -5,9 +5,9 @@ and reading goes on behind the first character that could not belong to one:
 
     a = 1      `=` may begin `==`, the blank rules that out: error '= ', next token `1`
 
-Blanks and comments separate tokens and are left out. The lexer checks the form of literals, so their
-parsers only refuse values that do not exist: numbers that do not fit, invalid code points, `\\u` in
-bytes.
+Blanks and comments separate tokens and are left out. The lexer checks the form of literals, so
+their parsers only refuse values that do not exist: numbers that do not fit, invalid code points,
+`\\u` in bytes.
 """
 
 from __future__ import annotations

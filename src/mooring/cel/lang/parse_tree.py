@@ -1,7 +1,7 @@
-"""Expressions as written: what the grammar tells apart, before macros and literals mean anything.
+"""The parse tree: expressions by the grammar, before macros and literals are interpreted.
 
-Parentheses have done their work and are gone, and a rule that only passes on its one part leaves
-no node. In the tree of a text with errors any part may be missing: None, or Broken.
+Parentheses leave no node, nor does a rule that only passes on its one part. In the tree of a text
+with errors any part may be missing: None, or Broken.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from mooring.cel.lang.lexer import Token
 
 @dataclass(slots=True)
 class ParseNode:
-    """What all nodes have."""
+    """The attribute of all nodes."""
 
     start: Token
 
 
 @dataclass(slots=True)
 class Broken(ParseNode):
-    """What recovery could make nothing of."""
+    """A part that recovery could not parse."""
 
     is_placed: bool = False  # whether errors about it may point at its start
 
@@ -118,7 +118,7 @@ class GlobalCall(ParseNode):
 
 @dataclass(slots=True)
 class CallArguments(ParseNode):
-    """What stands between the parentheses of a call."""
+    """The arguments of a call."""
 
     args: list[Tree | None] = field(default_factory=list)
 
@@ -133,7 +133,7 @@ class OptionalExpr(ParseNode):
 
 @dataclass(slots=True)
 class ListElements(ParseNode):
-    """What stands between the brackets of a list."""
+    """The elements of a list."""
 
     elements: list[OptionalExpr] = field(default_factory=list)
 
@@ -148,7 +148,7 @@ class ListLiteral(ParseNode):
 
 @dataclass(slots=True)
 class MapInitializers(ParseNode):
-    """What stands between the braces of a map."""
+    """The entries of a map."""
 
     keys: list[OptionalExpr] = field(default_factory=list)
     colons: list[Token] = field(default_factory=list)
@@ -173,7 +173,7 @@ class FieldName(ParseNode):
 
 @dataclass(slots=True)
 class FieldInitializers(ParseNode):
-    """What stands between the braces of a message."""
+    """The fields of a message."""
 
     fields: list[FieldName] = field(default_factory=list)
     colons: list[Token] = field(default_factory=list)

@@ -42,8 +42,8 @@ SIZE_MAX: Final = 100_000  # in code points
 DEPTH_MAX: Final = 250
 # Names that a field may have, but no variable.
 RESERVED: Final = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null "
-    "return true var void while".split()
+    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in"}
+    | {"let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while"}
 )
 BINARY: Final = {
     TokenKind.EQUAL: "_==_",

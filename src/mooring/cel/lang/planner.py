@@ -1,8 +1,8 @@
-"""From a checked tree to a plan, with what is constant worked out beforehand.
+"""The planner: from a checked AST to a plan, with constants folded.
 
-What is folded is what cel-go folds, no more and no less, because it decides what an expression
-costs and whether an error is one of compiling: lists and maps of constants, conversions of
-constants, membership in a list of constants, and constant regular expressions.
+It folds what cel-go folds, no more and no less, because that decides the cost of an expression and
+whether an error is one of compiling: lists and maps of constants, conversions of constants,
+membership in a list of constants, and constant regular expressions.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Planner:
         if node.function in UNGUARDED:
             evaluate = _unguarded(function)
             if overload is None:
-                cost = None  # These costs go by the overload.
+                cost = None  # These costs depend on the overload.
             return FunctionCall(evaluate, args, cost=cost, stops_early=False)
         if overload is not None:
             evaluate = guarded(function, (overload,), self._python_types)
@@ -201,14 +201,14 @@ class _Planner:
         )
 
     def _plain_equality(self, node: ast.Call) -> Overload | None:
-        """Return the overload of an equality of two strings, or two ints, for sure."""
+        """Return the overload of an equality of two strings, or two ints, if that is certain."""
         kinds = {self._checked.types[part.id].kind for part in node.args}
         if kinds not in ({TypeKind.STRING}, {TypeKind.INT}):
             return None
         return self._environment.functions["_==_"].overloads[0]
 
     def _are_certain(self, node: ast.Call) -> bool:
-        """Tell whether the values of all arguments must have the types that were checked."""
+        """Return whether the values of all arguments must have the checked types."""
         return all(_is_certain(self._checked.types.get(part.id)) for part in ast.children(node))
 
     def _type_of(self, value: Any) -> TypeValue:
@@ -305,7 +305,7 @@ def _is_certain(type_: Type | None) -> bool:
 
 
 def _only_overload(function: Function, ids: tuple[str, ...]) -> Overload | None:
-    """Return the overload if there is but one that can be meant."""
+    """Return the overload if there is only one."""
     if len(ids) == 1:
         return next((o for o in function.overloads if o.id == ids[0]), None)
     if len(function.overloads) == 1:

@@ -7,8 +7,8 @@ Validation finds errors that types do not show:
 - `s.matches("(")`: the pattern must be a regular expression;
 - checks of libraries, such as the template of `format`.
 
-A plan becomes Python code that is fast where nothing fails. The generated function returns the value
-and the cost. For anything unusual (an error, a value of an unexpected type, a cost above the limit)
+A plan becomes Python code that is fast where nothing fails. The generated function returns value
+and cost. For anything unusual (an error, a value of an unexpected type, a cost above the limit)
 it raises, and the plan itself is run instead, which knows what errors cost and who absorbs them. So
 generated code never has to be right about errors, only never overlook one. It consists of made-up
 names (t0, k1, …) and of nothing from the expression: constants and functions are passed in, there
@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 from mooring.cel.lang import ast
 from mooring.cel.lang.ast import CheckedAST, Expr
 from mooring.cel.lang.attributes import Path, Pattern
-from mooring.cel.lang.checker import check, mismatch
+from mooring.cel.lang.checker import check
 from mooring.cel.lang.code_support import NotCompilable
 from mooring.cel.lang.code_writer import Writer
 from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.errors import Cancelled, CompileError, EvalError, Issue
+from mooring.cel.lang.errors import Cancelled, CompileError, EvalError, Issue, mismatch
 from mooring.cel.lang.interpretable import Activation, Budget, Failure, Interpretable
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan

@@ -154,7 +154,7 @@ _ALIASES: Final = {
 
 
 def _unicode_class(name: str) -> tuple[str, bool] | None:
-    """Return the body of the class of a Unicode group, and whether it is negated, if there is one."""
+    """Return the body of the class of a Unicode group, and whether it is negated."""
     words = re.split("[ _-]+", name.strip(" _-"))
     key = "".join(words).lower()
     alias = _ALIASES.get(key, key)

@@ -8,9 +8,9 @@
     strings    regular expressions and named formats
     urls       URLs, and net/url's parser
 
-The standard library charges equality by size, and the size of an opaque value is unknown. Kubernetes
-charges one unit at run time, and estimates by type. `!=` has no such rule, and so its estimate for
-these types is without bound.
+The standard library charges equality by size, and the size of an opaque value is unknown.
+Kubernetes charges one unit at run time, and estimates by type. `!=` has no such rule, and so its
+estimate for these types is unbounded.
 """
 
 from __future__ import annotations

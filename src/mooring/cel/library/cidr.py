@@ -80,7 +80,7 @@ class CIDR:
 
 
 def parse_cidr(text: str) -> CIDR:
-    """Return the network that CEL accepts in a text, or raise EvalError with Kubernetes' message."""
+    """Return the network in a text, or raise EvalError with Kubernetes' message."""
     try:
         network = _parse_prefix(text)
     except _PrefixError as error:
@@ -120,7 +120,7 @@ def _parse_prefix(text: str) -> CIDR:
     return CIDR(address, int(length))
 
 
-# --- functions ---------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def _is_cidr(text: str) -> bool:

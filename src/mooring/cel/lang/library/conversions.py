@@ -217,7 +217,7 @@ def type_value(value: Any) -> TypeValue:
     return TypeValue(runtime_type(value, PYTHON_TYPES))
 
 
-# --- parts of timestamps and durations -------------------------------------------------------------
+# --- parts of timestamps and durations ------------------------------------------------------------
 
 # Name, what the ids of its overloads are called after, and where to look. Months, days of the
 # month and of the year are counted from 0, but not for getDate.

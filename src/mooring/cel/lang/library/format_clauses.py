@@ -5,8 +5,8 @@
 
 The filler fills in values when the expression is evaluated, nothing when it is only checked.
 
-Doubles are printed in American English, with the quirks of golang.org/x/text, whose fields are small
-and overflow. `%f` groups digits (`1,234.500000`); `%e` has the exponent as a power (`1.234500×10⁰³`).
+Doubles are printed in American English, with the quirks of golang.org/x/text, whose fields are
+small and overflow. `%f` groups digits (`1,234.500000`); `%e` prints a power (`1.234500×10⁰³`).
 
 - `%.Nf`: at least N mod 256 and at most N digits follow the point, N taken as a signed number of
   16 bits, of which a negative one is no limit;

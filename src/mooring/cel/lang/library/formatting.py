@@ -3,9 +3,9 @@
     verb = "s" string | "d" decimal | "f" fixed point | "e" scientific | "b" binary
          | "x" | "X" hexadecimal | "o" octal
 
-A template that is a literal with a literal list is checked when the expression is compiled: every
-clause must have an argument whose type it can show, and every argument a clause. The same walk
-along the template serves both, with one filler for values and one for types.
+A literal template with a literal list is checked when the expression is compiled: every clause must
+have an argument of a type that it supports, and every argument a clause. Both use the same walk
+along the template, with one filler for values and one for types.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TEXTS: Final = frozenset(
 def library(python_types: Mapping[type, Type] | None = None) -> Library:
     """Return `format`, which is part of the library `cel.lib.ext.strings`.
 
-    `python_types` are the classes of opaque values, which messages call by their CEL names.
+    `python_types` are the classes of opaque values, which messages name by their CEL types.
     """
     known = {Timestamp: TIMESTAMP, Duration: DURATION, **(python_types or {})}
 
@@ -86,7 +86,7 @@ def format_values(template: str, args: list[Any], python_types: Mapping[type, Ty
 
 
 def check_format(call: Call, checked: CheckedAST) -> Iterator[tuple[Expr, str]]:
-    """Yield what is wrong with a call of `format` on literals."""
+    """Yield the errors of a call of `format` on literals."""
     match call:
         case Call(
             function="format", target=Literal(value=str() as template), args=(CreateList() as args,)
@@ -118,7 +118,7 @@ def _estimate(target: Argument | None, _args: tuple[Argument, ...]) -> CallEstim
 
 
 class _Parts:
-    """A text that is put together, until it is too long."""
+    """A text that grows, until it is too long."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -298,7 +298,7 @@ class _Types:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """What a verb can show: kinds of types, and how; None if a value cannot be shown."""
+    """The types that a verb supports, and its text of a value; None if it has none."""
 
     kinds: frozenset[TypeKind]
     refusal: str

@@ -52,7 +52,7 @@ def missing_overload(function: str, left: Any) -> EvalError:
 
 # `a + b` has a fixed price whatever the lengths are. If it were a copy, an expression of a few
 # hundred characters could double a list until no memory holds it, and a loop that adds one element
-# at a time would take the square of its length. Short lists are copied all the same: that is faster.
+# at a time would take the square of its length. Short lists are copied anyway: that is faster.
 COPIED_MAX: Final = 128
 # Longer lists are iterated but never made one list; no cost limit allows to use all of it.
 FLAT_MAX: Final = 4_000_000

@@ -1,8 +1,8 @@
 """The standard library: operators, conversions, strings, time, and the standard macros.
 
 Operators and most functions here are one function for all values (see TOTAL): the overload that the
-checker chose decides the cost and the type, never the implementation. `&&`, `||`, `?:` and `[]` have
-no function, because they do not evaluate all of their operands.
+checker chose decides the cost and the type, never the implementation. `&&`, `||`, `?:` and `[]`
+have no function, because they do not evaluate all of their operands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""The errors of texts that are not correct, found and worded as cel-go does."""
+"""The errors of text that is not correct, found and worded as cel-go's ANTLR parser does.
+
+grammar     cel-go's grammar as data
+atn         the augmented transition network of the grammar
+prediction  adaptive LL(*): which alternative to take
+parser      parse, report, recover
+"""
 
 from mooring.cel.lang.recovery.parser import recover
 

@@ -1,13 +1,13 @@
-"""The grammar as a network of states, and what can come next in each.
+"""The augmented transition network (ATN) of the grammar, and which tokens can follow each state.
 
-Where several edges leave a state they are choices, in the order of preference.
+Several transitions of a state are alternatives, in the order of preference.
 
     optional        BLOCK ─1→ parts → end                       BLOCK ─2→ end
     repeated        ENTRY ─1→ parts → BACK → ENTRY              ENTRY ─2→ end
     at least once   BLOCK ─→ parts → BACK ─1→ BLOCK             BACK ─2→ end
 
-The machine walks through steps, which know their states; prediction runs ahead along the edges.
-No rule can be empty, so what a rule can begin with is decided within it.
+The parser walks through steps, which know their states; prediction looks ahead along transitions.
+No rule can be empty, so the first tokens of a rule are decided within it.
 """
 
 from __future__ import annotations

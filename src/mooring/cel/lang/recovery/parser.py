@@ -1,15 +1,16 @@
-"""Reads a text that is not correct, as cel-go's parser does: report, repair, go on.
+"""Parse text with errors as cel-go's ANTLR parser does: report, recover, continue.
 
-Where a token does not fit, in this order:
+A token that does not fit is handled in this order:
 
-1. it is left out, if the one behind it fits            extraneous input
-2. the expected one is made up, if this one fits then   missing … at
-3. the rule is given up: tokens are skipped up to one   mismatched input, no viable alternative
-   that can follow any of the rules under way, and the
-   rule around it goes on
+1. it is deleted, if the next token fits                extraneous input
+2. the expected token is inserted, if this one fits     missing … at
+   behind it
+3. the rule is given up: tokens are consumed up to one  mismatched input, no viable alternative
+   that can follow any of the active rules, and the
+   rule around it continues
 
-After an error nothing is reported until a token fits again. All of it ends after too many errors
-or repairs, and where expressions are nested too deeply.
+After an error nothing is reported until a token matches again. Parsing stops after too many errors
+or recoveries, and where expressions are nested too deeply.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Which way to go where there are several: by as many tokens ahead as it takes.
+"""Prediction: which alternative to take, with as much lookahead as it needs.
 
-All ways are followed at once, token by token, until one is left. This is the algorithm of ANTLR,
-ALL(*), which cel-go's parser runs on; errors depend on it, so it is followed to the letter:
+All alternatives are followed at once, token by token, until one is left. This is ANTLR's algorithm,
+ALL(*), which cel-go's parser uses; errors depend on it, so it is followed to the letter:
 
-1. Follow the ways without knowing who entered the rule: behind its end anything goes on that goes
-   on behind it anywhere in the grammar.
-2. One way left: that is it. None left: the first one on which the rule could end before the wrong
-   token; it will be an error of somebody further out. If there is none, the error is here.
-3. If ways have become indistinguishable, start again from the first token, knowing who entered.
-   Now indistinguishable means that the text has two readings, and the first way is right.
+1. SLL: follow the alternatives without the context of the rule: behind its end, everything that can
+   follow it anywhere in the grammar is possible.
+2. One alternative left: predict it. None left: the first one on which the rule could end before the
+   wrong token; the error then belongs to a rule further out. If there is none, the error is here.
+3. LL: if alternatives conflict, start again from the first token, with the full context. A conflict
+   now means that the text is ambiguous, and the first alternative is right.
 
-    # thread: what arrived at a state on a way, with the return addresses of the rules entered
-    # stack: return addresses, linked from the newest; None is where we began
-    # dipped: it has left the rule in which we began
-    # whole: it left that rule as a whole, see Leaving
+    # configuration: a state on an alternative, with the return addresses of the rules entered
+    # stack: return addresses, linked from the newest; None is where prediction began
+    # dipped: it has left the rule in which prediction began
+    # whole: it left that rule as a whole, see ReturnTransition
 """
 
 from __future__ import annotations
