@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.allocator.errors import CapacityError
+from mooring.allocator.errors import CapacityError as CapacityError
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CapacityRequestPolicy,
