@@ -26,7 +26,7 @@ from mooring.allocator.rules.consumption import ConsumptionRule
 Vector = tuple[int, ...]
 
 
-# The bins from a place on, with what is left of them, and what the groups may use of them.
+# The bins from a place on, with their rest, and the devices that the groups may use.
 _Situation = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bool, int], ...]]
 
 FAILURES_MAX = 100_000
@@ -236,7 +236,7 @@ def maximal_fillings(
                 counts[group] = count
                 yield from fill(number + 1, lefts[count])
                 if later is not None and ((lefts[count] | guards) - later) & guards == guards:
-                    break  # With fewer, there would be room for one more whatever comes later.
+                    break  # With fewer, one more would fit whatever comes later.
         counts[group] = 0
 
     return fill(0, bin_.left) if usable else iter([tuple(counts)])

@@ -35,7 +35,7 @@ class AccountField(NamedTuple):
 
 
 class ConsumptionRule(Rule):
-    """What is left of the accounts. State: those that were charged, with what is left of them."""
+    """No account is overdrawn. State: the charged accounts, with what is left of them."""
 
     start: Mapping[int, int] = {}
 
@@ -70,7 +70,7 @@ class ConsumptionRule(Rule):
         return charges
 
     def take(self, states: States, slot: Slot, position: int) -> Mapping[int, int] | None:
-        """Return what is left then of the accounts that were charged; None if too little."""
+        """Return the charged accounts after the pick; None if one has too little."""
         taken: Mapping[int, int] = states[self.index]
         changed: dict[int, int] | None = None
         for account, amount in self.charges(states[0], slot, position):
@@ -232,7 +232,7 @@ class Counters(NamedTuple):
     can_grow: bool  # whether some device takes less than nothing, which Kubernetes does not refuse
 
     def left(self, taken: Iterable[Device]) -> int | None:
-        """Return what is left, packed, while these devices are taken; None if overdrawn."""
+        """Return the rest, packed, while these devices are allocated; None if overdrawn."""
         left = dict(self.totals)
         for device in taken:
             for field, amount in amounts_of(device):

@@ -1,4 +1,4 @@
-"""Costs of calls: ranges, what is known of sizes, and what cel-go and Kubernetes charge.
+"""Costs of calls: ranges, known sizes, and the charges of cel-go and Kubernetes.
 
     # range: an estimate, from at least to at most, never beyond UNBOUNDED
     # size: what `size()` would return: characters, bytes, elements or entries; otherwise 1

@@ -135,7 +135,7 @@ def _contains_ip_text(network: CIDR, text: str) -> bool:
     try:
         address = parse_ip(text)
     except EvalError:
-        # Kubernetes loses what is wrong with the text here, unlike in containsCIDR.
+        # Kubernetes loses the error of the text here, unlike in containsCIDR.
         raise no_such_overload() from None
     return network.contains(address)
 

@@ -2,7 +2,7 @@
 
 Where elements cannot be compared (NaN, or values of different types in a list of dyn), the order
 is taken to be right: such a list is sorted, and the earlier element is both minimum and maximum.
-Only values that have no order at all, such as lists, are an error.
+Only values without an order, such as lists, are an error.
 """
 
 from __future__ import annotations

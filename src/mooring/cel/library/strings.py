@@ -3,7 +3,7 @@
     'abc 123'.find('[0-9]+')
     format.dns1123Label().validate('my-label').hasValue()
 
-A format checks a text and returns nothing or what is wrong. The formats have the names of two
+A format checks a text and returns nothing or the errors. The formats have the names of two
 generations: Kubernetes' own object names, and the formats of OpenAPI.
 """
 

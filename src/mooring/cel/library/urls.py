@@ -359,7 +359,7 @@ def _decoded(text: str, part: _Part) -> str:
 
 
 def _may_be_escaped(escape: bytes, part: _Part) -> bool:
-    """Hosts escape only what is not ASCII, zones only what could stand there, or a blank."""
+    """Hosts escape only non-ASCII bytes, zones only valid bytes of a host, or a blank."""
     value = int(escape[1:], 16)
     if part is _Part.HOST:
         return value >= 0x80 or escape == b"%25"

@@ -135,7 +135,7 @@ def _reachable(start: ATNState, may_follow: Callable[[Transition], bool]) -> lis
 
 
 def expected(state: ATNState, follows: Iterable[ATNState]) -> Kinds:
-    """Return what can come next at a state, with where the rules under way go on, innermost first.
+    """Return what can come next at a state, with where the rules under alt go on, innermost first.
 
     Behind the outermost rule comes the end of the text.
     """
@@ -211,7 +211,7 @@ class LeftRecursion:
     entry: ATNState
     choice: ATNState
     back: ATNState
-    ways: tuple[AlternativeSteps, ...]
+    alts: tuple[AlternativeSteps, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,7 +220,7 @@ class RuleSteps:
 
     rule: GrammarRule
     choice: ATNState
-    ways: tuple[AlternativeSteps, ...]
+    alts: tuple[AlternativeSteps, ...]
     tail: LeftRecursion | None
 
 
@@ -247,22 +247,22 @@ class ATN:
         choice, stop = self._state(rule.name, StateRole.BLOCK), self._stops[rule.name]
         self._starts[rule.name].edges.append(EpsilonTransition(choice))
         if not rule.tail:
-            return RuleSteps(rule, choice, self._ways(choice, stop, rule.alternatives), None)
+            return RuleSteps(rule, choice, self._alts(choice, stop, rule.alternatives), None)
         entry = self._state(rule.name, StateRole.ENTRY, is_tail=True)
         block, back = (
             self._state(rule.name, StateRole.BLOCK),
             self._state(rule.name, StateRole.BACK),
         )
-        ways = self._ways(choice, entry, rule.alternatives)
+        alts = self._alts(choice, entry, rule.alternatives)
         entry.edges += (EpsilonTransition(block), EpsilonTransition(stop))
-        tail = LeftRecursion(entry, block, back, self._ways(block, back, rule.tail))
+        tail = LeftRecursion(entry, block, back, self._alts(block, back, rule.tail))
         back.edges.append(EpsilonTransition(entry))
-        return RuleSteps(rule, choice, ways, tail)
+        return RuleSteps(rule, choice, alts, tail)
 
-    def _ways(
+    def _alts(
         self, before: ATNState, after: ATNState, alternatives: tuple[Alternative, ...]
     ) -> tuple[AlternativeSteps, ...]:
-        ways = []
+        alts = []
         for alternative in alternatives:
             first = self._state(before.rule)
             before.edges.append(EpsilonTransition(first))
@@ -270,10 +270,10 @@ class ATN:
                 operator = self._state(before.rule)
                 first.edges.append(PrecedenceTransition(operator, alternative.precedence))
                 first = operator
-            ways.append(
+            alts.append(
                 AlternativeSteps(alternative.make, self._steps(first, after, alternative.parts))
             )
-        return tuple(ways)
+        return tuple(alts)
 
     def _steps(
         self, before: ATNState, after: ATNState, parts: tuple[Element, ...]

@@ -62,7 +62,7 @@ def recover(
 ) -> ParseResult:
     """Return the errors of a text, and the expression as far as it could be read.
 
-    A thorough recovery reads in small steps even what is correct; the result is the same.
+    A thorough recovery parses correct parts in small steps too; the result is the same.
     """
     stream = TokenStream(text, tokens, garbage)
     try:
@@ -82,11 +82,11 @@ class _Unfit(Exception):  # noqa: N818 - handled by the rule it happens in
 
 @dataclass(slots=True)
 class _Context:
-    """A rule under way."""
+    """A rule under alt."""
 
     chart: RuleSteps
     start: Token
-    way: AlternativeSteps | None = None
+    alt: AlternativeSteps | None = None
     parts: dict[str, Any] = field(default_factory=dict)
 
     def add(self, label: str, value: Any, is_many: bool) -> None:
@@ -98,7 +98,7 @@ class _Context:
 
     def finish(self) -> Any:
         """Return the syntax node of what was read."""
-        make = self.way.make if self.way else self.chart.rule.make_broken
+        make = self.alt.make if self.alt else self.chart.rule.make_broken
         return make(self.start, self.parts)
 
 
@@ -114,7 +114,7 @@ class _Machine:
         self._is_thorough = is_thorough
         self._predictor = Predictor(lambda distance: stream.token(distance).kind)
         self._depths: Counter[str] = Counter()
-        # Of the rule under way: its state, where it and those around it go on, its precedence.
+        # Of the rule under alt: its state, where it and those around it go on, its precedence.
         self._state = CEL_ATN.charts["start"].choice
         self._stack: Stack = None
         self._precedence = 0
@@ -150,7 +150,7 @@ class _Machine:
     def _known(self, step: InvokeRule) -> Tree | None:
         """Return what a rule reads here and go behind it, if it is correct and well followed.
 
-        This is for speed alone: what is correct need not be read in small steps.
+        This is for speed alone: correct parts need not be parsed in small steps.
         """
         rule, start = step.part.rule, self._stream.position
         if self._is_thorough or step.part.precedence or rule not in ("expr", "relation"):
@@ -178,7 +178,7 @@ class _Machine:
         context = _Context(chart, self._stream.token())
         self._count_depth(chart)
         try:
-            yield from self._ways(context)
+            yield from self._alts(context)
             if chart.tail:
                 yield from self._tail(chart.tail, context)
         except _Unfit as unfit:
@@ -193,14 +193,14 @@ class _Machine:
         if self._depths[chart.rule.name] > RULE_DEPTH_MAX:
             self._stream.abandon(f"expression recursion limit exceeded: {RULE_DEPTH_MAX}")
 
-    def _ways(self, context: _Context) -> Steps:
+    def _alts(self, context: _Context) -> Steps:
         chart = context.chart
         number = 1
-        if len(chart.ways) > 1:
+        if len(chart.alts) > 1:
             self._sync(chart.choice)
             number = self._choose(chart.choice)
-        context.way = chart.ways[number - 1]
-        yield from self._walk(context.way.steps, context)
+        context.alt = chart.alts[number - 1]
+        yield from self._walk(context.alt.steps, context)
 
     def _tail(self, tail: LeftRecursion, context: _Context) -> Steps:
         self._sync(tail.entry)
@@ -209,13 +209,13 @@ class _Machine:
             name = context.chart.rule.name
             self._depths[name] = max(self._depths[name] - 1, 0)
             number = 1
-            if len(tail.ways) > 1:
+            if len(tail.alts) > 1:
                 self._sync(tail.choice)
                 number = self._choose(tail.choice)
             context.parts = {context.chart.rule.left: context.finish()}
-            context.way = tail.ways[number - 1]
+            context.alt = tail.alts[number - 1]
             self._count_depth(context.chart)
-            yield from self._walk(context.way.steps, context)
+            yield from self._walk(context.alt.steps, context)
             self._sync(tail.back)
 
     def _walk(self, steps: tuple[Step, ...], context: _Context) -> Steps:
@@ -245,20 +245,20 @@ class _Machine:
                         is_more = self._choose(back, default=2) == 1
 
     def _choose(self, choice: ATNState, default: int | None = None) -> int:
-        """Return the number of the way to go."""
-        ways = by_first(choice)
-        if ways is None:
+        """Return the number of the alt to go."""
+        alts = by_first(choice)
+        if alts is None:
             return self._predict(choice)
         token = self._stream.token()
-        return ways.get(token.kind, default) or self._no_way(token, token)
+        return alts.get(token.kind, default) or self._no_viable_alt(token, token)
 
     def _predict(self, choice: ATNState) -> int:
         try:
             return self._predictor.predict(choice, self._precedence, self._stack)
         except NoViableAlternative as error:
-            return self._no_way(self._stream.token(), self._stream.token(error.distance))
+            return self._no_viable_alt(self._stream.token(), self._stream.token(error.distance))
 
-    def _no_way(self, start: Token, unfit: Token) -> NoReturn:
+    def _no_viable_alt(self, start: Token, unfit: Token) -> NoReturn:
         read = self._stream.text_between(start, unfit)
         message = f"no viable alternative at input {_quoted(read)}"
         # cel-go words this one itself.
@@ -279,7 +279,7 @@ class _Machine:
         return expected(self._state, self._follows())
 
     def _follows(self) -> Iterator[ATNState]:
-        """Yield where the rules under way go on, the innermost first."""
+        """Yield where the rules under alt go on, the innermost first."""
         frame = self._stack
         while frame is not None:
             yield frame.follow

@@ -40,7 +40,7 @@ _MEMO_MAX: Final = 20_000
 
 
 class NoViableAlternative(Exception):  # noqa: N818 - a signal of the machine
-    """No way is left; `distance` is how far ahead the token is that ended the last."""
+    """No alt is left; `distance` is how far ahead the token is that ended the last."""
 
     def __init__(self, distance: int) -> None:
         self.distance = distance
@@ -63,7 +63,7 @@ Stack = ContextFrame | None
 
 class _ConfigKey(NamedTuple):
     state: ATNState
-    way: int
+    alt: int
 
 
 class _Configs(NamedTuple):
@@ -73,9 +73,9 @@ class _Configs(NamedTuple):
 
 
 _ConfigSet = dict[_ConfigKey, _Configs]
-# A thread with one stack on its way along edges that take no token. `is_home`: it is still in the
+# A thread with one stack on its alt along edges that take no token. `is_home`: it is still in the
 # rule in which we began, and in no rule entered from there.
-_Config = tuple[ATNState, int, Stack, bool, bool, bool]  # state, way, stack, dipped, whole, home
+_Config = tuple[ATNState, int, Stack, bool, bool, bool]  # state, alt, stack, dipped, whole, home
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +83,7 @@ class _DFAState:
     """Where all threads are after some tokens, and what that means for the choice."""
 
     threads: _ConfigSet
-    way: int | None  # the only one left
+    alt: int | None  # the only one left
     is_conflict: bool
     next: dict[TokenKind, _DFAState | None] = field(default_factory=dict)
 
@@ -111,14 +111,14 @@ _DFACache._current = _DFACache()
 
 @cache
 def by_first(choice: ATNState) -> dict[TokenKind, int] | None:
-    """Return the way for each first token, or None if that does not tell the ways apart."""
-    ways: dict[TokenKind, int] = {}
-    for way, edge in enumerate(choice.edges, start=1):
+    """Return the alternative for each first token, or None if one token does not decide."""
+    alts: dict[TokenKind, int] = {}
+    for alt, edge in enumerate(choice.edges, start=1):
         kinds = _first(edge.target)
-        if kinds is None or not ways.keys().isdisjoint(kinds):
+        if kinds is None or not alts.keys().isdisjoint(kinds):
             return None
-        ways |= dict.fromkeys(kinds, way)
-    return ways
+        alts |= dict.fromkeys(kinds, alt)
+    return alts
 
 
 def _first(state: ATNState) -> set[TokenKind] | None:
@@ -151,7 +151,7 @@ class Predictor:
         return frames.get(key) or frames.setdefault(key, ContextFrame(follow, below))
 
     def predict(self, choice: ATNState, precedence: int, stack: Stack) -> int:
-        """Return the number of the way to go, from 1; raises NoViableAlternative."""
+        """Return the number of the alt to go, from 1; raises NoViableAlternative."""
         node = self._memo.starts.get((choice, precedence))
         if node is None:
             threads = self._start(choice, precedence, None, is_full=False)
@@ -162,14 +162,14 @@ class Predictor:
                 after = self._advance(node, self._ahead(distance))
                 if after is None:
                     return _last_resort(node.threads, distance)
-                if after.way:
-                    return after.way
+                if after.alt:
+                    return after.alt
                 if after.is_conflict:
                     return self._predict_fully(choice, precedence, stack)
                 node = after
                 distance += 1
         except _Exhausted:
-            return min(place.way for place in node.threads)
+            return min(place.alt for place in node.threads)
 
     def _advance(self, node: _DFAState, kind: TokenKind) -> _DFAState | None:
         """Return the node behind a token."""
@@ -183,15 +183,15 @@ class Predictor:
         key = frozenset(threads.items())
         node = self._memo.nodes.get(key)
         if node is None:
-            ways = {place.way for place in threads}
-            is_decided = len(ways) == 1
-            way = ways.pop() if is_decided else None
-            node = _DFAState(threads, way, not is_decided and _is_conflict(threads))
+            alts = {place.alt for place in threads}
+            is_decided = len(alts) == 1
+            alt = alts.pop() if is_decided else None
+            node = _DFAState(threads, alt, not is_decided and _is_conflict(threads))
             self._memo.nodes[key] = node
         return node
 
     def _predict_fully(self, choice: ATNState, precedence: int, stack: Stack) -> int:
-        """Return the way to go, knowing who entered the rule."""
+        """Return the alt to go, knowing who entered the rule."""
         threads = self._start(choice, precedence, stack, is_full=True)
         distance = 0
         while True:
@@ -199,9 +199,9 @@ class Predictor:
             if not reached:
                 return _last_resort(threads, 0)
             threads = reached
-            first_ways = {min(ways) for ways in _alike(threads)}
-            if len(first_ways) == 1:
-                return first_ways.pop()
+            first_alts = {min(alts) for alts in _alike(threads)}
+            if len(first_alts) == 1:
+                return first_alts.pop()
             distance += 1
 
     # --- threads ------------------------------------------------------------------------------
@@ -209,10 +209,10 @@ class Predictor:
     def _start(
         self, choice: ATNState, precedence: int, stack: Stack, *, is_full: bool
     ) -> _ConfigSet:
-        """Return where the ways begin."""
+        """Return where the alts begin."""
         closure = _Closure(self, is_full=is_full, choice=choice, precedence=precedence)
-        for way, edge in enumerate(choice.edges, start=1):
-            closure.run((edge.target, way, stack, False, False, True))
+        for alt, edge in enumerate(choice.edges, start=1):
+            closure.run((edge.target, alt, stack, False, False, True))
         threads = closure.threads()
         return _prefer_operators(threads) if choice.is_tail and not is_full else threads
 
@@ -226,7 +226,7 @@ class Predictor:
                     stopped[place] = thread
                 continue
             items += (
-                (edge.target, place.way, stack, thread.is_dipped, thread.is_whole, False)
+                (edge.target, place.alt, stack, thread.is_dipped, thread.is_whole, False)
                 for edge in place.state.edges
                 if isinstance(edge, TokenTransition) and kind in edge.kinds
                 for stack in thread.stacks
@@ -304,30 +304,30 @@ class _Closure:
 
     def _enter(self, state: ATNState, item: _Config) -> Iterator[_Config]:
         """Yield where it goes on at a state, in rules that begin there."""
-        _, way, stack, is_dipped, is_whole, is_home = item
+        _, alt, stack, is_dipped, is_whole, is_home = item
         for edge in state.edges:
             match edge:
                 case TokenTransition():
-                    self.add((state, way, stack, is_dipped, is_whole, is_home))
+                    self.add((state, alt, stack, is_dipped, is_whole, is_home))
                 case RuleTransition(target, follow):
                     frame = self._predictor.frame(follow, stack)
-                    yield target, way, frame, is_dipped, is_whole, False
+                    yield target, alt, frame, is_dipped, is_whole, False
                 case PrecedenceTransition(target, precedence):
                     if not is_home or precedence >= self._precedence:
-                        yield target, way, stack, is_dipped, is_whole, is_home
+                        yield target, alt, stack, is_dipped, is_whole, is_home
 
     def _leave(self, stop: ATNState, item: _Config) -> Iterator[_Config]:
         """Yield where it goes on behind the end of a rule."""
-        _, way, stack, is_dipped, is_whole, is_home = item
+        _, alt, stack, is_dipped, is_whole, is_home = item
         if stack is not None:
-            yield stack.follow, way, stack.below, is_dipped, is_whole, is_home
+            yield stack.follow, alt, stack.below, is_dipped, is_whole, is_home
         elif self._is_full or not stop.edges:
-            self.add((stop, way, stack, is_dipped, is_whole, is_home))
+            self.add((stop, alt, stack, is_dipped, is_whole, is_home))
         else:
             for edge in stop.edges:
                 assert isinstance(edge, ReturnTransition)
                 leaves_whole = edge.is_whole and stop.rule == self._tail_rule
-                yield edge.target, way, None, True, is_whole or leaves_whole, False
+                yield edge.target, alt, None, True, is_whole or leaves_whole, False
 
 
 def _absorb(predictor: Predictor, stacks: frozenset[Stack]) -> frozenset[Stack]:
@@ -347,9 +347,9 @@ def _absorb(predictor: Predictor, stacks: frozenset[Stack]) -> frozenset[Stack]:
 
 
 def _last_resort(threads: _ConfigSet, distance: int) -> int:
-    """Return the first way on which the rule could end before the token that fits nowhere."""
+    """Return the first alt on which the rule could end before the token that fits nowhere."""
     ended = [
-        place.way
+        place.alt
         for place, thread in threads.items()
         if thread.is_dipped or (place.state.role is StateRole.STOP and None in thread.stacks)
     ]
@@ -363,7 +363,7 @@ def _prefer_operators(threads: _ConfigSet) -> _ConfigSet:
     return {
         place: thread
         for place, thread in threads.items()
-        if place.way == 1
+        if place.alt == 1
         or thread.is_whole
         or (first := threads.get(_ConfigKey(place.state, 1))) is None
         or first.stacks != thread.stacks
@@ -371,20 +371,20 @@ def _prefer_operators(threads: _ConfigSet) -> _ConfigSet:
 
 
 def _alike(threads: _ConfigSet) -> list[set[int]]:
-    """Return the ways of all threads, those together that nothing distinguishes."""
+    """Return the alts of all threads, those together that nothing distinguishes."""
     groups: dict[tuple[ATNState, frozenset[Stack]], set[int]] = {}
     for place, thread in threads.items():
-        groups.setdefault((place.state, thread.stacks), set()).add(place.way)
+        groups.setdefault((place.state, thread.stacks), set()).add(place.alt)
     return list(groups.values())
 
 
 def _is_conflict(threads: _ConfigSet) -> bool:
-    """Return whether ways have become indistinguishable as far as can be seen."""
+    """Return whether alts have become indistinguishable as far as can be seen."""
     if all(place.state.role is StateRole.STOP for place in threads):
         return True
-    ways: dict[ATNState, set[int]] = {}
+    alts: dict[ATNState, set[int]] = {}
     for place in threads:
-        ways.setdefault(place.state, set()).add(place.way)
-    if any(len(found) == 1 for found in ways.values()):
+        alts.setdefault(place.state, set()).add(place.alt)
+    if any(len(found) == 1 for found in alts.values()):
         return False
     return any(len(group) > 1 for group in _alike(threads))
