@@ -27,14 +27,7 @@ from conformance._allocation import (
 )
 from conformance.allocator import COMPILER, SHARE_ID, answer_with, filled
 from conformance.runner import read_cases
-from mooring.allocator import (
-    Allocated,
-    Features,
-    Inventory,
-    allocate,
-    allocate_wanted,
-    prepare,
-)
+from mooring.allocator import Allocated, Features, Inventory, allocate, allocate_prepared, prepare
 from mooring.api.codec import decode_json, decode_tree, encode_json
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
@@ -242,7 +235,7 @@ def _print_fleet(count: int, factor: float) -> None:
     def try_all() -> None:
         wanted = prepare(inventory, (decode_json(text, ResourceClaim).value,))
         for node in nodes:
-            assert isinstance(allocate_wanted(inventory, node, wanted), Allocated)
+            assert isinstance(allocate_prepared(inventory, node, wanted), Allocated)
 
     first = _timed(try_all) / count * 1e6
     rounds = max(ROUNDS, ROUNDS * FLEETS[-1] // count)  # for some seconds, whatever the fleet

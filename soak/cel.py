@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.columns import Columns
 from mooring.cel.device import COST_LIMIT, DeviceCompiler, Features, Kind, Scope
 from mooring.cel.inputs import device_variables
+from mooring.cel.lang.attributes import ABSENT, Path
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.program import Evaluated, Program
 from mooring.cel.lang.values import EvalError
@@ -175,8 +175,8 @@ def _check_many(program: Program, devices: list[dict[str, Any]], cost_limit: int
     """Check code for many devices, which reads columns, against code for one."""
     if program.many is None:
         return
-    columns = Columns([variables["device"] for variables in devices])
-    found = program.many.evaluate(columns.batch(program.many.paths), cost_limit)
+    batch = [tuple(_cell(each, path) for path in program.many.paths) for each in devices]
+    found = program.many.evaluate(batch, cost_limit)
     for variables, many_value, many_cost in zip(devices, *found, strict=True):
         try:
             assert program.fast is not None
@@ -186,6 +186,15 @@ def _check_many(program: Program, devices: list[dict[str, Any]], cost_limit: int
             continue
         assert cost == many_cost, f"costs: {cost}, for many {many_cost}"
         assert _same(value, many_value), f"code gives {value!r}, for many {many_value!r}"
+
+
+def _cell(value: Any, path: Path) -> Any:
+    """Return the value at the end of a path, ABSENT if a key is missing."""
+    for key in path:
+        if key not in value:
+            return ABSENT
+        value = value[key]
+    return value
 
 
 def _same(a: Any, b: Any) -> bool:

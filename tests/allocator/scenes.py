@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conformance.allocator import COMPILER
-from mooring.allocator import ALL_FEATURES, Answer, Features, Inventory, allocate
+from mooring.allocator import ALL_FEATURES, AllocationOutcome, Features, Inventory, allocate
 from mooring.allocator.allocation import BUDGET, Budget
 from mooring.api.core.node import Node
 from mooring.api.quantity import Quantity
@@ -47,7 +47,7 @@ def inventory(
 
 def asked(
     found: Inventory, *claims: ResourceClaim, at: Node = HERE, budget: Budget = BUDGET
-) -> Answer:
+) -> AllocationOutcome:
     """Return what claims get on the node."""
     return allocate(found, at, claims, budget=budget)
 

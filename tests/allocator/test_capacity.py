@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.rules.capacity import CapacityError, consumed_capacity
+from mooring.allocator.errors import CapacityError
+from mooring.allocator.rules.capacity import consumed_capacity
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CapacityRequestPolicy,

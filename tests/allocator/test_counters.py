@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.pools import Spot
-from mooring.allocator.rules.counters import Counters, amounts_of, counters_of
+from mooring.allocator.pools import PublishedDevice
+from mooring.allocator.rules.consumption import Counters, amounts_of, counters_of
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
 from tests.allocator.problems.parts import slice_
@@ -38,8 +38,8 @@ def pool(
     sets: Mapping[str, Amounts], devices: Sequence[Device], others: Sequence[Device] = ()
 ) -> Counters:
     return counters_of(
-        [Spot(each, SLICE) for each in devices],
-        [Spot(each, SLICE) for each in others],
+        [PublishedDevice(each, SLICE) for each in devices],
+        [PublishedDevice(each, SLICE) for each in others],
         {name: CounterSet(name=name, counters=counters(amounts)) for name, amounts in sets.items()},
     )
 

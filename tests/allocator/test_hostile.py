@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from mooring.allocator import Allocated, Answer, Failed, Inventory, Unsatisfied
+from mooring.allocator import Allocated, AllocationFailed, AllocationOutcome, Inventory, Unsatisfied
 from mooring.allocator.allocation import Budget
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -53,14 +53,14 @@ from tests.allocator.scenes import (
 STEPS_MAX = 300
 
 
-def devices_of(answer: Answer) -> list[str]:
+def devices_of(answer: AllocationOutcome) -> list[str]:
     assert isinstance(answer, Allocated), answer
     results = answer.results(lambda: share(0))
     return [result.device for each in results for result in each.devices.results]
 
 
-def failure(answer: Answer) -> str:
-    assert isinstance(answer, Failed), answer
+def failure(answer: AllocationOutcome) -> str:
+    assert isinstance(answer, AllocationFailed), answer
     return answer.message
 
 
@@ -126,7 +126,7 @@ def test_a_pod_may_have_very_many_claims(wanted: int, is_enough: bool) -> None:
     assert answer.steps <= STEPS_MAX + wanted
 
 
-def test_more_partitions_can_be_wanted_than_foresight_can_look_through() -> None:
+def test_more_partitions_can_be_wanted_than_feasibility_checks_can_examine() -> None:
     parts = [consuming(f"gpu-{n}", {"memory": "1"}) for n in range(540)]
     found = inventory(*with_counters({"memory": "527"}, parts))
     claims = [claim(f"c{n}", [gpu(f"r{m}") for m in range(31)]) for n in range(17)]
@@ -242,7 +242,7 @@ def test_dangling_counters_make_the_node_fail_but_not_the_pod() -> None:
     found = inventory(published(consuming("gpu-0", {"memory": "1"})))
     answer = asked(found, claim("claim", [gpu()]))
     assert failure(answer) == "invalid resource pools were encountered"
-    assert isinstance(answer, Failed)
+    assert isinstance(answer, AllocationFailed)
     assert answer.node_only
 
 
@@ -441,7 +441,7 @@ def test_an_attribute_of_any_kind_can_be_compared(attribute: DeviceAttribute) ->
         DeviceConstraint(distinct_attribute=f"{DRIVER}/a"),
     ):
         answer = asked(found, claim("claim", [gpu(count=2)], constraints=(constraint,)))
-        assert not isinstance(answer, Failed)
+        assert not isinstance(answer, AllocationFailed)
 
 
 # --- budgets ----------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def test_a_cause_to_stop_ends_the_search() -> None:
     found, wanting = far_too_many()
     answer = asked(found, wanting, budget=Budget(interrupt=lambda: "out of time"))
     assert failure(answer) == "filter operation aborted: out of time"
-    assert isinstance(answer, Failed)
+    assert isinstance(answer, AllocationFailed)
     assert not answer.node_only
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.allocator import ALL_FEATURES, Allocated, Failed, Inventory, Unsatisfied
+from mooring.allocator import ALL_FEATURES, Allocated, AllocationFailed, Inventory, Unsatisfied
 from mooring.allocator.inventory import HOPELESS_MAX, PLANS_MAX, PROBLEMS_MAX
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
@@ -104,7 +104,7 @@ def test_a_class_that_comes_later_is_found() -> None:
     found = inventory(published(*gpus(1)))
     wanting = claim("claim", [request("r", "new")])
     missing = asked(found, wanting)
-    assert isinstance(missing, Failed)
+    assert isinstance(missing, AllocationFailed)
     assert missing.message == (
         "claim default/claim, request r: could not retrieve device class new: "
         'deviceclass.resource.k8s.io "new" not found'
@@ -112,14 +112,14 @@ def test_a_class_that_comes_later_is_found() -> None:
     found.put_class(class_("new"))
     assert given(found, wanting) == ["gpu-0"]
     found.remove_class("new")
-    assert isinstance(asked(found, wanting), Failed)
+    assert isinstance(asked(found, wanting), AllocationFailed)
 
 
 def test_a_fault_names_the_claim_that_has_it() -> None:
     found = inventory()
     for name in ("one", "two"):
         answer = asked(found, claim(name, [request("r", "none")]))
-        assert isinstance(answer, Failed)
+        assert isinstance(answer, AllocationFailed)
         assert answer.message.startswith(f"claim default/{name}, ")
 
 
@@ -211,7 +211,7 @@ def test_a_slice_for_many_nodes_renews_them_all() -> None:
     found.put_slice(slice_("net", "nic.example.com", gpus(1), node_name=None, all_nodes=True))
     renewed = [found.view(each) for each in (HERE, THERE)]
     assert all(now is not before for now, before in zip(renewed, views, strict=True))
-    assert [len(view.spots) for view in renewed] == [2, 2]
+    assert [len(view.published) for view in renewed] == [2, 2]
 
 
 def test_problems_of_a_node_are_not_kept_without_bound() -> None:
@@ -271,18 +271,18 @@ def test_a_forgotten_node_gets_the_same_answer_again() -> None:
 def test_a_slice_that_is_put_again_may_be_of_another_pool_and_node() -> None:
     found = inventory(published(*gpus(1)))
     found.put_slice(published(*gpus(1), node_name="node-2"))
-    assert found.view(HERE).spots == ()
+    assert found.view(HERE).published == ()
     assert given(found, WANTING, at=THERE) == ["gpu-0"]
     found.put_slice(published(*gpus(3), pool=ResourcePool("other", 1, 1)))
-    assert found.view(THERE).spots == ()
-    assert len(found.view(HERE).spots) == 3
+    assert found.view(THERE).published == ()
+    assert len(found.view(HERE).published) == 3
 
 
 def test_slices_of_one_name_can_be_told_apart_by_a_key() -> None:
     found = inventory()
     found.put_slice(published(*gpus(1), pool=ResourcePool("a", 1, 1)), key="one")
     found.put_slice(published(*gpus(1), pool=ResourcePool("b", 1, 1)), key="two")
-    assert len(found.view(HERE).spots) == 2
+    assert len(found.view(HERE).published) == 2
     found.remove_slice("one")
     assert [pool.id.name for pool in found.view(HERE).seen] == ["b"]
 
@@ -293,7 +293,7 @@ def test_when_all_slices_are_gone_nothing_is_seen() -> None:
         slice_("net", "nic.example.com", gpus(1), node_name=None, all_nodes=True),
     ]
     found = inventory(*slices)
-    assert len(found.view(HERE).spots) == 2
+    assert len(found.view(HERE).published) == 2
     for each in slices:
         found.remove_slice(each.metadata.name)
     assert found.view(HERE).seen == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.allocator.errors import AllocationError
-from mooring.allocator.nodes import matches_node
+from mooring.allocator.pools import matches_node
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm

@@ -54,7 +54,7 @@ def only(*slices: ResourceSlice, features: Features = ALL_FEATURES) -> Pool:
 
 
 def names(pool: Pool) -> list[str]:
-    return [spot.device.name for spot in pool.spots]
+    return [spot.device.name for spot in pool.published]
 
 
 def elsewhere(name: str, *devices: str | Device, **fields: Any) -> ResourceSlice:

@@ -1,4 +1,4 @@
-"""Problems that were answered wrongly once, looked at with foresight from the first step on."""
+"""Problems that were answered wrongly once, with feasibility checks from the first step on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from conformance._allocation import Problem
 from conformance.allocator import filled
-from mooring.allocator import Allocated, Failed, Inventory, Unsatisfied, allocate, search
+from mooring.allocator import Allocated, AllocationFailed, Inventory, Unsatisfied, allocate, search
 from mooring.allocator.allocation import Budget
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -144,7 +144,7 @@ def test_all_devices_are_listed_pool_by_pool_until_the_first_fault() -> None:
     faulty = selectors(f'device.attributes["{DRIVER}"].unknown == 1')
     wanted = claim("c", [request("r", "any", 0, allocation_mode="All", selectors=faulty)])
     answer = allocate(inventory, node(), [wanted])
-    assert isinstance(answer, Failed)
+    assert isinstance(answer, AllocationFailed)
     assert answer.message.startswith(f"claim default/c: selector #0 on device {DRIVER}/first/d")
 
 
@@ -176,7 +176,7 @@ def test_a_request_that_no_device_serves_matters_only_if_one_cannot_be_judged_an
     inventory.put_class(class_("any"))
     inventory.put_slice(slice_("devices", DRIVER, [*numbered, odd]))
     hopeless = request("none", "any", selectors=selectors(index))
-    for wanted, kind in ((13, Unsatisfied), (12, Failed)):
+    for wanted, kind in ((13, Unsatisfied), (12, AllocationFailed)):
         requests = [request(f"r{n:02}", "any") for n in range(wanted)]
         answer = allocate(inventory, node(), [claim("c", [*requests, hopeless])])
         assert isinstance(answer, kind)
@@ -223,4 +223,4 @@ def _answer(
     if isinstance(answer, Allocated):
         results = answer.results(lambda: "")
         return [given.device for result in results for given in result.devices.results]
-    return answer.message if isinstance(answer, Failed) else None
+    return answer.message if isinstance(answer, AllocationFailed) else None

@@ -12,14 +12,14 @@ from benchmarks._allocation_families import FAMILIES as LARGE
 from conformance._allocation import Problem, read_expected, read_problem
 from conformance.allocator import filled
 from conformance.runner import Case, read_cases
-from mooring.allocator import Allocated, Answer, Failed, Unsatisfied, allocate
+from mooring.allocator import Allocated, AllocationFailed, AllocationOutcome, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, problem
 from tests.allocator.problems.parts import allocated, claim, held, selectors, share
 from tests.allocator.scenes import DRIVER, HERE, consuming, gpu, inventory, with_counters
 from tests.corpus import corpus
 
-STEPS_MAX = 300  # those without foresight, and a few more
+STEPS_MAX = 300  # those without feasibility checks, and a few more
 FORESIGHT_ONLY = Budget(light_steps=0)
 
 
@@ -27,14 +27,14 @@ def cases(name: str) -> Iterator[Case]:
     return read_cases(corpus("allocator", f"{name}.jsonl"))
 
 
-def asked(posed: Problem, budget: Budget | None = None) -> Answer:
+def asked(posed: Problem, budget: Budget | None = None) -> AllocationOutcome:
     inventory = filled(posed)
     if budget is None:
         return allocate(inventory, posed.node, posed.claims)
     return allocate(inventory, posed.node, posed.claims, budget=budget)
 
 
-def told(found: Answer) -> dict[str, Any]:
+def told(found: AllocationOutcome) -> dict[str, Any]:
     """Return all of an answer but how it was found."""
     match found:
         case Allocated():
@@ -42,7 +42,7 @@ def told(found: Answer) -> dict[str, Any]:
             return {"outcome": "allocated", "results": results}
         case Unsatisfied():
             return {"outcome": "none"}
-        case Failed():
+        case AllocationFailed():
             return {"outcome": "error", "error": found.message, "node only": found.node_only}
 
 
@@ -79,26 +79,26 @@ def test_recorded_problems_with_a_solution_take_no_more_steps_than_kubernetes() 
     assert seen >= 10
 
 
-# --- foresight changes no answer --------------------------------------------------------------
+# --- feasibility checks change no answer ---------------------------------------------------------
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize(("name", "every"), [("rules", 1), ("search-public", 8), ("public", 24)])
-def test_foresight_changes_no_answer_of_recorded_problems(name: str, every: int) -> None:
+def test_feasibility_checks_change_no_answer_of_recorded_problems(name: str, every: int) -> None:
     for case in islice(cases(name), 0, None, every):
         posed = read_problem(case.fields)
         assert told(asked(posed, FORESIGHT_ONLY)) == told(asked(posed)), case.id
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_foresight_changes_no_answer_of_random_problems(family: str) -> None:
+def test_feasibility_checks_change_no_answer_of_random_problems(family: str) -> None:
     for seed in range(120):
         posed = problem(family, SMALL, f"foresight {seed}")
         assert told(asked(posed, FORESIGHT_ONLY)) == told(asked(posed)), (family, seed)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_few_steps_without_foresight_change_no_answer(family: str) -> None:
+def test_a_few_steps_without_feasibility_checks_change_no_answer(family: str) -> None:
     few = Budget(light_steps=3)
     for seed in range(20):
         posed = problem(family, NEAR_CAPACITY, f"foresight {seed}")

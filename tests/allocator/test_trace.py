@@ -9,7 +9,7 @@ import pytest
 
 from mooring.allocator import ALL_FEATURES, Features, Inventory, Unsatisfied
 from mooring.allocator.pools import PoolId, PoolState
-from mooring.allocator.trace import Cause, Trace
+from mooring.allocator.trace import RejectionCause, Trace
 from mooring.api.resource.v1 import (
     Device,
     DeviceClass,
@@ -62,7 +62,7 @@ def traced(found: Inventory, *claims: ResourceClaim) -> Trace:
 class Refused(NamedTuple):
     """A problem in which the device `gpu-0` is refused."""
 
-    cause: Cause
+    cause: RejectionCause
     detail: str
     slices: Sequence[ResourceSlice]
     request: DeviceRequest = gpu()
@@ -80,27 +80,29 @@ FAILING = 'device.attributes["gpu.example.com"].model == "a100"'
 
 CASES = [
     Refused(
-        Cause.IN_USE,
+        RejectionCause.IN_USE,
         "",
         [published(GPU)],
         allocated=[allocated("owner", [held(DRIVER, "gpu-0")])],
     ),
     Refused(
-        Cause.BINDING_CONDITIONS,
+        RejectionCause.BINDING_CONDITIONS,
         "",
         [published(Device(name="gpu-0", binding_conditions=("ready",)))],
         features=ALL_FEATURES._replace(device_binding_and_status=False),
     ),
     Refused(
-        Cause.CLASS_SELECTOR,
+        RejectionCause.CLASS_SELECTOR,
         NVIDIA,
         [published(GPU)],
         request=request("r", "nvidia"),
         classes=[class_("nvidia", NVIDIA)],
     ),
-    Refused(Cause.SELECTOR, NVIDIA, [published(GPU)], gpu(selectors=selectors("true", NVIDIA))),
     Refused(
-        Cause.NODE,
+        RejectionCause.SELECTOR, NVIDIA, [published(GPU)], gpu(selectors=selectors("true", NVIDIA))
+    ),
+    Refused(
+        RejectionCause.NODE,
         "",
         [
             published(
@@ -112,23 +114,27 @@ CASES = [
         ],
     ),
     Refused(
-        Cause.CAPACITY,
+        RejectionCause.CAPACITY,
         "memory=8Gi",
         [published(Device(name="gpu-0", capacity=capacity(memory="4Gi")))],
         gpu(capacity=amounts({"memory": "8Gi"})),
     ),
-    Refused(Cause.NODE_OPERATIONS, "", [published(GPU, skip_node_operations=("Prepare",))]),
     Refused(
-        Cause.COUNTERS_OFF,
+        RejectionCause.NODE_OPERATIONS, "", [published(GPU, skip_node_operations=("Prepare",))]
+    ),
+    Refused(
+        RejectionCause.COUNTERS_OFF,
         "",
         [published(consuming("gpu-0", {"memory": "1"}))],
         features=ALL_FEATURES._replace(partitionable_devices=False),
     ),
     Refused(
-        Cause.TAINT, "broken=fan:NoSchedule", [published(Device(name="gpu-0", taints=(TAINT,)))]
+        RejectionCause.TAINT,
+        "broken=fan:NoSchedule",
+        [published(Device(name="gpu-0", taints=(TAINT,)))],
     ),
     Refused(
-        Cause.COMPATIBILITY,
+        RejectionCause.COMPATIBILITY,
         "",
         with_counters(
             {"memory": "9"},
@@ -137,7 +143,7 @@ CASES = [
         allocated=[allocated("owner", [held(DRIVER, "gpu-1")])],
     ),
     Refused(
-        Cause.LEFT,
+        RejectionCause.LEFT,
         "",
         with_counters(
             {"memory": "1"},
@@ -146,7 +152,7 @@ CASES = [
         allocated=[allocated("owner", [held(DRIVER, "gpu-1")])],
     ),
     Refused(
-        Cause.LEFT,
+        RejectionCause.LEFT,
         "",
         [published(SMALL)],
         gpu(capacity=amounts({"memory": "3Gi"})),
@@ -165,13 +171,13 @@ CASES = [
         ],
     ),
     Refused(
-        Cause.ATTRIBUTE,
+        RejectionCause.ATTRIBUTE,
         "example.com/numa",
         [published(GPU)],
         constraints=[DeviceConstraint(match_attribute="example.com/numa")],
     ),
     Refused(
-        Cause.FAULT,
+        RejectionCause.FAULT,
         "no such key: model. consider using CEL optional chaining (.? followed by orValue()) or "
         "guarding the check with has() for optional fields",
         [published(GPU)],
@@ -188,14 +194,14 @@ def test_a_refused_device_has_a_cause(case: Refused) -> None:
         *case.slices, classes=case.classes, allocated=case.allocated, features=case.features
     )
     wanting = claim("claim", [case.request], constraints=tuple(case.constraints))
-    (ask,) = traced(found, wanting).asks
+    (ask,) = traced(found, wanting).requests
     refusal = next(r for r in ask.refusals if r.device == f"{DRIVER}/{NODE}/gpu-0")
     assert (refusal.cause, refusal.detail) == (case.cause, case.detail)
     assert ask.possible == ()
 
 
 def test_every_cause_has_its_case() -> None:
-    assert {case.cause for case in CASES} == set(Cause)
+    assert {case.cause for case in CASES} == set(RejectionCause)
 
 
 def test_a_derived_attribute_without_a_value_is_a_fault() -> None:
@@ -209,15 +215,15 @@ def test_a_derived_attribute_without_a_value_is_a_fault() -> None:
         constraints=(DeviceConstraint(("second",), match_attribute="example.com/model"),),
     )
     trace = traced(found, wanting)
-    (refusal,) = trace.asks[1].refusals
-    assert refusal.cause is Cause.FAULT
+    (refusal,) = trace.requests[1].refusals
+    assert refusal.cause is RejectionCause.FAULT
     assert refusal.detail.startswith("evaluate derived attribute example.com/model on device")
 
 
 def test_that_a_device_is_not_meant_is_said_before_that_it_is_in_use() -> None:
     found = inventory(published(GPU), allocated=[allocated("owner", [held(DRIVER, "gpu-0")])])
     trace = traced(found, claim("claim", [gpu(selectors=selectors("false"))]))
-    assert [refusal.cause for refusal in trace.asks[0].refusals] == [Cause.SELECTOR]
+    assert [refusal.cause for refusal in trace.requests[0].refusals] == [RejectionCause.SELECTOR]
 
 
 # --- who and how many -------------------------------------------------------------------------
@@ -230,7 +236,7 @@ def test_devices_in_use_are_told_with_their_holders() -> None:
         allocated("watcher", [held(DRIVER, "gpu-2", admin_access=True)]),
     ]
     found = inventory(published(*gpus(3)), allocated=owners)
-    (ask,) = traced(found, claim("claim", [gpu(count=2)])).asks
+    (ask,) = traced(found, claim("claim", [gpu(count=2)])).requests
     assert [(refusal.position, refusal.holders) for refusal in ask.refusals] == [
         (0, (("default", "one"),)),
         (1, (("default", "one"), ("default", "two"))),
@@ -256,7 +262,10 @@ def test_every_alternative_is_looked_at() -> None:
         for name, count in (("many", 8), ("few", 2))
     )
     trace = traced(found, claim("claim", [DeviceRequest("r", first_available=alternatives)]))
-    assert [(ask.ask.full_name, ask.wanted) for ask in trace.asks] == [("r/many", 8), ("r/few", 2)]
+    assert [(ask.request.full_name, ask.wanted) for ask in trace.requests] == [
+        ("r/many", 8),
+        ("r/few", 2),
+    ]
     assert trace.stuck_at == 0
 
 

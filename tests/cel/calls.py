@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from mooring.cel.lang.ast import Expr, Ident
-from mooring.cel.lang.declarations import Library, Overload, Range
-from mooring.cel.lang.dispatch import accepts
+from mooring.cel.lang.costs import Argument, Range
+from mooring.cel.lang.environment import Library, Overload
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import DURATION, STRING, TIMESTAMP, Type
-from mooring.cel.lang.values import EvalError
 
 PYTHON_TYPES = {Duration: DURATION, Timestamp: TIMESTAMP}
 
@@ -26,7 +25,7 @@ class Caller:
     def overload(self, name: str, *args: Any) -> Overload:
         """Return the overload that fits the arguments."""
         for overload in self._functions[name].overloads:
-            if accepts(overload, args, PYTHON_TYPES):
+            if overload.accepts(args, PYTHON_TYPES):
                 return overload
         raise LookupError(name)
 
@@ -56,15 +55,16 @@ class Caller:
         return 1 if overload.runtime_cost is None else overload.runtime_cost(args, result)
 
 
-@dataclass(slots=True)
-class Argument:
-    """An argument of which only its size is known, or how it is written."""
-
-    size: Range
-    type: Type = STRING
-    expr: Expr = Ident(1, 0, "x")  # noqa: RUF009 - nodes are frozen
+def argument(
+    size: Range,
+    type_: Type = STRING,
+    *,
+    expr: Expr = Ident(1, 0, "x"),  # noqa: B008 - frozen
+) -> Argument:
+    """Return an argument of which only its size is known, or how it is written."""
+    return Argument(expr, type_, size)
 
 
 def size(low: int, high: int) -> Argument:
     """Return an argument of so many characters or elements."""
-    return Argument(Range(low, high))
+    return argument(Range(low, high))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from mooring.cel.lang.declarations import Function, Library, Overload
+from mooring.cel.lang.environment import Function, Library, Overload
 from mooring.cel.lang.types import (
     ANY,
     BOOL,

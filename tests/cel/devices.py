@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.inputs import device_variables
-from mooring.cel.lang.values import EvalError
+from mooring.cel.device_values import device_variables
+from mooring.cel.lang.attributes import ABSENT, Path
+from mooring.cel.lang.errors import EvalError
 
 
 def recorded_variables(device: dict[str, Any]) -> dict[str, Any] | None:
@@ -24,3 +26,16 @@ def recorded_variables(device: dict[str, Any]) -> dict[str, Any] | None:
         )
     except EvalError:
         return None
+
+
+def batch(devices: Iterable[dict[str, Any]], paths: Sequence[Path]) -> Iterator[tuple[Any, ...]]:
+    """Yield for each device the values at the end of the paths."""
+    return (tuple(_cell(variables, path) for path in paths) for variables in devices)
+
+
+def _cell(value: Any, path: Path) -> Any:
+    for key in path:
+        if key not in value:
+            return ABSENT
+        value = value[key]
+    return value

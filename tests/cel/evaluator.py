@@ -20,20 +20,13 @@ from mooring.cel.lang.ast import (
     Literal,
     Select,
 )
-from mooring.cel.lang.declarations import Function, Library
-from mooring.cel.lang.dispatch import accepts, runtime_type
+from mooring.cel.lang.environment import Function, Library
 from mooring.cel.lang.equality import compare, contains, equal, has_key
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import (
-    NONE,
-    EvalError,
-    Optional,
-    TypeValue,
-    key_value,
-    map_key,
-)
+from mooring.cel.lang.values import NONE, Optional, TypeValue, key_value, map_key, runtime_type
 from tests.cel.calls import PYTHON_TYPES
 
 Variables = Mapping[str, Callable[[], Any]]
@@ -156,7 +149,7 @@ class Evaluator:
     def _applied(self, name: str, args: tuple[Any, ...]) -> Any:
         for function in self._functions.get(name, ()):
             for overload in function.overloads:
-                if overload.evaluate is not None and accepts(overload, args, PYTHON_TYPES):
+                if overload.evaluate is not None and overload.accepts(args, PYTHON_TYPES):
                     return overload.evaluate(*args)
         raise Unsupported(name)
 

@@ -7,27 +7,23 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from mooring.cel.lang.declarations import Library
-from mooring.cel.lang.dispatch import runtime_type
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.library import (
-    bindings,
-    comprehensions,
-    formatting,
-    lists,
-    optionals,
-    sets,
-    strings,
-)
-from mooring.cel.lang.numbers import double_text
-from mooring.cel.lang.types import Kind, Type
-from mooring.cel.lang.values import EvalError, Optional, TypeValue, UInt, key_value
+from mooring.cel.lang.environment import Library
+from mooring.cel.lang.errors import CompileError, EvalError
+from mooring.cel.lang.library import formatting, lists, optionals, strings
+from mooring.cel.lang.macros import bindings_library, two_variable_library
+from mooring.cel.lang.types import Type, TypeKind
+from mooring.cel.lang.values import Optional, TypeValue, UInt, double_text, key_value, runtime_type
 from tests.cel.calls import PYTHON_TYPES
 from tests.cel.evaluator import Evaluator, Unsupported
 from tests.corpus import corpus
 
-MODULES = (strings, formatting, sets, lists, optionals, bindings, comprehensions)
-EVALUATOR = Evaluator(*(module.library() for module in MODULES))
+MODULES = (strings, formatting, lists, optionals)
+EVALUATOR = Evaluator(
+    *(module.library() for module in MODULES),
+    lists.sets_library(),
+    bindings_library(),
+    two_variable_library(),
+)
 
 
 def value_of(text: str) -> Any:
@@ -151,7 +147,7 @@ def recorded_signatures() -> dict[str, list[str]]:
 
 
 def _shown(type_: Type) -> str:
-    if type_.kind is Kind.TYPE_PARAM:
+    if type_.kind is TypeKind.TYPE_PARAM:
         return f"<{type_.name}>"
     inner = f"({', '.join(map(_shown, type_.params))})" if type_.params else ""
     return type_.name + inner

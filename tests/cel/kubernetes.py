@@ -13,16 +13,15 @@ from functools import cache
 from typing import Any
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.declarations import EstimatedArgument, Function, Library, Overload, Range
-from mooring.cel.lang.dispatch import accepts, runtime_type
+from mooring.cel.lang.costs import SHORTER, Argument, Range
+from mooring.cel.lang.environment import Function, Library, Overload
 from mooring.cel.lang.equality import equal
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.library import optionals
-from mooring.cel.lang.library.costs import shorter_traversed
-from mooring.cel.lang.numbers import double_text
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import BOOL, DURATION, STRING, TIMESTAMP, Type, param
-from mooring.cel.lang.values import EvalError, Optional, key_value
+from mooring.cel.lang.values import Optional, double_text, key_value, runtime_type
 from mooring.cel.library import kubernetes_libraries, with_equality_costs
 from tests.corpus import corpus
 
@@ -31,7 +30,7 @@ EQUALS = Overload(
     (param("A"), param("A")),
     BOOL,
     equal,
-    runtime_cost=shorter_traversed,
+    runtime_cost=SHORTER[0],
 )
 STANDARD = Library("standard", functions=(Function("_==_", (EQUALS,)),))
 LIBRARIES = (
@@ -122,7 +121,7 @@ class _Walk:
 
 def _overload(name: str, args: tuple[Any, ...], *, any_fits: bool) -> Overload:
     for overload in _functions()[name]:
-        if any_fits or accepts(overload, args, PYTHON_TYPES):
+        if any_fits or overload.accepts(args, PYTHON_TYPES):
             return overload
     raise NotDirect
 
@@ -155,25 +154,16 @@ def _functions() -> dict[str, list[Overload]]:
 # --- arguments of estimates -----------------------------------------------------------------------
 
 
-@dataclass
-class Argument:
-    """An argument of which type and size are known."""
-
-    size: Range
-    type: Type = STRING
-    expr: ast.Expr = ast.Ident(1, 0, "x")  # noqa: RUF009 - nodes are frozen
-
-
 def argument(low: int, high: int | None = None, type_: Type = STRING) -> Argument:
     """Return an argument of a size."""
-    return Argument(Range(low, low if high is None else high), type_)
+    return Argument(ast.Ident(1, 0, "x"), type_, Range(low, low if high is None else high))
 
 
 def estimate(
     function: str,
     id_: str,
-    *args: EstimatedArgument,
-    target: EstimatedArgument | None = None,
+    *args: Argument,
+    target: Argument | None = None,
 ) -> Range:
     """Return what a call of an overload is estimated to cost."""
     (overload,) = (each for each in _functions()[function] if each.id == id_)

@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from mooring.cel.lang.checker import Checked, check
+from mooring.cel.lang import macros
+from mooring.cel.lang.ast import CheckedAST
+from mooring.cel.lang.checker import check
 from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.library import (
-    bindings,
-    comprehensions,
-    formatting,
-    optionals,
-    sets,
-    standard,
-    strings,
-)
+from mooring.cel.lang.library import formatting, optionals, standard, strings
 from mooring.cel.lang.library.lists import library as lists_library
+from mooring.cel.lang.library.lists import sets_library
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.types import ANY, BOOL, DURATION, DYN, STRING, TIMESTAMP, Type, map_of, struct
 from mooring.cel.library import kubernetes_libraries, with_equality_costs
@@ -44,7 +39,7 @@ def case_environment(case: dict[str, Any]) -> Environment:
 
 
 @cache
-def checked(expression: str, environment: Environment) -> Checked:
+def checked(expression: str, environment: Environment) -> CheckedAST:
     """Return a checked expression; every case is checked once for all tests."""
     return check(parse(expression, environment.macros), environment)
 
@@ -64,8 +59,8 @@ def device_environment(*, consumable: bool, lists: bool) -> Environment:
         [
             with_equality_costs(standard.library()),
             *kubernetes_libraries(with_includes=lists),
-            *(optionals.library(), strings.library(), formatting.library(), sets.library()),
-            *(comprehensions.library(), lists_library(), bindings.library()),
+            *(optionals.library(), strings.library(), formatting.library(), sets_library()),
+            *(macros.two_variable_library(), lists_library(), macros.bindings_library()),
         ],
         variables={"device": struct(DEVICE)},
         structs={DEVICE: fields},

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.checker import Checked, check
-from mooring.cel.lang.declarations import Library
-from mooring.cel.lang.environment import Environment
+from mooring.cel.lang.ast import CheckedAST
+from mooring.cel.lang.checker import check
+from mooring.cel.lang.environment import Environment, Library
 from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.inference import Substitutions, full_name, same, wrapper_of
+from mooring.cel.lang.inference import Substitutions
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
+from mooring.cel.lang.program import validate
 from mooring.cel.lang.types import (
     BOOL,
     DYN,
@@ -23,14 +24,16 @@ from mooring.cel.lang.types import (
     NULL,
     STRING,
     Type,
+    full_name,
     list_of,
     map_of,
     opaque,
     param,
+    same,
     struct,
     type_of,
+    wrapper_of,
 )
-from mooring.cel.lang.validators import validate
 from mooring.cel.lang.values import TypeValue
 from tests.cel import recorded
 from tests.cel.declared import STANDARD_TYPES, library
@@ -82,7 +85,7 @@ ENVIRONMENT = Environment(
 )
 
 
-def checked(text: str) -> Checked:
+def checked(text: str) -> CheckedAST:
     return check(parse(text, ENVIRONMENT.macros), ENVIRONMENT)
 
 

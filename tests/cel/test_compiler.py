@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import DeviceCompiler, Features, Scope
-from mooring.cel.inputs import device_variables
+from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
+from mooring.cel.device_values import device_variables
+from mooring.cel.lang.code_writer import Writer
 from mooring.cel.lang.program import Program
-from mooring.cel.lang.writer import Writer
 from tests.cel.devices import recorded_variables
 from tests.corpus import corpus
 
-COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
+COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 
 
 def program(text: str) -> Program:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.cel.lang.library.comprehensions import MAP_INSERT, library
+from mooring.cel.lang.macros import MAP_INSERT, two_variable_library
 from mooring.cel.lang.values import TRUE_KEY, UInt
 from tests.cel.calls import Caller
 from tests.cel.extensions import (
@@ -19,7 +19,7 @@ from tests.cel.extensions import (
     value_of,
 )
 
-MAPS = Caller(library())
+MAPS = Caller(two_variable_library())
 laws = settings(derandomize=True, deadline=None)
 THREE = ("all", "exists", "existsOne", "exists_one", "transformList", "transformMap")
 
@@ -80,7 +80,7 @@ def test_mistakes_in_macros_and_duplicate_keys_are_errors(expression: str, messa
 
 @pytest.mark.parametrize("macro", THREE)
 def test_macros_of_one_variable_are_not_taken_for_those_of_two(macro: str) -> None:
-    arities = {m.arity for m in library().macros if m.name == macro}
+    arities = {m.arity for m in two_variable_library().macros if m.name == macro}
     assert arities <= {3, 4}
     assert 2 not in arities
 

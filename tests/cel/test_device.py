@@ -1,16 +1,15 @@
-"""Expressions about devices: features, result types, inputs, fleets."""
+"""Expressions about devices: features, result types, inputs."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
-from mooring.cel.device import DeviceCompiler, Features, Kind, Scope
-from mooring.cel.fleet import Contents, Fleet, Seen
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
+from mooring.cel.device import CelFeatures, DeviceCompiler, ExpressionKind, Scope
 from mooring.cel.lang.program import Evaluated
 
-DEFAULT = Features()
+DEFAULT = CelFeatures()
 
 ATTRIBUTES = {
     "model": DeviceAttribute(string_value="H200"),
@@ -21,8 +20,8 @@ ATTRIBUTES = {
 CAPACITY = {"memory": DeviceCapacity(value=Quantity.parse("80Gi"))}
 
 
-def evaluate(text: str, *, kind: Kind = "selector", lists: bool = True) -> Evaluated:
-    compiler = DeviceCompiler(Features(list_attributes=lists))
+def evaluate(text: str, *, kind: ExpressionKind = "selector", lists: bool = True) -> Evaluated:
+    compiler = DeviceCompiler(CelFeatures(list_attributes=lists))
     compiled = compiler.compile(text, kind=kind, scope=Scope.NEW)
     assert compiled.error is None, compiled.error
     return compiled.evaluate(
@@ -30,7 +29,7 @@ def evaluate(text: str, *, kind: Kind = "selector", lists: bool = True) -> Evalu
     )
 
 
-def refuse(text: str, *, kind: Kind = "selector", features: Features = DEFAULT) -> str:
+def refuse(text: str, *, kind: ExpressionKind = "selector", features: CelFeatures = DEFAULT) -> str:
     compiled = DeviceCompiler(features, extensions=False).compile(text, kind=kind, scope=Scope.NEW)
     assert compiled.error is not None
     return compiled.error
@@ -69,7 +68,7 @@ def test_a_device_matches(text: str) -> None:
 )
 def test_a_hyphen_in_a_name_is_explained(text: str, name: str, parts: str) -> None:
     text = text.format('device.attributes["gpu.example.com"]')
-    compiled = DeviceCompiler(Features(list_attributes=True)).compile(text, scope=Scope.NEW)
+    compiled = DeviceCompiler(CelFeatures(list_attributes=True)).compile(text, scope=Scope.NEW)
     hint = f'hint: .{name} is {parts} to CEL; write ["{name}"]'
     assert (compiled.error or "").splitlines()[-1] == hint
     # Kubernetes has no such hint.
@@ -86,7 +85,7 @@ def test_a_hyphen_in_a_name_is_explained(text: str, name: str, parts: str) -> No
     ],
 )
 def test_where_no_hyphen_was_meant_there_is_no_hint(text: str) -> None:
-    compiled = DeviceCompiler(Features(list_attributes=True)).compile(text, scope=Scope.NEW)
+    compiled = DeviceCompiler(CelFeatures(list_attributes=True)).compile(text, scope=Scope.NEW)
     assert "hint" not in (compiled.error or "hint")
 
 
@@ -96,7 +95,7 @@ def test_a_missing_attribute_is_an_error_and_not_a_mismatch() -> None:
 
 
 def test_a_device_with_an_unreadable_version_fails_every_expression() -> None:
-    compiled = DeviceCompiler(Features()).compile("true")
+    compiled = DeviceCompiler(CelFeatures()).compile("true")
     outcome = compiled.evaluate(
         driver="d", attributes={"v": DeviceAttribute(version_value="1")}, capacity={}
     )
@@ -123,17 +122,17 @@ def test_a_derived_attribute_has_the_type_of_its_value(text: str, value: DeviceA
 @pytest.mark.parametrize(
     ("text", "kind", "features", "message"),
     [
-        ("1", "selector", Features(), "must evaluate to bool or the unknown type, not int"),
+        ("1", "selector", CelFeatures(), "must evaluate to bool or the unknown type, not int"),
         (
             "[1]",
             "derived",
-            Features(),
+            CelFeatures(),
             "must evaluate to a primitive scalar (string, integer, boolean, semver), not list(int)",
         ),
         (
             "device.allowMultipleAllocations",
             "selector",
-            Features(consumable_capacity=False),
+            CelFeatures(consumable_capacity=False),
             (
                 "compilation failed: ERROR: <input>:1:7: "
                 "undefined field 'allowMultipleAllocations'\n"
@@ -144,7 +143,7 @@ def test_a_derived_attribute_has_the_type_of_its_value(text: str, value: DeviceA
         (
             "device.name == 'a'",
             "selector",
-            Features(),
+            CelFeatures(),
             (
                 "compilation failed: ERROR: <input>:1:7: undefined field 'name'\n"
                 " | device.name == 'a'\n"
@@ -154,71 +153,25 @@ def test_a_derived_attribute_has_the_type_of_its_value(text: str, value: DeviceA
         (
             "int('x') == 1",
             "selector",
-            Features(),
+            CelFeatures(),
             "program instantiation failed: type conversion error from 'string' to 'int'",
         ),
     ],
 )
-def test_an_expression_is_refused(text: str, kind: Kind, features: Features, message: str) -> None:
+def test_an_expression_is_refused(
+    text: str, kind: ExpressionKind, features: CelFeatures, message: str
+) -> None:
     assert refuse(text, kind=kind, features=features) == message
 
 
 def test_stored_expressions_have_every_feature() -> None:
-    compiler = DeviceCompiler(Features(consumable_capacity=False, list_attributes=False))
+    compiler = DeviceCompiler(CelFeatures(consumable_capacity=False, list_attributes=False))
     text = "device.allowMultipleAllocations && device.attributes['a'].b.includes(1)"
     assert compiler.compile(text, scope=Scope.NEW).error is not None
     assert compiler.compile(text, scope=Scope.STORED).error is None
 
 
 def test_the_cost_limit_ends_an_evaluation() -> None:
-    compiled = DeviceCompiler(Features()).compile("lists.range(1000).all(x, x >= 0)")
+    compiled = DeviceCompiler(CelFeatures()).compile("lists.range(1000).all(x, x >= 0)")
     outcome = compiled.evaluate(driver="d", attributes={}, capacity={}, cost_limit=100)
     assert outcome.error == "operation cancelled: actual cost limit exceeded"
-
-
-# --- fleets -------------------------------------------------------------------------------
-
-
-def fleet(*models: str) -> Fleet:
-    contents = Contents()
-    devices = [
-        Device(name=f"gpu-{i}", attributes={"model": DeviceAttribute(string_value=model)})
-        for i, model in enumerate(models)
-    ]
-    return Fleet(Seen("d", "p", device, contents.of("d", device)) for device in devices)
-
-
-def test_a_fleet_answers_for_each_device_in_order() -> None:
-    compiled = DeviceCompiler(Features()).compile("device.attributes['d'].model == 'a'")
-    answers = fleet("a", "b", "a").evaluate(compiled)
-    assert answers.values == [True, False, True]
-    assert answers.costs == [5, 5, 5]
-    assert answers.errors == {}
-
-
-def test_devices_with_equal_content_are_evaluated_once() -> None:
-    contents = Contents()
-    one, two = (Device(name=name, attributes=ATTRIBUTES) for name in ("a", "b"))
-    assert contents.of("d", one) is contents.of("d", two)
-    assert contents.of("d", one) is not contents.of("e", one)
-    assert contents.of("d", one, with_name=True) is not contents.of("d", two, with_name=True)
-
-
-def test_errors_of_a_fleet_are_told_by_position() -> None:
-    compiled = DeviceCompiler(Features()).compile(
-        "device.attributes['d'].model == 'a' ? true : device.attributes['d'].x"
-    )
-    answers = fleet("a", "b").evaluate(compiled)
-    assert answers.values == [True, None]
-    assert answers.errors == {1: "no such key: x"}
-
-
-def test_a_device_without_variables_has_no_answer_in_a_fleet() -> None:
-    contents = Contents()
-    unreadable = {"v": DeviceAttribute(version_value="1")}
-    devices = [Device(name="a", attributes=unreadable), Device(name="b")]
-    found = Fleet(Seen("d", "p", device, contents.of("d", device)) for device in devices)
-    answers = found.evaluate(DeviceCompiler(Features()).compile("true"))
-    assert answers.values == [None, True]
-    assert answers.costs == [None, 0]
-    assert answers.errors[0].startswith("attribute v: parse semantic version")

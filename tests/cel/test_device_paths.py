@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from mooring.api.codec import decode_tree
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
-from mooring.cel.device import Compiled, DeviceCompiler, Features, Kind
-from mooring.cel.devices import Devices
-from mooring.cel.inputs import device_variables
+from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler, ExpressionKind
+from mooring.cel.device_values import DeviceBatch, device_variables
 from tests.cel.generated import DEVICES, NAME_TERMS, TERMS, expressions
 from tests.cel.recorded import cases
 
 # As the scheduler compiles.
-COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
+COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 
 DRIVERS = st.sampled_from(["d", "e"])
 ODD_TERMS = (
@@ -43,7 +42,7 @@ ODD_DEVICES = st.tuples(DEVICES, st.dictionaries(ODD_NAMES, ODD_VALUES, max_size
 FLEETS = st.lists(st.one_of(DEVICES, ODD_DEVICES), max_size=6)
 
 
-def compiled(text: str, kind: Kind) -> Compiled:
+def compiled(text: str, kind: ExpressionKind) -> Compiled:
     found = COMPILER.compile(text, kind=kind)
     assert found.program is not None, found.error
     return found
@@ -60,7 +59,7 @@ def alone(expression: Compiled, driver: str, device: Device) -> Any:
     return found.value if found.error is None else found.error
 
 
-def asked(devices: Devices, expression: Compiled, numbers: Sequence[int]) -> Sequence[Any]:
+def asked(devices: DeviceBatch, expression: Compiled, numbers: Sequence[int]) -> Sequence[Any]:
     if expression.kind == "selector":
         return devices.matches(expression, numbers)
     return devices.attributes(expression, numbers)
@@ -78,10 +77,10 @@ def asked(devices: Devices, expression: Compiled, numbers: Sequence[int]) -> Seq
     data=st.data(),
 )
 def test_devices_are_answered_together_as_each_is_alone(
-    text: str, kind: Kind, driver: str, fleet: list[Device], data: st.DataObject
+    text: str, kind: ExpressionKind, driver: str, fleet: list[Device], data: st.DataObject
 ) -> None:
     expression = compiled(text, kind)
-    devices = Devices(driver, fleet)
+    devices = DeviceBatch(driver, fleet)
     expected = [alone(expression, driver, device) for device in fleet]
     some = data.draw(st.lists(st.sampled_from(range(len(fleet))), unique=True)) if fleet else []
     assert asked(devices, expression, some) == [expected[number] for number in some]
@@ -99,7 +98,7 @@ def test_recorded_expressions_are_answered_as_for_each_device_alone() -> None:
             continue
         seen += 1
         for driver, fleet in fleets.items():
-            found = asked(Devices(driver, fleet), expression, range(len(fleet)))
+            found = asked(DeviceBatch(driver, fleet), expression, range(len(fleet)))
             expected = [alone(expression, driver, device) for device in fleet]
             assert repr(found) == repr(expected), text
     assert seen > 100
@@ -129,7 +128,7 @@ def test_the_qualified_name_counts_whatever_the_order(names: tuple[str, str]) ->
         "d": {"x": "qualified"}
     }
     expression = compiled("device.attributes['d'].x == 'qualified'", "selector")
-    assert Devices("d", [Device(attributes=attributes)]).matches(expression, [0]) == [True]
+    assert DeviceBatch("d", [Device(attributes=attributes)]).matches(expression, [0]) == [True]
 
 
 @pytest.mark.parametrize("names", [("x", "d/x"), ("d/x", "x")])
@@ -139,18 +138,18 @@ def test_the_qualified_name_of_a_capacity_counts_too(names: tuple[str, str]) -> 
     domains = device_variables("d", {}, capacity)["device"]["capacity"]
     assert domains == {"d": {"x": Quantity.parse("2")}}
     expression = compiled("device.capacity['d'].x.isGreaterThan(quantity('1'))", "selector")
-    assert Devices("d", [Device(capacity=capacity)]).matches(expression, [0]) == [True]
+    assert DeviceBatch("d", [Device(capacity=capacity)]).matches(expression, [0]) == [True]
 
 
 def test_a_short_name_belongs_to_the_driver_only() -> None:
     device = Device(attributes={"x": SHORT})
     expression = compiled("has(device.attributes['d'].x)", "selector")
-    assert Devices("d", [device]).matches(expression, [0]) == [True]
-    assert Devices("e", [device]).matches(expression, [0]) == [False]
+    assert DeviceBatch("d", [device]).matches(expression, [0]) == [True]
+    assert DeviceBatch("e", [device]).matches(expression, [0]) == [False]
 
 
 def test_a_domain_ends_at_the_first_slash() -> None:
-    devices = Devices("d", [Device(attributes={"d/a/b": SHORT})])
+    devices = DeviceBatch("d", [Device(attributes={"d/a/b": SHORT})])
     assert devices.matches(compiled("has(device.attributes['d/a'].b)", "selector"), [0]) == [False]
     inner = compiled("device.attributes['d']['a/b'] == 'short'", "selector")
     assert devices.matches(inner, [0]) == [True]
@@ -158,7 +157,7 @@ def test_a_domain_ends_at_the_first_slash() -> None:
 
 @pytest.mark.parametrize("text", ["has(device.attributes)", "device.?capacity.hasValue()"])
 def test_every_device_has_its_maps_empty_or_not(text: str) -> None:
-    assert Devices("d", [Device()]).matches(compiled(text, "selector"), [0]) == [True]
+    assert DeviceBatch("d", [Device()]).matches(compiled(text, "selector"), [0]) == [True]
 
 
 @pytest.mark.parametrize(
@@ -174,25 +173,25 @@ def test_every_device_has_its_maps_empty_or_not(text: str) -> None:
 def test_a_device_with_a_value_that_is_none_has_no_answer_at_all(
     attribute: DeviceAttribute, error: str
 ) -> None:
-    devices = Devices("d", [Device(), Device(attributes={"x": attribute})])
+    devices = DeviceBatch("d", [Device(), Device(attributes={"x": attribute})])
     assert devices.matches(compiled("true", "selector"), [0, 1]) == [True, error]
     assert devices.attributes(compiled("1", "derived"), [1]) == [error]
 
 
 @pytest.mark.parametrize("term", NAME_TERMS)
 def test_scheduling_sees_no_names_of_devices(term: str) -> None:
-    extended = DeviceCompiler(Features(list_attributes=True)).compile(term)
+    extended = DeviceCompiler(CelFeatures(list_attributes=True)).compile(term)
     device = Device(name="one")
-    assert Devices("d", [device]).matches(extended, [0]) == [alone(extended, "d", device)]
+    assert DeviceBatch("d", [device]).matches(extended, [0]) == [alone(extended, "d", device)]
 
 
 def test_no_devices_have_no_answers() -> None:
-    assert Devices("d", []).matches(compiled("true", "selector"), []) == []
-    assert Devices("d", [Device()]).attributes(compiled("1", "derived"), []) == []
+    assert DeviceBatch("d", []).matches(compiled("true", "selector"), []) == []
+    assert DeviceBatch("d", [Device()]).attributes(compiled("1", "derived"), []) == []
 
 
 def test_answers_come_in_the_order_of_the_numbers() -> None:
-    devices = Devices("d", [Device(), Device(allow_multiple_allocations=True)])
+    devices = DeviceBatch("d", [Device(), Device(allow_multiple_allocations=True)])
     shareable = compiled("device.allowMultipleAllocations", "selector")
     assert devices.matches(shareable, [0, 1]) == [False, True]
     assert devices.matches(shareable, [1, 0]) == [True, False]

@@ -19,18 +19,16 @@ from mooring.cel.lang.equality import (
     has_key,
     size_of,
 )
-from mooring.cel.lang.library.concatenation import COPIED_MAX, concatenated
+from mooring.cel.lang.errors import NO_SUCH_OVERLOAD, Cancelled, EvalError
+from mooring.cel.lang.library.operators import COPIED_MAX, concatenated
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import INT, STRING
 from mooring.cel.lang.values import (
     INT_MAX,
     INT_MIN,
-    NO_SUCH_OVERLOAD,
     NONE,
     TRUE_KEY,
     UINT_MAX,
-    Cancelled,
-    EvalError,
     Optional,
     TypeValue,
     UInt,

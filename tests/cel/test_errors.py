@@ -6,8 +6,7 @@ import pickle
 
 import pytest
 
-from mooring.cel.lang.errors import CompileError, Issue
-from mooring.cel.lang.source import NOWHERE, UNKNOWN, Location, Source
+from mooring.cel.lang.errors import NOWHERE, UNKNOWN, CompileError, Issue, Location, Source
 
 
 def shown(source: str, *issues: tuple[int, str]) -> str:

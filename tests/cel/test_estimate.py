@@ -6,24 +6,30 @@ from dataclasses import replace
 
 import pytest
 
+from mooring.cel.device import device_sizes
+from mooring.cel.lang import macros
 from mooring.cel.lang.checker import check
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.cost_estimator import estimate_cost
+from mooring.cel.lang.costs import (
+    IMPOSSIBLE,
     UNBOUNDED,
+    UNKNOWN,
+    Argument,
     CallEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
+    DeclaredSizes,
+    Path,
     Range,
+    SizeBound,
+    add,
+    exactly,
+    multiply,
+    scale,
+    union,
 )
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.estimate import estimate_cost
-from mooring.cel.lang.library import bindings, comprehensions
+from mooring.cel.lang.environment import Environment, Function, Library
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
-from mooring.cel.lang.ranges import IMPOSSIBLE, UNKNOWN, add, exactly, multiply, scale, union
-from mooring.cel.lang.sizes import Bound, DeclaredSizes, NoHints, Path
 from mooring.cel.lang.types import STRING, map_of, struct
-from mooring.cel.sizes import device_sizes
 from tests.cel import recorded
 from tests.cel.declared import overload
 
@@ -41,19 +47,17 @@ FUNCTIONS = {
 }
 
 
-def _shout(target: EstimatedArgument | None, _args: tuple[EstimatedArgument, ...]) -> CallEstimate:
+def _shout(target: Argument | None, _args: tuple[Argument, ...]) -> CallEstimate:
     """One unit per character; what comes out is twice as long."""
     assert target is not None
     return CallEstimate(target.size, multiply(target.size, exactly(2)))
 
 
-def _join(_target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]) -> CallEstimate:
+def _join(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     return CallEstimate(exactly(1), add(args[0].size, args[1].size))
 
 
-def _equality(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
+def _equality(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     return CallEstimate(Range(1, min(args[0].size.high, args[1].size.high)))
 
 
@@ -74,14 +78,16 @@ ENVIRONMENT = Environment(
             functions=tuple(_function(name, texts) for name, texts in FUNCTIONS.items()),
             macros=STANDARD_MACROS,
         ),
-        bindings.library(),
-        comprehensions.library(),
+        macros.bindings_library(),
+        macros.two_variable_library(),
     ],
     variables={"pod": struct("Pod"), "x": STRING},
     structs={"Pod": {"name": STRING, "labels": map_of(STRING, map_of(STRING, STRING))}},
 )
-LABELS = Bound(5, keys=Bound(40), values=Bound(4, keys=Bound(30), values=Bound(20)))
-SIZES = DeclaredSizes({"pod": Bound(0, fields={"name": Bound(10), "labels": LABELS})})
+LABELS = SizeBound(
+    5, keys=SizeBound(40), values=SizeBound(4, keys=SizeBound(30), values=SizeBound(20))
+)
+SIZES = DeclaredSizes({"pod": SizeBound(0, fields={"name": SizeBound(10), "labels": LABELS})})
 
 
 def cost(text: str) -> Range:
@@ -150,7 +156,7 @@ def test_bound_value_keeps_its_size() -> None:
 
 def test_nothing_is_known_without_hints() -> None:
     checked = check(parse("pod.name.shout()", ENVIRONMENT.macros), ENVIRONMENT)
-    assert estimate_cost(checked, ENVIRONMENT, size_hints=NoHints()).high == UNBOUNDED
+    assert estimate_cost(checked, ENVIRONMENT, size_hints=DeclaredSizes({})).high == UNBOUNDED
 
 
 def test_deep_expression_is_estimated() -> None:

@@ -7,11 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.cel.lang.ast import Call, CreateList, CreateMap, Expr, Ident, Literal, MapEntry, Parsed
-from mooring.cel.lang.checked import Checked, Reference
-from mooring.cel.lang.declarations import CallEstimate, Range
+from mooring.cel.lang.ast import (
+    Call,
+    CheckedAST,
+    CreateList,
+    CreateMap,
+    Expr,
+    Ident,
+    Literal,
+    MapEntry,
+    ParsedAST,
+    ReferenceInfo,
+)
+from mooring.cel.lang.costs import CallEstimate, Range
+from mooring.cel.lang.library.format_clauses import fixed, scientific
 from mooring.cel.lang.library.formatting import check_format, library
-from mooring.cel.lang.library.numerals import fixed, scientific
 from mooring.cel.lang.library.strings import CHARACTERS_MAX
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import (
@@ -305,7 +315,9 @@ def found(
 ) -> list[tuple[int, str]]:
     target = Literal(TARGET_ID, 0, template)
     call = Call(CALL_ID, 0, "format", (CreateList(LIST_ID, 0, args),), target)
-    checked = Checked(Parsed(call, "", {}), types, {CALL_ID: Reference(overload_ids=(overload,))})
+    checked = CheckedAST(
+        ParsedAST(call, "", {}), types, {CALL_ID: ReferenceInfo(overload_ids=(overload,))}
+    )
     return [
         (-1 if node is call else node.id - 10, message)
         for node, message in check_format(call, checked)

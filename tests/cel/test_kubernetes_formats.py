@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from mooring.cel.lang.declarations import Range
-from mooring.cel.library import authz, formats
-from mooring.cel.library.equality import equality_estimate
-from mooring.cel.library.formats import FORMAT_TYPE, FORMATS
+from mooring.cel.lang.costs import Range
+from mooring.cel.library import authz, equality_estimate, strings
+from mooring.cel.library.strings import FORMAT_TYPE, FORMATS
 from tests.cel.kubernetes import (
     answer,
     argument,
@@ -28,7 +27,9 @@ def messages(name: str, text: str) -> list[str]:
 
 
 def test_functions_are_declared_as_kubernetes_declares_them() -> None:
-    assert_declared_as_recorded(formats.library(), authz.library(), authz.selectors_library())
+    assert_declared_as_recorded(
+        strings.format_library(), authz.library(), authz.selectors_library()
+    )
 
 
 def test_answers_are_the_recorded_ones() -> None:

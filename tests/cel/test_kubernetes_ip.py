@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.declarations import Range
+from mooring.cel.lang.costs import Range
 from mooring.cel.library import cidr, ip
 from mooring.cel.library.cidr import parse_cidr
 from mooring.cel.library.ip import AddressError, parse_address, parse_ip

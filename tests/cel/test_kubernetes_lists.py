@@ -9,15 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cel.lang.ast import Ident
-from mooring.cel.lang.declarations import UNBOUNDED, Range
-from mooring.cel.lang.estimate import Argument as KnownArgument
+from mooring.cel.lang.costs import UNBOUNDED, Argument, Range, deep_traversal_cost
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.time import Duration
 from mooring.cel.lang.types import DYN, INT, STRING, list_of, map_of
-from mooring.cel.lang.values import EvalError, UInt
-from mooring.cel.library import klists
-from mooring.cel.library.klists import traversal_of
+from mooring.cel.lang.values import UInt
+from mooring.cel.library import lists
 from tests.cel.kubernetes import (
-    Argument,
     answer,
     argument,
     assert_answers_as_recorded,
@@ -29,7 +27,7 @@ from tests.cel.kubernetes import (
 
 OVERLOADS = {
     overload.id: overload
-    for function in klists.library().functions
+    for function in lists.library().functions
     for overload in function.overloads
 }
 
@@ -42,7 +40,7 @@ def call(id_: str, *args: object) -> object:
 
 
 def test_functions_are_declared_as_kubernetes_declares_them() -> None:
-    assert_declared_as_recorded(klists.library(), klists.includes_library())
+    assert_declared_as_recorded(lists.library(), lists.includes_library())
 
 
 def test_answers_are_the_recorded_ones() -> None:
@@ -116,11 +114,11 @@ def test_minimum_and_maximum_are_pythons(values: list[int]) -> None:
 
 
 def test_traversal_counts_all_that_is_inside() -> None:
-    assert traversal_of([1, None, True]) == 3
-    assert traversal_of("x" * 9) == 0
-    assert traversal_of("ä" * 5) == 1
-    assert traversal_of([b"x" * 20, ["x" * 10]]) == 3
-    assert traversal_of({"k" * 10: [1, 2]}) == 3
+    assert deep_traversal_cost([1, None, True]) == 3
+    assert deep_traversal_cost("x" * 9) == 0
+    assert deep_traversal_cost("ä" * 5) == 1
+    assert deep_traversal_cost([b"x" * 20, ["x" * 10]]) == 3
+    assert deep_traversal_cost({"k" * 10: [1, 2]}) == 3
 
 
 def test_costs_are_those_of_a_traversal() -> None:
@@ -143,6 +141,6 @@ def test_estimates_go_by_size_and_by_what_is_in_the_list(target: Argument, cost:
 
 def test_elements_of_a_known_size_are_estimated_by_it() -> None:
     type_ = map_of(STRING, DYN)
-    domain = KnownArgument(Ident(1, 0, "x"), type_, Range(0, 32), items_size=Range(0, 64))
+    domain = Argument(Ident(1, 0, "x"), type_, Range(0, 32), items_size=Range(0, 64))
     cost = estimate("includes", "list_includes_dyn_dyn", argument(1), target=domain)
     assert cost == Range(0, 32 * 8)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.quantity import Quantity
-from mooring.cel.lang.declarations import UNBOUNDED, Range
+from mooring.cel.lang.costs import UNBOUNDED, Range
 from mooring.cel.library import quantity
 from tests.cel.kubernetes import (
     answer,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.lang.declarations import Range
-from mooring.cel.library import regex
+from mooring.cel.lang.costs import Range
+from mooring.cel.library import strings
 from tests.cel.kubernetes import (
     answer,
     argument,
@@ -18,7 +18,7 @@ from tests.cel.kubernetes import (
 
 
 def test_functions_are_declared_as_kubernetes_declares_them() -> None:
-    assert_declared_as_recorded(regex.library())
+    assert_declared_as_recorded(strings.regex_library())
 
 
 def test_answers_are_the_recorded_ones() -> None:

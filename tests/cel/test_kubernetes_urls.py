@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cel.lang.declarations import UNBOUNDED, Range
-from mooring.cel.lang.ranges import UNKNOWN
-from mooring.cel.library import urls
-from mooring.cel.library.equality import equality_estimate
-from mooring.cel.library.neturl import URLError, parse_request_uri, parse_url
+from mooring.cel.lang.costs import UNBOUNDED, UNKNOWN, Range
+from mooring.cel.library import equality_estimate, urls
+from mooring.cel.library.urls import URLError, parse_request_uri, parse_url
 from tests.cel.kubernetes import (
     answer,
     argument,

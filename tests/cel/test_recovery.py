@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.cel.lang.builder import Builder
+from mooring.cel.lang.descent_parser import UnexpectedTokenError, parse_tokens
 from mooring.cel.lang.errors import CompileError
+from mooring.cel.lang.lexer import tokenize
 from mooring.cel.lang.macros import STANDARD_MACROS
-from mooring.cel.lang.reader import UnexpectedToken, read
+from mooring.cel.lang.parser import Builder
 from mooring.cel.lang.recovery import recover
-from mooring.cel.lang.tokens import tokenize
 from tests.cel.trees import error, messages, parsed, show, tree
 
 OPERAND = (
@@ -153,9 +153,9 @@ def test_recovery_finds_errors_in_exactly_the_texts_that_cannot_be_read(text: st
     tokens, garbage = tokenize(text)
     recovered = recover(text, tokens, garbage, is_thorough=True)
     try:
-        read(tokens)
+        parse_tokens(tokens)
         is_read = not garbage
-    except UnexpectedToken:
+    except UnexpectedTokenError:
         is_read = False
     assert bool(recovered.issues) == (not is_read)
 

@@ -5,8 +5,8 @@ import re2  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.regex import MEMORY_MAX_BYTES, REMEMBERED_MAX, Regex, compile_regex
-from mooring.cel.lang.values import EvalError
 
 laws = settings(derandomize=True, deadline=None)
 

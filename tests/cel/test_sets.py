@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.semver import parse_version
-from mooring.cel.lang.declarations import CallEstimate, Range
-from mooring.cel.lang.library.sets import COST_EXCEEDED, library
-from mooring.cel.lang.values import Cancelled, UInt
+from mooring.cel.lang.costs import CallEstimate, Range
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
+from mooring.cel.lang.library.lists import sets_library
+from mooring.cel.lang.values import UInt
 from tests.cel.calls import Caller, size
 
-SETS = Caller(library())
+SETS = Caller(sets_library())
 laws = settings(derandomize=True, deadline=None)
 # Numbers of all kinds, of which several are equal, and what is equal to none of them.
 values = st.sampled_from([0, 1, 2, UInt(1), 1.0, 2.5, True, "1", None, [1], [1.0]])

@@ -14,27 +14,28 @@ from hypothesis import strategies as st
 
 from mooring.api.semver import parse_version
 from mooring.cel.lang.ast import Call, Expr, Literal
-from mooring.cel.lang.declarations import UNBOUNDED, Function, Overload, Range
-from mooring.cel.lang.dispatch import accepts, no_such_overload
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.library.concatenation import COPIED_MAX, FLAT_MAX, Concatenation
+from mooring.cel.lang.costs import UNBOUNDED, Argument, Range
+from mooring.cel.lang.environment import Function, Overload, guarded
+from mooring.cel.lang.errors import NO_SUCH_OVERLOAD, CompileError, EvalError
+from mooring.cel.lang.library.operators import COPIED_MAX, FLAT_MAX, Concatenation
 from mooring.cel.lang.library.standard import TOTAL, library, matches_literal
-from mooring.cel.lang.numbers import double_text, parse_double, parse_int, parse_uint
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.regex import compile_regex
 from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import Kind, Type
+from mooring.cel.lang.types import Type, TypeKind
 from mooring.cel.lang.values import (
     INT_MAX,
     INT_MIN,
-    NO_SUCH_OVERLOAD,
     UINT_MAX,
-    EvalError,
     Optional,
     TypeValue,
     UInt,
+    double_text,
+    parse_double,
+    parse_int,
+    parse_uint,
 )
-from tests.cel.calls import Argument, size
+from tests.cel.calls import size
 from tests.corpus import corpus
 
 laws = settings(derandomize=True, deadline=None)
@@ -62,15 +63,15 @@ uints = st.integers(0, UINT_MAX).map(UInt)
 
 def call(name: str, *args: Any) -> Any:
     function = FUNCTIONS[name]
-    chosen = function.overloads[0] if name in TOTAL else _fitting(function, args)
-    if chosen is None:
-        raise no_such_overload(name, args, PYTHON_TYPES)
-    assert chosen.evaluate is not None
-    return chosen.evaluate(*args)
+    if name in TOTAL:
+        evaluate = function.overloads[0].evaluate
+        assert evaluate is not None
+        return evaluate(*args)
+    return guarded(function, function.overloads, PYTHON_TYPES)(*args)
 
 
 def _fitting(function: Function, args: tuple[Any, ...]) -> Overload | None:
-    return next((o for o in function.overloads if accepts(o, args, PYTHON_TYPES)), None)
+    return next((o for o in function.overloads if o.accepts(args, PYTHON_TYPES)), None)
 
 
 def refusal(name: str, *args: Any) -> str:
@@ -87,7 +88,7 @@ def overload(name: str, id_: str) -> Overload:
 
 
 def _text(type_: Type) -> str:
-    if type_.kind is Kind.TYPE_PARAM:
+    if type_.kind is TypeKind.TYPE_PARAM:
         return f"<{type_.name}>"
     if not type_.params:
         return type_.name
@@ -324,7 +325,7 @@ def test_times_are_added_and_subtracted() -> None:
         ("_<_", (None, 1), "no such overload: _<_"),
         ("_<=_", ([1], [2]), "no such overload: _<=_"),
         ("_>_", (parse_version("1.0.0"), 1), "no such overload: _>_"),
-        ("_>=_", (TypeValue(Type(Kind.INT, "int")), 1), "no such overload: _>=_"),
+        ("_>=_", (TypeValue(Type(TypeKind.INT, "int")), 1), "no such overload: _>=_"),
         ("_<_", (math.nan, None), "NaN values cannot be ordered"),
         ("@in", (1, "a"), NO_SUCH_OVERLOAD),
         ("@in", (1, None), NO_SUCH_OVERLOAD),

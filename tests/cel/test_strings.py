@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.cel.lang.ast import Literal
-from mooring.cel.lang.declarations import UNBOUNDED, CallEstimate, Range
+from mooring.cel.lang.costs import UNBOUNDED, Argument, CallEstimate, Range
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.library.strings import CHARACTERS_MAX, library
 from mooring.cel.lang.types import DYN, STRING, list_of
-from mooring.cel.lang.values import EvalError
-from tests.cel.calls import Argument, Caller, size
+from tests.cel.calls import Caller, size
+from tests.cel.calls import argument as make_argument
 from tests.cel.extensions import differences, recorded
 
 STRINGS = Caller(library())
@@ -209,8 +210,8 @@ def test_replacing_in_a_text_of_unknown_size_has_no_bound() -> None:
 
 
 def test_splitting_yields_at_most_as_many_parts_as_are_asked_for() -> None:
-    three = Argument(Range(1, 1), expr=Literal(1, 0, 3))
-    minus_one = Argument(Range(1, 1), expr=Literal(1, 0, -1))
+    three = make_argument(Range(1, 1), expr=Literal(1, 0, 3))
+    minus_one = make_argument(Range(1, 1), expr=Literal(1, 0, -1))
     target, comma = size(5, 10), size(1, 1)
     cost = Range(1, 2)
     id_ = "string_split_string_int"
@@ -224,9 +225,9 @@ def test_splitting_yields_at_most_as_many_parts_as_are_asked_for() -> None:
 
 
 def test_joining_has_no_bound_unless_the_list_is_empty_or_of_no_known_type() -> None:
-    many = Argument(Range(1, 2), list_of(STRING))
-    none = Argument(Range(0, 0), list_of(DYN))
-    untyped = Argument(Range(0, 64), DYN)
+    many = make_argument(Range(1, 2), list_of(STRING))
+    none = make_argument(Range(0, 0), list_of(DYN))
+    untyped = make_argument(Range(0, 64), DYN)
     id_ = "list_join_string"
     assert estimate("join", id_, many, size(1, 1)) == CallEstimate(
         Range(0, 1844674407370955264), Range(0, UNBOUNDED)

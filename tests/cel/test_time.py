@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.time import (
     DURATION_WRONG,
     HOUR,
@@ -21,7 +22,7 @@ from mooring.cel.lang.time import (
     civil_of,
     offset_of,
 )
-from mooring.cel.lang.values import INT_MAX, INT_MIN, EvalError
+from mooring.cel.lang.values import INT_MAX, INT_MIN
 
 laws = settings(derandomize=True, deadline=None)
 

@@ -7,7 +7,7 @@ import pytest
 from mooring.cel.lang.checker import check
 from mooring.cel.lang.errors import CompileError
 from mooring.cel.lang.parser import parse
-from mooring.cel.lang.validators import validate
+from mooring.cel.lang.program import validate
 from tests.cel.recorded import device_environment
 
 ENVIRONMENT = device_environment(consumable=True, lists=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.ast import Expr, Parsed, children
+from mooring.cel.lang.ast import Expr, ParsedAST, children
 from mooring.cel.lang.errors import CompileError
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
 
 
-def parsed(text: str) -> Parsed:
+def parsed(text: str) -> ParsedAST:
     return parse(text, STANDARD_MACROS)
 
 

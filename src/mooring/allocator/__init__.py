@@ -1,19 +1,52 @@
-"""The allocator: which devices claims get on a node, the answer of Kubernetes' own."""
+"""The allocator: which devices claims get on a node, with the results of Kubernetes' allocator.
 
-from mooring.allocator.allocation import allocate, allocate_wanted, prepare
-from mooring.allocator.answers import Allocated, Answer, Failed, Unsatisfied
+errors       faults that end an allocation
+features     which feature gates of allocation are on
+requests     the requests of claims, in one form: the plan
+pools        pools of devices, as one node sees them
+pool_facts   facts about the devices of a pool, independent of allocations
+node_view    the devices that one node sees
+ledger       which devices are allocated to which claims
+inventory    slices, classes and allocations, with everything derived from them
+taints       device taints, and those that DeviceTaintRules add
+rules        the rules that admit or refuse a pick
+problem      one plan on one node
+search       the first assignment that every rule admits
+feasibility  decides that a part of the search has no solution
+remaining    the demand that is left, and which parts are interchangeable
+bounds       demand that cannot be met, by counting
+bin_packing  demand on devices that can be shared
+allocation   the entry points, and the AllocationResult of each claim
+trace        why claims get no devices
+"""
+
+from mooring.allocator.allocation import (
+    Allocated,
+    AllocationFailed,
+    AllocationOutcome,
+    Unsatisfied,
+    allocate,
+    allocate_prepared,
+    prepare,
+)
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.inventory import Inventory
 
 __all__ = [
     "ALL_FEATURES",
     "Allocated",
-    "Answer",
-    "Failed",
+    "AllocationFailed",
+    "AllocationOutcome",
     "Features",
     "Inventory",
     "Unsatisfied",
     "allocate",
-    "allocate_wanted",
+    "allocate_prepared",
     "prepare",
 ]
+
+
+# MOVED
+Answer = AllocationOutcome  # MOVED
+Failed = AllocationFailed  # MOVED
+allocate_wanted = allocate_prepared  # MOVED

@@ -1,19 +1,20 @@
 """Faults that end an allocation.
 
-AllocationError      the pod cannot be scheduled as things are
-├── NodeError        it cannot on this node, but other nodes may do
+AllocationError      the pod cannot be scheduled now
+├── NodeError        not on this node; other nodes may do
 └── BudgetError      the search was given up: too many steps, or out of time
+CapacityError        an amount that cannot be counted; becomes an AllocationError of a device
 
-OutOfStepsError never leaves this room: a part of the search took the steps that it was given.
+OutOfStepsError never leaves this package: a part of the search took all the steps it was given.
 """
 
 from __future__ import annotations
 
 
 class AllocationError(Exception):
-    """A fault that ends the attempt for all nodes; the message is Kubernetes'."""
+    """A fault that ends the attempt for all nodes, with Kubernetes' message."""
 
-    steps = 0  # of the search that it ended
+    steps = 0  # that the search took
 
 
 class NodeError(AllocationError):
@@ -22,6 +23,10 @@ class NodeError(AllocationError):
 
 class BudgetError(AllocationError):
     """The search took more steps or time than it was given."""
+
+
+class CapacityError(Exception):
+    """An amount that cannot be counted."""
 
 
 class OutOfStepsError(Exception):

@@ -25,7 +25,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, gates: Gates) -> Features:
-        """Return the features that the gates switch on."""
+        """Return the features whose gates are on."""
         return cls(
             admin_access=gates.enabled(Gate.DRA_ADMIN_ACCESS),
             compatibility_groups=gates.enabled(Gate.DRA_DEVICE_COMPATIBILITY_GROUPS),
@@ -44,16 +44,16 @@ class Features(NamedTuple):
     @classmethod
     def named(cls, names: Iterable[str]) -> Features:
         """Return the features with these names, in Kubernetes' spelling: `AdminAccess`."""
-        wanted = set(names)
+        enabled = set(names)
         known = {"".join(map(str.capitalize, field.split("_"))): field for field in cls._fields}
-        unknown = wanted - known.keys()
+        unknown = enabled - known.keys()
         if unknown:
             raise ValueError(f"no such feature: {', '.join(sorted(unknown))}")
-        return cls(**{field: name in wanted for name, field in known.items()})
+        return cls(**{field: name in enabled for name, field in known.items()})
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of those that are on, in Kubernetes' spelling."""
+        """The names of the enabled features, in Kubernetes' spelling."""
         return frozenset(
             "".join(map(str.capitalize, field.split("_")))
             for field, is_on in zip(self._fields, self, strict=True)

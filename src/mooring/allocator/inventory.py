@@ -1,8 +1,8 @@
-"""The inventory: slices, classes and what is taken, kept ready for the next allocation.
+"""The inventory: slices, classes and allocations, ready for the next allocation.
 
-Objects are put and removed one by one. What follows from them (pools, candidates, answers of
-expressions, what is free) is worked out when it is first asked for, and again only for what
-changed: a slice renews its pool, a claim the pools it has devices of, a class nothing but itself.
+Objects are put and removed one by one. Everything derived from them (pools, candidates, results of
+expressions, free devices) is computed on demand, and again only for what changed: a slice
+invalidates its pool, a claim the pools of its devices, a class nothing but itself.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from weakref import WeakValueDictionary
 
-from mooring.allocator.asks import Plan, content_of, plan_of
-from mooring.allocator.facts import Facts
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
+from mooring.allocator.node_view import NodeView
+from mooring.allocator.pool_facts import PoolFacts
 from mooring.allocator.pools import Pool, PoolId, PoolSlices
 from mooring.allocator.problem import Problem
-from mooring.allocator.rules.counters import amounts_of
-from mooring.allocator.view import View
+from mooring.allocator.requests import RequestPlan, content_of, plan_of
+from mooring.allocator.rules.consumption import amounts_of
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
+from mooring.cel.device import CelFeatures, DeviceCompiler
 
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node
@@ -29,7 +28,7 @@ HOPELESS_MAX = 256  # of one node
 
 
 class Inventory:
-    """All that allocation must know besides the claims and the node."""
+    """Everything that allocation depends on besides the claims and the node."""
 
     def __init__(
         self, features: Features = ALL_FEATURES, *, compiler: DeviceCompiler | None = None
@@ -37,18 +36,18 @@ class Inventory:
         self.features = features
         self.ledger = Ledger(shares_are_whole=not features.consumable_capacity)
         self._classes: dict[str, DeviceClass] = {}
-        self._plans: dict[tuple[bytes, ...], Plan] = {}
+        self._plans: dict[tuple[bytes, ...], RequestPlan] = {}
         self._slices: dict[str, ResourceSlice] = {}
         self._pools: dict[PoolId, PoolSlices] = {}
         self._pools_of_node: dict[str, dict[PoolId, int]] = {}  # with the number of slices
         self._shared_pools: set[PoolId] = set()
         self._shared_version = 0
         self._changes = 0  # how often a slice was put or removed
-        self._with_node_resources = 0  # slices whose devices stand for resources of the node
-        self._with_gains = 0  # slices with devices that take less than nothing of a counter
-        # Facts know their pool, so they must not be kept for it, but as long as a view has them.
-        self._facts: WeakValueDictionary[Pool, Facts] = WeakValueDictionary()
-        self._views: dict[str, View] = {}
+        self._with_node_resources = 0  # slices with devices that map to node resources
+        self._with_gains = 0  # slices with devices that add to a counter
+        # Facts refer to their pool, so a cache by pool must be weak: views keep them alive.
+        self._facts: WeakValueDictionary[Pool, PoolFacts] = WeakValueDictionary()
+        self._views: dict[str, NodeView] = {}
         self.compiler = compiler or DeviceCompiler(
             CelFeatures(list_attributes=True), extensions=False
         )
@@ -56,7 +55,7 @@ class Inventory:
     # --- changing -------------------------------------------------------------------------------
 
     def put_slice(self, slice_: ResourceSlice, *, key: str | None = None) -> None:
-        """Take in a slice, instead of one of the same name (or of the same key)."""
+        """Add a slice, or replace the one of the same name (or key)."""
         key = slice_.metadata.name if key is None else key
         if key in self._slices:
             self.remove_slice(key)
@@ -70,7 +69,7 @@ class Inventory:
         self._index(slice_, pool, 1)
 
     def remove_slice(self, key: str) -> None:
-        """Forget a slice."""
+        """Remove a slice."""
         slice_ = self._slices.pop(key)
         pool = self._pools[_pool_id(slice_)]
         self._changes += 1
@@ -80,28 +79,28 @@ class Inventory:
             del self._pools[pool.id]
 
     def put_class(self, device_class: DeviceClass) -> None:
-        """Take in a class, instead of one of the same name."""
+        """Add a class, or replace the one of the same name."""
         self._classes[device_class.metadata.name] = device_class
         self._plans.clear()
 
     def remove_class(self, name: str) -> None:
-        """Forget a class."""
+        """Remove a class."""
         del self._classes[name]
         self._plans.clear()
 
     def put_claim(self, claim: ResourceClaim) -> None:
-        """Enter what an allocated claim has, instead of what it had."""
+        """Record the allocation of a claim, instead of an earlier one."""
         self.ledger.put(claim)
 
     def remove_claim(self, namespace: str, name: str) -> None:
-        """Give back what a claim has."""
+        """Release the devices of a claim."""
         self.ledger.remove(namespace, name)
 
     def forget_node(self, name: str) -> None:
-        """Drop what is kept for a node; it is worked out again when the node is asked about."""
+        """Drop the cached view of a node."""
         self._views.pop(name, None)
 
-    # --- asking ---------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------
 
     def device_class(self, name: str) -> DeviceClass | None:
         """Return the class of a name."""
@@ -109,12 +108,12 @@ class Inventory:
 
     @property
     def has_node_resources(self) -> bool:
-        """Whether some device stands for, or costs, resources of its node."""
+        """Whether some device maps to resources of its node."""
         return self._with_node_resources > 0
 
     @property
     def may_gain_by_taking(self) -> bool:
-        """Whether a device, once taken, may leave more to others than there was before."""
+        """Whether allocating a device may leave more of a counter than before."""
         return self._with_gains > 0
 
     def nodes_of(self, driver: str, pool: str) -> Collection[str] | None:
@@ -125,7 +124,7 @@ class Inventory:
         return None if slices.is_shared else slices.node_names
 
     def slices_of(self, driver: str, pool: str, node: Node | None = None) -> list[ResourceSlice]:
-        """Return the slices of a pool that a node sees; all of them if no node is given."""
+        """Return the slices of a pool that a node sees; without a node, all of them."""
         slices = self._pools.get(PoolId(driver, pool))
         if slices is None:
             return []
@@ -138,11 +137,11 @@ class Inventory:
 
     @property
     def devices_count(self) -> int:
-        """How many devices are published, by the newest slices of all pools."""
+        """The number of devices in the newest slices of all pools."""
         return sum(pool.devices_count for pool in self._pools.values())
 
-    def plan(self, claims: Sequence[ResourceClaim]) -> Plan:
-        """Return what the claims want; claims with the same content have the same plan."""
+    def plan(self, claims: Sequence[ResourceClaim]) -> RequestPlan:
+        """Return the plan of claims; claims with the same content have the same plan."""
         content = content_of(claims)
         plan = self._plans.get(content)
         if plan is None:
@@ -153,8 +152,8 @@ class Inventory:
                 self._plans[content] = plan
         return plan
 
-    def view(self, node: Node) -> View:
-        """Return what the node sees; the view is kept until something in it changes."""
+    def view(self, node: Node) -> NodeView:
+        """Return the view of a node; it is cached until something in it changes."""
         name = node.metadata.name
         view = self._views.get(name)
         if view is not None and view.node is node and view.changes == self._changes:
@@ -164,13 +163,13 @@ class Inventory:
             pools = [pool for pool in seen if pool is not None]
             pools.sort(key=lambda pool: pool.order)
             facts = [self._facts_of(pool) for pool in pools]
-            view = View(node, facts, self.features, self.ledger, self._versions(name))
+            view = NodeView(node, facts, self.features, self.ledger, self._versions(name))
             self._views[name] = view
         view.changes = self._changes
         return view
 
-    def problem(self, node: Node, plan: Plan) -> Problem:
-        """Return what a plan comes to on a node; kept while nothing there is taken or given."""
+    def problem(self, node: Node, plan: RequestPlan) -> Problem:
+        """Return a plan on a node; cached until an allocation there changes."""
         view = self.view(node)
         problem: Problem | None = view.problems.get(plan)
         if problem is None or problem.taken is not view.taken:
@@ -179,21 +178,21 @@ class Inventory:
             problem = view.problems[plan] = Problem(plan, view)
         return problem
 
-    def is_hopeless(self, node: Node, plan: Plan) -> bool:
-        """Return whether a plan is known to have no solution on the node as it is now."""
+    def is_hopeless(self, node: Node, plan: RequestPlan) -> bool:
+        """Return whether a plan is known to have no solution on the node in its present state."""
         view = self.view(node)
         return view.hopeless.get(plan) is view.taken
 
     def is_full(self, node: Node) -> bool:
         """Return whether no device of the node is free.
 
-        Then none has its turn, so a plan that needs one has no solution, and there is no fault.
+        Then the search reaches none, so a plan that needs one has no solution, and no fault.
         """
         view = self.view(node)
         return view.taken.whole == view.all and not view.is_invalid
 
     def note_hopeless(self, problem: Problem) -> None:
-        """Keep in mind that a problem has no solution."""
+        """Remember that a problem has no solution."""
         hopeless = problem.view.hopeless
         if len(hopeless) >= HOPELESS_MAX:
             hopeless.clear()
@@ -208,15 +207,15 @@ class Inventory:
         local = self._pools_of_node.get(node_name, ())
         return [self._shared_version, *[self._pools[pool_id].version for pool_id in local]]
 
-    def _facts_of(self, pool: Pool) -> Facts:
+    def _facts_of(self, pool: Pool) -> PoolFacts:
         facts = self._facts.get(pool)
         if facts is None:
-            facts = Facts(pool, self.features, self.compiler)
+            facts = PoolFacts(pool, self.features, self.compiler)
             self._facts[pool] = facts
         return facts
 
     def _index(self, slice_: ResourceSlice, pool: PoolSlices, change: int) -> None:
-        """Keep in mind which nodes may see the pool."""
+        """Update which nodes may see the pool."""
         if any(device.node_allocatable_resources for device in slice_.spec.devices or ()):
             self._with_node_resources += change
         if any(device.consumes_counters and _gains(device) for device in slice_.spec.devices or ()):
@@ -238,7 +237,7 @@ class Inventory:
 
 
 def _gains(device: Device) -> bool:
-    """Return whether a device takes less than nothing of some counter."""
+    """Return whether a device consumes a negative amount of some counter."""
     return any(amount < 0 for _, amount in amounts_of(device))
 
 

@@ -1,8 +1,8 @@
-"""The ledger: which devices are taken, by which claims, and how much of them.
+"""The ledger: which devices are allocated, to which claims, and how much of them.
 
-It is rebuilt from allocated claims, and kept by putting and removing them: `put` and `remove`
-of one claim are exactly inverse. Results with admin access take nothing. A result with a share
-is one owner among several; without consumable capacity it is the owner of the whole device.
+It is rebuilt from allocated claims, and kept by putting and removing them: `put` and `remove` of
+one claim are exactly inverse. Results with admin access take nothing. A result with a share is one
+owner among several; without consumable capacity it owns the whole device.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ DeviceKey = tuple[str, str, str]  # driver, pool, device
 PoolKey = tuple[str, str]
 
 
-class Entry(NamedTuple):
-    """A device, or a share of one, that a claim has."""
+class LedgerEntry(NamedTuple):
+    """A device, or a share of one, that is allocated to a claim."""
 
     claim: ClaimKey
     result: DeviceRequestAllocationResult
@@ -27,21 +27,21 @@ class Entry(NamedTuple):
 
 _share_id = attrgetter("result.share_id")
 
-NOTHING: Mapping[str, list[Entry]] = {}
+NOTHING: Mapping[str, list[LedgerEntry]] = {}
 
 
 class Ledger:
-    """What is taken. It changes only through `put` and `remove`."""
+    """The allocated devices. It only changes through `put` and `remove`."""
 
     def __init__(self, *, shares_are_whole: bool = False) -> None:
         self._shares_are_whole = shares_are_whole
         self._claims: dict[ClaimKey, tuple[DeviceRequestAllocationResult, ...]] = {}
-        self._taken: dict[PoolKey, dict[str, list[Entry]]] = {}
+        self._taken: dict[PoolKey, dict[str, list[LedgerEntry]]] = {}
         self._versions: dict[PoolKey, int] = {}
-        self.changes = 0  # how often something was taken or given back
+        self.changes = 0  # how often something was allocated or released
 
     def put(self, claim: ResourceClaim) -> None:
-        """Enter what a claim has; what it had before is given back first."""
+        """Record the allocation of a claim, instead of an earlier one."""
         key = (claim.metadata.namespace, claim.metadata.name)
         if key in self._claims:
             self.remove(*key)
@@ -56,10 +56,10 @@ class Ledger:
                 pool = (result.driver, result.pool)
                 self._versions[pool] = self._versions.get(pool, 0) + 1
                 devices = self._taken.setdefault(pool, {})
-                devices.setdefault(result.device, []).append(Entry(key, result))
+                devices.setdefault(result.device, []).append(LedgerEntry(key, result))
 
     def remove(self, namespace: str, name: str) -> None:
-        """Give back what a claim has; it may have nothing."""
+        """Release the devices of a claim; it may have none."""
         key = (namespace, name)
         self.changes += 1
         for result in self._claims.pop(key, ()):
@@ -67,38 +67,38 @@ class Ledger:
                 pool = (result.driver, result.pool)
                 self._versions[pool] += 1
                 devices = self._taken[pool]
-                devices[result.device].remove(Entry(key, result))
+                devices[result.device].remove(LedgerEntry(key, result))
                 if not devices[result.device]:
                     del devices[result.device]
                     if not devices:
                         del self._taken[pool]
 
     def version(self, pool: PoolKey) -> int:
-        """Return a number that changes whenever something in the pool is taken or given back."""
+        """Return a number that changes whenever a device of the pool is allocated or released."""
         return self._versions.get(pool, 0)
 
-    def taken(self, pool: PoolKey) -> Mapping[str, list[Entry]]:
-        """Return what is taken of a pool, by device."""
+    def taken(self, pool: PoolKey) -> Mapping[str, list[LedgerEntry]]:
+        """Return the entries of a pool, by device."""
         return self._taken.get(pool, NOTHING)
 
     def results(self, claim: ClaimKey) -> tuple[DeviceRequestAllocationResult, ...]:
-        """Return what a claim has, devices with admin access included."""
+        """Return the devices of a claim, including those with admin access."""
         return self._claims.get(claim, ())
 
-    def has_owner(self, entries: Iterable[Entry]) -> bool:
+    def has_owner(self, entries: Iterable[LedgerEntry]) -> bool:
         """Return whether one of the entries of a device is for the whole of it."""
         if self._shares_are_whole:
             return True
         return None in map(_share_id, entries)
 
-    def has_shares(self, entries: Iterable[Entry]) -> bool:
+    def has_shares(self, entries: Iterable[LedgerEntry]) -> bool:
         """Return whether one of the entries of a device is for a share."""
         if self._shares_are_whole:
             return False
         return any(entry.result.share_id is not None for entry in entries)
 
     def conflicts(self) -> Iterator[DeviceKey]:
-        """Return the devices that claims have at once although none can share them."""
+        """Yield the devices that are allocated twice although they cannot be shared."""
         for (driver, pool), devices in self._taken.items():
             for device, entries in devices.items():
                 if len(entries) > 1 and self.has_owner(entries):
@@ -106,7 +106,7 @@ class Ledger:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is taken."""
+        """Whether no device is allocated."""
         return not self._taken
 
     def __iter__(self) -> Iterator[DeviceKey]:
@@ -115,8 +115,8 @@ class Ledger:
                 yield driver, pool, device
 
 
-def consumed_by_shares(entries: Iterable[Entry]) -> dict[str, int]:
-    """Return what the shares of a device take of each capacity, in nano."""
+def consumed_by_shares(entries: Iterable[LedgerEntry]) -> dict[str, int]:
+    """Return how much of each capacity the shares of a device consume, in nano."""
     total: dict[str, int] = {}
     for _, result in entries:
         if result.share_id is not None and result.consumed_capacity:

@@ -2,10 +2,12 @@
 
     # targeting: slices whose devices the node may use
     # others: slices of the same pool and generation that are for other nodes
+    # position: the index of a device in the order in which devices are tried
+    # mask: a set of devices as an integer: bit p is set if position p is in the set
 
-A pool is complete when all its slices of the newest generation are there, also those for other
-nodes; while it is not, none of its devices is given away. A pool that contradicts itself is
-invalid. Both are kept, because `All` must not ignore them.
+A pool is complete when all its slices of the newest generation exist, including those for other
+nodes; none of its devices is allocated before. A pool that contradicts itself is invalid. Both are
+kept, because `All` must not ignore them.
 """
 
 from __future__ import annotations
@@ -13,17 +15,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
-from mooring.allocator.nodes import matches_node
 from mooring.api.core.node import Node
+from mooring.api.nodequery import NodeQuery, read_node_selector
+from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement
 from mooring.api.resource.v1 import CounterSet, Device, ResourceSlice
 
 
 class PoolId(NamedTuple):
-    """What names a pool."""
+    """The identity of a pool."""
 
     driver: str
     name: str
@@ -33,14 +37,14 @@ class PoolId(NamedTuple):
 
 
 class PoolState(Enum):
-    """Whether devices of a pool can be given away."""
+    """Whether devices of a pool can be allocated."""
 
     USABLE = "usable"
     INCOMPLETE = "incomplete"
     INVALID = "invalid"
 
 
-class Spot(NamedTuple):
+class PublishedDevice(NamedTuple):
     """A device and the slice that publishes it."""
 
     device: Device
@@ -54,18 +58,20 @@ class Pool:
     id: PoolId
     state: PoolState
     reason: str = ""
-    spots: tuple[Spot, ...] = ()
-    others: tuple[Spot, ...] = ()
+    published: tuple[PublishedDevice, ...] = ()
+    others: tuple[PublishedDevice, ...] = ()
     counter_sets: Mapping[str, CounterSet] = field(default_factory=dict)
     has_binding_conditions: bool = False
 
+    spots = property(lambda self: self.published)  # Old name, for other packages.
+
     @property
     def order(self) -> tuple[bool, PoolId]:
-        """What pools are sorted by: those that may make a pod wait come last."""
+        """The sort key of pools: those that may make a pod wait come last."""
         return (self.has_binding_conditions, self.id)
 
 
-# --- the slices of a pool -----------------------------------------------------------------------
+# --- the slices of a pool -------------------------------------------------------------------------
 
 
 class PoolSlices:
@@ -111,7 +117,7 @@ class PoolSlices:
         )
 
     def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
-        """Take in a slice; no two changes, of whatever pool, have the same version."""
+        """Add a slice; no two changes, of whatever pool, have the same version."""
         self.version = version
         self._built.clear()
         self._slices[key] = slice_
@@ -144,7 +150,7 @@ class PoolSlices:
         return self._built[key]
 
     def relevant(self, node: Node) -> Iterator[tuple[str, ResourceSlice]]:
-        """Give the slices with devices that the node may use, of whatever generation."""
+        """Yield the slices with devices that the node may use, of whatever generation."""
         for key, slice_ in self._local.get(node.metadata.name, {}).items():
             if self._understands(slice_):
                 yield key, slice_
@@ -153,7 +159,7 @@ class PoolSlices:
                 yield key, slice_
 
     def _understands(self, slice_: ResourceSlice) -> bool:
-        """Return whether the features that a slice needs are on."""
+        """Return whether the feature gates that a slice needs are on."""
         spec = slice_.spec
         if not self._features.partitionable_devices and (
             spec.per_device_node_selection is not None or spec.shared_counters
@@ -162,7 +168,7 @@ class PoolSlices:
         return self._features.compatibility_groups or not _uses_groups(slice_)
 
     def _build(self, targeting: dict[str, ResourceSlice]) -> Pool | None:
-        # Of slices that disagree about their number the first by name is believed.
+        # If slices disagree about their number, the first by name decides.
         first = min(targeting.values(), key=_name)
         wanted = first.spec.pool.resource_slice_count
         if len(targeting) == wanted:
@@ -191,19 +197,19 @@ class PoolSlices:
             sets, reason = _counter_sets(sorted((*targeting, *others), key=_name))
             targeting = [s for s in targeting if not s.spec.shared_counters]
             others = [s for s in others if not s.spec.shared_counters]
-        spots, other_spots = _spots(targeting), _spots(others)
-        reason = _duplicate_device(spots) or reason
+        published, other_published = _published(targeting), _published(others)
+        reason = _duplicate_device(published) or reason
         if has_counters and not reason:
-            reason = _bad_consumption(spots, sets) or _bad_consumption(other_spots, sets)
+            reason = _bad_consumption(published, sets) or _bad_consumption(other_published, sets)
         if reason:
             return Pool(self.id, PoolState.INVALID, reason)
         return Pool(
             self.id,
             PoolState.USABLE,
-            spots=spots,
-            others=other_spots,
+            published=published,
+            others=other_published,
             counter_sets=sets,
-            has_binding_conditions=any(spot.device.binding_conditions for spot in spots),
+            has_binding_conditions=any(entry.device.binding_conditions for entry in published),
         )
 
 
@@ -211,9 +217,9 @@ def _name(slice_: ResourceSlice) -> str:
     return slice_.metadata.name
 
 
-def _spots(slices: Iterable[ResourceSlice]) -> tuple[Spot, ...]:
+def _published(slices: Iterable[ResourceSlice]) -> tuple[PublishedDevice, ...]:
     return tuple(
-        Spot(device, slice_)
+        PublishedDevice(device, slice_)
         for slice_ in sorted(slices, key=_name)
         for device in slice_.spec.devices or ()
     )
@@ -249,7 +255,7 @@ def _targets(slice_: ResourceSlice, node: Node) -> bool:
             raise AllocationError(f"gather pool information: {text}") from None
     if spec.per_device_node_selection:
         return any(_device_targets(device, slice_, node) for device in spec.devices or ())
-    return False  # A way of selection that we do not know.
+    return False  # An unknown kind of node selection.
 
 
 def _device_targets(device: Device, slice_: ResourceSlice, node: Node) -> bool:
@@ -268,7 +274,7 @@ def _device_targets(device: Device, slice_: ResourceSlice, node: Node) -> bool:
         raise AllocationError(f"gather pool information: {text}") from None
 
 
-# --- what makes a pool invalid ------------------------------------------------------------------
+# --- invalid pools --------------------------------------------------------------------------------
 
 
 def _counter_sets(slices: Iterable[ResourceSlice]) -> tuple[dict[str, CounterSet], str]:
@@ -281,18 +287,18 @@ def _counter_sets(slices: Iterable[ResourceSlice]) -> tuple[dict[str, CounterSet
     return sets, ""
 
 
-def _duplicate_device(spots: Iterable[Spot]) -> str:
+def _duplicate_device(published: Iterable[PublishedDevice]) -> str:
     names: set[str] = set()
-    for spot in spots:
-        if spot.device.name in names:
-            return f"duplicate device name {spot.device.name}"
-        names.add(spot.device.name)
+    for entry in published:
+        if entry.device.name in names:
+            return f"duplicate device name {entry.device.name}"
+        names.add(entry.device.name)
     return ""
 
 
-def _bad_consumption(spots: Iterable[Spot], sets: Mapping[str, CounterSet]) -> str:
-    for spot in spots:
-        for consumption in spot.device.consumes_counters:
+def _bad_consumption(published: Iterable[PublishedDevice], sets: Mapping[str, CounterSet]) -> str:
+    for entry in published:
+        for consumption in entry.device.consumes_counters:
             counter_set = sets.get(consumption.counter_set)
             if counter_set is None:
                 return f"counter set {consumption.counter_set} not found"
@@ -300,3 +306,72 @@ def _bad_consumption(spots: Iterable[Spot], sets: Mapping[str, CounterSet]) -> s
                 if name not in counter_set.counters:
                     return f"counter {name} not found in counter set {counter_set.name}"
     return ""
+
+
+# --- node selection -------------------------------------------------------------------------------
+
+
+def matches_node(
+    node: Node, *, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
+) -> bool:
+    """Return whether devices with this node selection can be used on the node."""
+    if node_name:
+        return node.metadata.name == node_name
+    if all_nodes:
+        return True
+    if selector is None:
+        return False
+    query, fault = _read(selector)
+    if fault is not None:
+        raise AllocationError(f"failed to parse node selector {_go_text(selector)}: {fault}")
+    return query.matches(node.metadata.name, node.metadata.labels or {})
+
+
+@lru_cache(maxsize=1024)
+def _read(selector: NodeSelector) -> tuple[NodeQuery, str | None]:
+    query = read_node_selector(selector)
+    return query, query.fault
+
+
+def _go_text(selector: NodeSelector) -> str:
+    """Return the selector as Kubernetes prints it in messages."""
+    terms = "".join(
+        f"NodeSelectorTerm{{MatchExpressions:{_go_requirements(term.match_expressions)},"
+        f"MatchFields:{_go_requirements(term.match_fields)},}},"
+        for term in selector.node_selector_terms or ()
+    )
+    return f"&NodeSelector{{NodeSelectorTerms:[]NodeSelectorTerm{{{terms}}},}}"
+
+
+def _go_requirements(requirements: tuple[NodeSelectorRequirement, ...]) -> str:
+    shown = "".join(
+        f"NodeSelectorRequirement{{Key:{requirement.key},Operator:{requirement.operator},"
+        f"Values:[{' '.join(requirement.values)}],}},"
+        for requirement in requirements
+    )
+    return f"[]NodeSelectorRequirement{{{shown}}}"
+
+
+# --- sets of devices ------------------------------------------------------------------------------
+
+
+def bits(mask: int) -> list[int]:
+    """Return the positions in a set, lowest first."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+def mask_of(positions: Iterable[int]) -> int:
+    """Return the set of these positions."""
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask
+
+
+# MOVED
+Spot = PublishedDevice  # MOVED

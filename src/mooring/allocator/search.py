@@ -2,9 +2,9 @@
 
 The order is Kubernetes': requests in order, alternatives in order, devices in order. Within one
 request positions only go up; each new request starts from the first device again. The first full
-assignment is the answer. The search knows no feature: it asks the rules of each slot.
+assignment is the result. The search knows no feature: it calls the rules of each slot.
 
-    # frame: one decision, with the states before it, so that going back needs no undoing
+    # frame: one decision, with the states before it, so that backtracking needs no undo
 
     ┌ Fork ─────────────┐   which alternative of a request (only if there are several)
     │  ┌ Pick ────────┐ │   which device is the k-th of a slot
@@ -15,12 +15,12 @@ assignment is the answer. The search knows no feature: it asks the rules of each
    go back to the last fork of the claim, since other devices would not help.
 2. For a slot, narrow the candidates by the rules that can do so, and take them lowest first.
 3. A candidate with a static fault ends the search: Kubernetes evaluates lazily, so a fault counts
-   only when its device's turn comes.
-4. Each rule takes the pick or refuses it. If all take it, go on; else try the next candidate.
+   only when the search reaches its device.
+4. Each rule takes the pick or refuses it. If all take it, go on; otherwise try the next candidate.
 
 That alone is exponential when there is no solution. So after a number of steps the search starts
-again with foresight (see `mooring.allocator.foresight`), which sees that a subtree has no solution
-and no fault, and leaves it out. What is found stays the same.
+again with a feasibility check (see `mooring.allocator.feasibility`), which skips subtrees that have
+neither a solution nor a fault. The result stays the same.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from mooring.allocator.asks import RESULTS_MAX, Ask
 from mooring.allocator.errors import AllocationError, OutOfStepsError
 from mooring.allocator.problem import Names, Problem, Slot, place
+from mooring.allocator.requests import RESULTS_MAX, SubRequest
 from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
@@ -38,30 +38,32 @@ INTERRUPT_EVERY_STEPS = 64
 
 
 class Pick(NamedTuple):
-    """A device for an ask."""
+    """A device for a request."""
 
-    ask: Ask
+    request: SubRequest
     position: int
 
 
 class Solution(NamedTuple):
-    """Devices for all slots, and which alternative of each request was chosen."""
+    """Devices for all slots, and the chosen alternative of each request."""
 
     picks: tuple[Pick, ...]
-    chosen: tuple[Ask, ...]
+    chosen: tuple[SubRequest, ...]
 
 
-class Foresight(Protocol):
-    """Sees whether what is left can be filled."""
+class FeasibilityCheck(Protocol):
+    """Checks whether the remaining slots can be filled."""
 
-    def is_hopeless(self, states: States, stage: int, slot: Slot, filled: int, above: int) -> bool:
-        """Return whether no way leads on, and no fault lies on one.
+    def is_infeasible(
+        self, states: States, stage: int, slot: Slot, filled: int, above: int
+    ) -> bool:
+        """Return whether there is no completion, and no fault on the way to one.
 
-        Of the slot, at this stage, `filled` devices are picked, all below position `above`.
+        The slot, at this stage, has `filled` devices, all below position `above`.
         """
 
     def picked(self, before: States, slot: Slot, position: int, after: States) -> None:
-        """Hear of the pick that led from one state to the next."""
+        """Note the pick that led from one state to the next."""
 
 
 class _Fork:
@@ -93,7 +95,7 @@ class _Pick:
 
 
 class Search:
-    """One walk through the assignments."""
+    """One traversal of the assignments."""
 
     def __init__(
         self,
@@ -101,14 +103,14 @@ class Search:
         names: Names,
         *,
         steps_max: int,
-        foresight: Foresight | None = None,
+        feasibility: FeasibilityCheck | None = None,
         interrupt: Callable[[], None],
     ) -> None:
         self._problem = problem
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
-        self._foresight = foresight
+        self._feasibility = feasibility
         self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []
         self._base = 0  # decisions below are not this search's own
@@ -130,8 +132,8 @@ class Search:
             return None
         return self._found or self._solution()
 
-    # Each of these moves one decision on and returns whether there is a solution (_DONE), more
-    # to decide (_MORE), or nothing left (None).
+    # Each of these advances one decision and returns whether there is a solution (_DONE), more to
+    # decide (_MORE), or nothing left (None).
 
     def _enter(self, stage: int, states: States) -> object | None:
         """Go on to a stage."""
@@ -148,10 +150,10 @@ class Search:
 
     def _enter_slot(self, stage: int, slot: Slot, states: States) -> object | None:
         if slot.count <= 0:
-            # None is enough, unless all that are meant are wanted: then there must be some.
+            # No device is enough, unless all selected devices are wanted: then there must be some.
             return self._enter(stage + 1, states) if slot.listed is None else self._fail()
         if self._problem.is_near_limit and self._exceeds(slot):
-            return self._exceed(slot.ask.claim)
+            return self._exceed(slot.request.claim)
         return self._open(stage, slot, 0, states, 0)
 
     def _open(
@@ -163,9 +165,9 @@ class Search:
             raise OutOfStepsError
         if not self.steps % INTERRUPT_EVERY_STEPS:
             self._interrupt()
-        if self._foresight is not None:
+        if self._feasibility is not None:
             may_prune = not self._may_skip_faults(stage, slot, filled)
-            if may_prune and self._foresight.is_hopeless(states, stage, slot, filled, above):
+            if may_prune and self._feasibility.is_infeasible(states, stage, slot, filled, above):
                 return self._fail()
             try:
                 self._found = self._probe(stage, slot, filled, states, above)
@@ -178,7 +180,7 @@ class Search:
     def _probe(
         self, stage: int, slot: Slot, filled: int, states: States, above: int
     ) -> Solution | None:
-        """Return the first solution from here on, if a few steps find it or that there is none."""
+        """Return the first solution from here on, if a few steps decide it."""
         probe = Search(
             self._problem, self._names, steps_max=PROBE_STEPS_MAX, interrupt=self._interrupt
         )
@@ -210,8 +212,8 @@ class Search:
             if after is None:
                 continue
             frame.position = position
-            if self._foresight is not None:
-                self._foresight.picked(states, slot, position, after)
+            if self._feasibility is not None:
+                self._feasibility.picked(states, slot, position, after)
             filled = frame.filled + 1
             if filled < slot.count:
                 return self._open(frame.stage, slot, filled, after, position + 1)
@@ -225,7 +227,7 @@ class Search:
             return self._take_listed(slot, states, position)
         if position in slot.faults:
             fault = slot.faults[position]
-            message = self._problem.message(slot.ask, position, fault, self._names)
+            message = self._problem.message(slot.request, position, fault, self._names)
             raise AllocationError(message)
         after = states.copy()
         for rule in slot.unsure:
@@ -238,7 +240,7 @@ class Search:
         return after
 
     def _take_listed(self, slot: Slot, states: States, position: int) -> States | None:
-        """Take a device of a slot that wants all; a constraint that is violated is a fault."""
+        """Take a device of a slot that wants all; a violated constraint is a fault."""
         if not slot.candidates >> position & 1:
             return None
         after = states.copy()
@@ -248,7 +250,7 @@ class Search:
                 if rule.is_constraint:
                     device = self._problem.view.device_id(position)
                     raise AllocationError(
-                        f"{place(slot.ask, self._names)}: cannot add device {device} because a "
+                        f"{place(slot.request, self._names)}: cannot add device {device} because a "
                         "claim constraint would not be satisfied"
                     )
                 return None
@@ -256,7 +258,7 @@ class Search:
         return after
 
     def _faulty(self, slot: Slot, states: States) -> int:
-        """Return the devices whose turn would end the search: those not in use."""
+        """Return the devices that would end the search with a fault: those not in use."""
         mask = 0
         for position in slot.faults:
             mask |= 1 << position
@@ -264,16 +266,16 @@ class Search:
 
     def _exceeds(self, slot: Slot) -> bool:
         """Return whether the slot would bring its claim over the limit of devices."""
-        return len(self._picks_of(slot.ask.claim)) + slot.count > RESULTS_MAX
+        return len(self._picks_of(slot.request.claim)) + slot.count > RESULTS_MAX
 
     def _may_skip_faults(self, stage: int, slot: Slot, filled: int) -> bool:
-        """Return whether the claim may come over the limit and go back past devices with a fault.
+        """Return whether the claim may exceed the limit and go back past devices with a fault.
 
-        To go back one by one, because all is hopeless, would raise the fault.
+        Going back one by one, because the rest is infeasible, would raise the fault.
         """
         if not self._problem.is_near_limit:
             return False
-        claim = slot.ask.claim
+        claim = slot.request.claim
         picks = self._picks_of(claim)
         if not any(pick.slot.is_risky for pick in picks):
             return False
@@ -296,7 +298,7 @@ class Search:
     # --- going back -----------------------------------------------------------------------------
 
     def _fail(self) -> object | None:
-        """Go back to the last decision: what was decided there leads nowhere."""
+        """Go back to the last decision, which leads to no solution."""
         if len(self._stack) == self._base:
             return None
         frame = self._stack[-1]
@@ -312,7 +314,7 @@ class Search:
         if frame.alternative == len(slots):
             self._stack.pop()
             if frame.all_exceed:
-                return self._exceed(slots[0].ask.claim)
+                return self._exceed(slots[0].request.claim)
             return self._fail()
         return self._enter_slot(frame.stage, slots[frame.alternative], frame.states)
 
@@ -320,7 +322,7 @@ class Search:
         """Go back to the last fork of the claim: it has too many devices, whichever they are."""
         while self._stack:
             if self._base and len(self._stack) == self._base:
-                raise OutOfStepsError  # It is for the search below to go back further.
+                raise OutOfStepsError  # The search below has to go back further.
             frame = self._stack[-1]
             if self._problem.claims[frame.stage] != claim:
                 return self._fail()
@@ -330,13 +332,13 @@ class Search:
         return None
 
     def _solution(self) -> Solution:
-        chosen = [slots[0].ask for slots in self._stages]
+        chosen = [slots[0].request for slots in self._stages]
         picks = []
         for frame in self._stack:
             if isinstance(frame, _Fork):
-                chosen[frame.stage] = self._stages[frame.stage][frame.alternative].ask
+                chosen[frame.stage] = self._stages[frame.stage][frame.alternative].request
             else:
-                picks.append(Pick(frame.slot.ask, frame.position))
+                picks.append(Pick(frame.slot.request, frame.position))
         return Solution(tuple(picks), tuple(chosen))
 
 

@@ -1,1 +1,7 @@
-"""CEL as the API server and the scheduler of Kubernetes 1.37 speak it."""
+"""CEL as the API server and the scheduler of Kubernetes 1.37 evaluate it.
+
+lang           the language: parse, check, plan and evaluate
+library        Kubernetes' own libraries
+device         compile and evaluate expressions about devices
+device_values  devices as values, and values as matches and attributes
+"""

@@ -1,13 +1,13 @@
 """Compile and evaluate expressions about devices, as the API server and the scheduler do.
 
 New expressions see what the feature gates allow; stored ones see everything, because they were
-valid once. Either kind is compiled to one Compiled, which is kept by its text.
+valid once. Either kind is compiled to one Compiled, which is cached by its text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -15,58 +15,44 @@ from typing import Any, Literal, NamedTuple
 
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.inputs import CELLS, device_variables
+from mooring.cel.device_values import CELLS, as_attribute, as_match, device_variables
+from mooring.cel.lang import macros
 from mooring.cel.lang import types as t
-from mooring.cel.lang.declarations import UNBOUNDED, Library
-from mooring.cel.lang.dispatch import runtime_type
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.errors import CompileError
-from mooring.cel.lang.estimate import estimate_cost
-from mooring.cel.lang.inference import full_name, same
-from mooring.cel.lang.library import (
-    bindings,
-    comprehensions,
-    formatting,
-    lists,
-    optionals,
-    sets,
-    standard,
-    strings,
-)
-from mooring.cel.lang.planner import InstantiationError
+from mooring.cel.lang.cost_estimator import estimate_cost
+from mooring.cel.lang.costs import UNBOUNDED, DeclaredSizes, SizeBound
+from mooring.cel.lang.environment import Environment, Library
+from mooring.cel.lang.errors import CompileError, EvalError, InstantiationError
+from mooring.cel.lang.library import formatting, lists, optionals, standard, strings
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
-from mooring.cel.lang.types import Type
-from mooring.cel.lang.values import EvalError
-from mooring.cel.library import klists, kubernetes_libraries, with_equality_costs
-from mooring.cel.library.quantity import QUANTITY
-from mooring.cel.library.semver import SEMVER
-from mooring.cel.results import as_attribute, as_match
-from mooring.cel.sizes import device_sizes
+from mooring.cel.lang.types import Type, full_name, same
+from mooring.cel.lang.values import runtime_type
+from mooring.cel.library import include_library, kubernetes_libraries, with_equality_costs
+from mooring.cel.library.quantity import QUANTITY, SEMVER
 
 COST_LIMIT = 1_000_000
 CACHE_SIZE = 1024
 
 DEVICE = "kubernetes.DRADevice"
 
-Kind = Literal["selector", "derived", "raw"]
+ExpressionKind = Literal["selector", "derived", "raw"]
 
 
 class Scope(Enum):
-    """Whether an expression is new, or was stored already."""
+    """Whether an expression is new or stored."""
 
     NEW = "new"
     STORED = "stored"
 
 
-class Features(NamedTuple):
-    """The features that decide what new expressions may use."""
+class CelFeatures(NamedTuple):
+    """The feature gates that decide what new expressions may use."""
 
     consumable_capacity: bool = True
     list_attributes: bool = False
 
     @classmethod
-    def of(cls, gates: Gates) -> Features:
-        """Return the features that the gates switch on."""
+    def of(cls, gates: Gates) -> CelFeatures:
+        """Return the features whose gates are on."""
         return cls(
             consumable_capacity=gates.enabled(Gate.DRA_CONSUMABLE_CAPACITY),
             list_attributes=gates.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES),
@@ -75,17 +61,17 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """An expression that was compiled, or the reason why not."""
+    """A compiled expression, or the error."""
 
     expression: str
-    kind: Kind
+    kind: ExpressionKind
     program: Program | None
     error: str | None
     is_internal: bool = False  # the error is one of instantiation
 
     @cached_property
     def cost_max(self) -> int:
-        """What evaluating costs at most; worked out when it is first wanted."""
+        """The estimated maximal cost of an evaluation."""
         if self.program is None:
             return UNBOUNDED
         estimate = estimate_cost(
@@ -103,7 +89,7 @@ class Compiled:
         name: str | None = None,
         cost_limit: int = COST_LIMIT,
     ) -> Evaluated:
-        """Return what the expression gives for a device."""
+        """Return the result of the expression for a device."""
         assert self.program is not None
         try:
             variables = device_variables(
@@ -117,10 +103,16 @@ class Compiled:
             return Evaluated(None, None, str(error))
         return self.evaluate_variables(variables, cost_limit=cost_limit)
 
+    def evaluate_batch(self, batch: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Return the values for a batch, for `program.many.paths`; None where that fails."""
+        assert self.program is not None
+        assert self.program.many is not None
+        return self.program.many.evaluate(batch, COST_LIMIT)[0]
+
     def evaluate_variables(
         self, variables: dict[str, Any], *, cost_limit: int = COST_LIMIT
     ) -> Evaluated:
-        """Return what the expression gives for prepared variables."""
+        """Return the result of the expression for prepared variables."""
         assert self.program is not None
         outcome = self.program.evaluate(variables, cost_limit=cost_limit)
         if outcome.error is not None or self.kind == "raw":
@@ -136,13 +128,13 @@ class Compiled:
 class DeviceCompiler:
     """Compiles expressions for one set of features."""
 
-    def __init__(self, features: Features, *, extensions: bool = True) -> None:
+    def __init__(self, features: CelFeatures, *, extensions: bool = True) -> None:
         self.features = features
         self.extensions = extensions
         self._compile = lru_cache(maxsize=CACHE_SIZE)(self._compiled)
 
     def compile(
-        self, expression: str, *, kind: Kind = "selector", scope: Scope = Scope.STORED
+        self, expression: str, *, kind: ExpressionKind = "selector", scope: Scope = Scope.STORED
     ) -> Compiled:
         """Return the compiled expression; the same text is compiled once."""
         return self._compile(expression, kind, scope)
@@ -151,7 +143,7 @@ class DeviceCompiler:
         """Return the name of a value's type."""
         return runtime_type(value, PYTHON_TYPES).name
 
-    def _compiled(self, expression: str, kind: Kind, scope: Scope) -> Compiled:
+    def _compiled(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:
         environment = self._environment(scope)
         try:
             program = compile_expression(expression, environment)
@@ -181,7 +173,7 @@ class DeviceCompiler:
             self.extensions,
         )
 
-    def _refuse_type(self, output: Type, kind: Kind, scope: Scope) -> str | None:
+    def _refuse_type(self, output: Type, kind: ExpressionKind, scope: Scope) -> str | None:
         """Return why an expression of this type cannot be used, or None."""
         has_lists = self._has_lists(scope)
         if kind == "selector":
@@ -194,15 +186,15 @@ class DeviceCompiler:
         return None
 
 
-# What stands before and after a minus that was meant as a hyphen.
+# The texts before and after a minus that was meant as a hyphen.
 _BEFORE_HYPHEN = re.compile(r"\.([A-Za-z_]\w*(?:-\w+)*)-\Z", re.ASCII)
 _AFTER_HYPHEN = re.compile(r"\w+(?:-\w+)*", re.ASCII)
 
 
 def _hyphen_hint(error: CompileError) -> str:
-    """Return how to write `.some-name`, which CEL takes for a subtraction; empty if it is none.
+    """Return how to write `.some-name`, which is a subtraction to CEL; empty if it is none.
 
-    The name after the minus is then one that nobody has declared, or none at all.
+    Then the name after the minus is undeclared, or no name.
     """
     source = error.source
     for issue in error.issues:
@@ -221,7 +213,7 @@ _SCALARS = (t.BOOL, t.INT, t.STRING, t.ANY, t.DYN, SEMVER)
 
 
 def _refuse_derived_type(output: Type, *, has_lists: bool) -> str | None:
-    is_list = output.kind is t.Kind.LIST and _is_scalar(output.params[0])
+    is_list = output.kind is t.TypeKind.LIST and _is_scalar(output.params[0])
     if _is_scalar(output) or (has_lists and is_list):
         return None
     scalars = "a primitive scalar (string, integer, boolean, semver)"
@@ -244,11 +236,11 @@ def _libraries(*, includes: bool) -> tuple[Library, ...]:
         with_equality_costs(standard.library()),
         strings.library(),
         formatting.library(_kubernetes_types()),
-        sets.library(),
+        lists.sets_library(),
         lists.library(),
         optionals.library(),
-        comprehensions.library(),
-        bindings.library(),
+        macros.two_variable_library(),
+        macros.bindings_library(),
         *kubernetes_libraries(with_includes=includes),
     )
 
@@ -267,7 +259,7 @@ def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment
         fields["name"] = t.STRING
     libraries = _libraries(includes=lists)
     if extensions and lists:
-        libraries += (klists.include_library(),)
+        libraries += (include_library(),)
     return Environment(
         libraries,
         variables={"device": t.struct(DEVICE)},
@@ -288,3 +280,37 @@ PYTHON_TYPES: Mapping[type, Type] = {
     for library in _libraries(includes=True)
     for class_, type_ in library.python_types.items()
 }
+
+
+# --- sizes, for cost estimates --------------------------------------------------------------------
+
+DOMAIN_MAX = 63
+IDENTIFIER_MAX = 32
+NAME_MAX = 63
+ENTRIES_MAX = 32
+VALUE_MAX = 64  # characters of a text, and more than the values of a list
+
+
+def device_sizes() -> DeclaredSizes:
+    """Return the bounds of the variable `device`."""
+    value = SizeBound(VALUE_MAX)
+    attributes = SizeBound(
+        ENTRIES_MAX, keys=SizeBound(IDENTIFIER_MAX), values=value, any_field=value
+    )
+    capacity = SizeBound(ENTRIES_MAX, keys=SizeBound(IDENTIFIER_MAX), values=SizeBound(0))
+    device = SizeBound(
+        0,
+        fields={
+            "driver": SizeBound(NAME_MAX),
+            "name": SizeBound(NAME_MAX),
+            "allowMultipleAllocations": SizeBound(1),
+            "attributes": SizeBound(ENTRIES_MAX, keys=SizeBound(DOMAIN_MAX), values=attributes),
+            "capacity": SizeBound(ENTRIES_MAX, keys=SizeBound(DOMAIN_MAX), values=capacity),
+        },
+    )
+    return DeclaredSizes({"device": device})
+
+
+# MOVED
+Features = CelFeatures  # MOVED
+Kind = ExpressionKind  # MOVED

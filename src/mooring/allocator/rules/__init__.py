@@ -1,5 +1,10 @@
-"""The rules of allocation, one module each.
+"""The rules of allocation.
 
-Static rules say for a device and a request, once and for all: yes, no, or a fault. Stateful
-rules (see `mooring.allocator.rules.base`) say it in view of what was picked before.
+    base         the protocol of rules, and the rule that a device has one user
+    capacity     how much a request consumes of a device (static)
+    consumption  counters and capacities that are left
+    constraints  constraints of claims, and compatibility groups
+
+Static rules admit or refuse a device for a request once and for all, or raise a fault. Stateful
+rules (see `base`) decide by what was picked before.
 """

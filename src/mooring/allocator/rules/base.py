@@ -1,14 +1,13 @@
-"""Rules whose answer depends on what was picked before.
+"""Rules whose answer depends on earlier picks, and the one that every problem has.
 
-A rule keeps its state as a value that is never changed: `take` returns the state after a pick.
-So going back in the search is nothing but going on with an older state; there is no undoing that
-could be forgotten or done twice.
+A rule keeps its state as an immutable value: `take` returns the state after a pick. To backtrack,
+the search continues from an older state, so there is nothing to undo.
 
-    # picks: the devices given to asks so far in this attempt
+    # picks: the devices given to requests so far in this attempt
     # mine: those of the claim that is being served
 
-The law of `take`: it answers None, and nothing has happened, exactly if the device cannot be added;
-`narrow` leaves out exactly the devices that `take` would refuse.
+The law of `take`: it returns None, and nothing has happened, exactly if the device cannot be added;
+`narrow` removes exactly the devices that `take` would refuse.
 """
 
 from __future__ import annotations
@@ -19,8 +18,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mooring.allocator.problem import Slot
 
+if TYPE_CHECKING:
+    from mooring.allocator.problem import Slot
+
+
 State = Any
 States = list[State]  # by index of the rule; never changed, only copied
+# The picks so far: exclusive devices, shared ones, the claim served last, and its exclusive ones.
+Picks = tuple[int, int, int, int]
 
 
 class Rule(ABC):
@@ -36,7 +41,7 @@ class Rule(ABC):
 
 
 class NarrowingRule(Rule):
-    """A rule that can tell all devices that it refuses at once."""
+    """A rule that can refuse many devices at once."""
 
     @abstractmethod
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
@@ -53,5 +58,31 @@ class NarrowingRule(Rule):
         return self.add(states, slot, position)
 
 
-# The picks so far: exclusive devices, shared ones, the claim served last, and its exclusive ones.
-Picks = tuple[int, int, int, int]
+class InUseRule(NarrowingRule):
+    """A device has one user, unless it can be shared; admin access may join other claims' users."""
+
+    index = 0
+    start: Picks = (0, 0, -1, 0)
+
+    def __init__(self, whole: int, shareable: int) -> None:
+        self.whole = whole
+        self.shareable = shareable
+
+    def narrow(self, states: States, slot: Slot, candidates: int) -> int:
+        """Return the candidates that are free for the slot."""
+        picks: Picks = states[0]
+        exclusive, _, claim, mine = picks
+        request = slot.request
+        if not request.is_admin:
+            return candidates & ~(self.whole | exclusive)
+        return candidates & ~mine if claim == request.claim else candidates
+
+    def add(self, states: States, slot: Slot, position: int) -> Picks:
+        """Return the picks with one more."""
+        bit = 1 << position
+        exclusive, shared, claim, mine = states[0]
+        if bit & self.shareable:
+            return (exclusive, shared | bit, claim, mine)
+        if claim != slot.request.claim:
+            return (exclusive | bit, shared, slot.request.claim, bit)
+        return (exclusive | bit, shared, claim, mine | bit)

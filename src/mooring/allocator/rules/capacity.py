@@ -1,15 +1,16 @@
-"""Consumable capacity: how much a request takes of each capacity of a device.
+"""Consumable capacity: how much a request consumes of each capacity of a device.
 
-A request takes of every capacity that a device has: what it asks for, rounded up as the device's
-policy wants; the policy's default, or all there is, where it does not ask. A device is not
-suitable if it lacks a capacity that is asked for, or if the policy does not allow the amount.
-An amount that cannot be counted is a fault.
+A request consumes of every capacity of a device: the requested amount, rounded up as the device's
+policy says; otherwise the policy's default, or all of it. A device is not suitable if it lacks a
+requested capacity, or if the policy does not allow the amount. An amount that cannot be counted is
+a fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mooring.allocator.errors import CapacityError as CapacityError
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CapacityRequestPolicy,
@@ -23,16 +24,12 @@ UNCOUNTABLE = "capacity request cannot be represented in the device's range arit
 NEGATIVE = "capacity value is negative"
 
 
-class CapacityError(Exception):
-    """An amount that cannot be counted."""
-
-
 def consumed_capacity(
     requests: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity], *, fractional: bool
 ) -> dict[str, Quantity] | None:
-    """Return what a request takes of each capacity; None if the device is not suitable.
+    """Return how much a request consumes of each capacity; None if the device is not suitable.
 
-    Raise CapacityError for an amount that cannot be counted, whatever else does not fit.
+    Raise CapacityError for an amount that cannot be counted, even if another does not fit.
     """
     if any(name not in capacity for name in requests):
         return None
@@ -157,3 +154,7 @@ def _is_off_range(amount: Quantity, valid: CapacityRequestPolicyRange, *, fracti
         return milli is None or (milli - least.milli_value) % valid.step.milli_value != 0
     step = valid.step.value
     return step == 0 or (amount.value - least.value) % step != 0
+
+
+# MOVED
+from mooring.allocator.errors import CapacityError as CapacityError  # noqa: E402, F811

@@ -1,18 +1,29 @@
-"""Constraints of a claim: devices whose values match, or are distinct."""
+"""Rules that compare devices with each other: the constraints of a claim, and compatibility groups.
+
+# element: one value of an attribute with its type, as ("int", 3); a list has several
+# known: the devices that have the attribute, with a value that can be compared
+# only_first: devices whose value equals no other; a constraint takes one as its first only
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.allocator.errors import AllocationError
-from mooring.allocator.rules.attributes import Element, Table
-from mooring.allocator.rules.base import NarrowingRule, State, States
+from mooring.allocator.rules.base import NarrowingRule, Rule, State, States
+from mooring.api.resource.v1 import Device, DeviceAttribute
 
 if TYPE_CHECKING:
-    from mooring.allocator.asks import Ask
+    from mooring.allocator.node_view import NodeView
     from mooring.allocator.problem import Slot
 
+if TYPE_CHECKING:
+    from mooring.allocator.problem import Slot
+    from mooring.allocator.requests import SubRequest
+
+
+Element = tuple[str, int | bool | str]
 ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute
 
 
@@ -21,14 +32,16 @@ class Constraint(NarrowingRule):
 
     is_constraint = True
 
-    def __init__(self, index: int, attribute: str, tables: Mapping[Ask, Table]) -> None:
+    def __init__(
+        self, index: int, attribute: str, tables: Mapping[SubRequest, AttributeTable]
+    ) -> None:
         self.index = index
         self.attribute = attribute
-        self.tables = tables  # by ask: derived attributes are an ask's own
+        self.tables = tables  # by request: derived attributes are an request's own
 
     def take(self, states: States, slot: Slot, position: int) -> State | None:
         """Return the state after the pick; raise the fault of an attribute without a value."""
-        faults = self.tables[slot.ask].faults
+        faults = self.tables[slot.request].faults
         if position in faults:
             raise AllocationError(faults[position])
         return super().take(states, slot, position)
@@ -41,7 +54,7 @@ class MatchAttribute(Constraint):
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that have one of the common elements."""
-        table = self.tables[slot.ask]
+        table = self.tables[slot.request]
         common: tuple[Element, ...] = states[self.index]
         if common is ANY:
             return candidates & table.known
@@ -52,7 +65,7 @@ class MatchAttribute(Constraint):
 
     def add(self, states: States, slot: Slot, position: int) -> tuple[Element, ...]:
         """Return the elements that the device has as well."""
-        elements = self.tables[slot.ask].elements[position]
+        elements = self.tables[slot.request].elements[position]
         common: tuple[Element, ...] = states[self.index]
         if common is ANY or common == elements:
             return elements
@@ -68,13 +81,15 @@ class DistinctAttribute(Constraint):
 
     start: Used = (0, frozenset(), 0)
 
-    def __init__(self, index: int, attribute: str, tables: Mapping[Ask, Table]) -> None:
+    def __init__(
+        self, index: int, attribute: str, tables: Mapping[SubRequest, AttributeTable]
+    ) -> None:
         super().__init__(index, attribute, tables)
         self._has_one_table = len({id(table) for table in tables.values()}) == 1
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that have none of the elements."""
-        table = self.tables[slot.ask]
+        table = self.tables[slot.request]
         used: Used = states[self.index]
         count, elements, holders = used
         candidates &= table.known
@@ -88,9 +103,177 @@ class DistinctAttribute(Constraint):
 
     def add(self, states: States, slot: Slot, position: int) -> Used:
         """Return the elements with those of the device."""
-        table = self.tables[slot.ask]
+        table = self.tables[slot.request]
         count, used, holders = states[self.index]
         elements = table.elements[position]
         for element in elements:
             holders |= table.holders[element]
         return count + 1, used.union(elements), holders
+
+
+class AttributeTable(NamedTuple):
+    """The values of one attribute; masks have the bits of devices' positions."""
+
+    known: int
+    only_first: int
+    holders: Mapping[Element, int]  # the devices that have an element
+    elements: Mapping[int, tuple[Element, ...]]  # by position
+    faults: Mapping[int, str]  # why there is no answer for a position
+
+
+def published(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:
+    """Return a device's own attribute of a qualified name; the driver's domain may be left out."""
+    found = device.attributes.get(attribute)
+    if found is not None:
+        return found
+    domain, slash, short = attribute.partition("/")
+    if not slash or domain != driver:
+        return None
+    return device.attributes.get(short)
+
+
+def elements_of(attribute: DeviceAttribute, *, with_lists: bool) -> tuple[Element, ...]:
+    """Return the elements of an attribute; none if it has no value that can be compared."""
+    if with_lists:
+        for type_, values in (
+            ("int", attribute.int_values),
+            ("bool", attribute.bool_values),
+            ("string", attribute.string_values),
+            ("version", attribute.version_values),
+        ):
+            if values:
+                return tuple(dict.fromkeys((type_, value) for value in values))
+    if attribute.string_value is not None:
+        return (("string", attribute.string_value),)
+    if attribute.int_value is not None:
+        return (("int", attribute.int_value),)
+    if attribute.bool_value is not None:
+        return (("bool", attribute.bool_value),)
+    if attribute.version_value is not None:
+        return (("version", attribute.version_value),)
+    return ()
+
+
+class AttributeTableBuilder:
+    """Gathers the values of an attribute, device by device."""
+
+    def __init__(self, *, with_lists: bool) -> None:
+        self._with_lists = with_lists
+        self._known = 0
+        self._only_first = 0
+        self._holders: dict[Element, int] = {}
+        self._elements: dict[int, tuple[Element, ...]] = {}
+        self._faults: dict[int, str] = {}
+
+    def add(self, position: int, attribute: DeviceAttribute | None) -> None:
+        """Take in the attribute of a device."""
+        if attribute is None:
+            return
+        elements = elements_of(attribute, with_lists=self._with_lists)
+        if not elements and self._with_lists:
+            return
+        bit = 1 << position
+        self._known |= bit
+        if not elements:
+            self._only_first |= bit
+        for element in elements:
+            self._holders[element] = self._holders.get(element, 0) | bit
+        self._elements[position] = elements
+
+    def add_fault(self, position: int, text: str) -> None:
+        """Take in why there is no answer for a device."""
+        self._faults[position] = text
+
+    def add_table(self, table: AttributeTable, offset: int) -> None:
+        """Take in the table of a pool whose devices begin at a position."""
+        self._known |= table.known << offset
+        self._only_first |= table.only_first << offset
+        for element, mask in table.holders.items():
+            self._holders[element] = self._holders.get(element, 0) | mask << offset
+        for position, elements in table.elements.items():
+            self._elements[position + offset] = elements
+        for position, text in table.faults.items():
+            self._faults[position + offset] = text
+
+    def table(self) -> AttributeTable:
+        """Return what was gathered."""
+        return AttributeTable(
+            self._known, self._only_first, self._holders, self._elements, self._faults
+        )
+
+
+SetKey = tuple[int, str]  # pool, counter set
+Groups = frozenset[str]
+NO_GROUPS: Groups = frozenset([""])  # as if such devices were a group of their own
+
+
+class CompatibilityRule(Rule):
+    """Devices on one counter set need a group that all of them are in."""
+
+    start: Mapping[SetKey, Groups] = {}
+
+    def __init__(
+        self,
+        index: int,
+        *,
+        baseline: Mapping[SetKey, Groups],
+        groups: Mapping[int, Sequence[tuple[SetKey, Groups]]],
+        shared: int,
+    ) -> None:
+        self.index = index
+        self.baseline = baseline
+        self.groups = groups  # by position
+        self.shared = shared
+
+    def take(self, states: States, slot: Slot, position: int) -> Mapping[SetKey, Groups] | None:  # noqa: ARG002
+        """Return the groups that all devices are in then; None if there would be none."""
+        current: Mapping[SetKey, Groups] = states[self.index]
+        joined = self.groups.get(position)
+        if joined is None or (self.shared | states[0][1]) >> position & 1:
+            return current
+        changed = dict(current)
+        for key, groups in joined:
+            before = changed.get(key) or self.baseline.get(key)
+            if before is not None:
+                groups = before & groups
+                if not groups:
+                    return None
+            changed[key] = groups
+        return changed
+
+
+def compatibility_rule(view: NodeView) -> CompatibilityRule | None:
+    """Return the rule for compatibility groups; None if no device has any."""
+    taken = view.taken
+    baseline: dict[SetKey, Groups] = {}
+    groups: dict[int, list[tuple[SetKey, Groups]]] = {}
+    for number, (facts, offset) in enumerate(zip(view.pools, view.offsets, strict=True)):
+        if not facts.has_groups:
+            continue
+        for device in taken.devices[number]:
+            for consumption in device.consumes_counters:
+                key = (number, consumption.counter_set)
+                joining = frozenset(consumption.compatibility_groups) or NO_GROUPS
+                baseline[key] = _common_groups(baseline.get(key), joining)
+        for position, entry in enumerate(facts.pool.published, offset):
+            if entry.device.consumes_counters:
+                groups[position] = [
+                    (
+                        (number, consumption.counter_set),
+                        frozenset(consumption.compatibility_groups) or NO_GROUPS,
+                    )
+                    for consumption in entry.device.consumes_counters
+                ]
+    if not groups:
+        return None
+    shared = taken.shared & view.shareable
+    return CompatibilityRule(2, baseline=baseline, groups=groups, shared=shared)
+
+
+def _common_groups(before: Groups | None, joining: Groups) -> Groups:
+    """Return the groups of allocated devices; what contradicts itself stays as it was."""
+    if before is None:
+        return joining
+    if NO_GROUPS in (before, joining):
+        return before
+    return before & joining

@@ -1,20 +1,24 @@
-"""The syntax tree.
+"""The AST, parsed and checked, and walks through it.
 
-Every node has a number of its own, by which later rooms note what they learn about it, and the
-offset of the character that errors about it point at. Operators are calls: `a + b` is
-`Call("_+_", (a, b))`, `a[b]` is `_[_]`, `a.?b` is `_?._` with the name as a literal, `a[?b]` is
-`_[?_]`, `a ? b : c` is `_?_:_`, `a in b` is `@in`.
+Every node has an id, by which later steps record what they learn about it, and the offset of the
+character that errors about it point at. Operators are calls: `a + b` is `Call("_+_", (a, b))`,
+`a[b]` is `_[_]`, `a.?b` is `_?._` with the name as a literal, `a[?b]` is `_[?_]`, `a ? b : c` is
+`_?_:_`, `a in b` is `@in`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from mooring.cel.lang.types import Type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """What all nodes have."""
+    """The attributes of all nodes."""
 
     id: int
     offset: int  # in code points
@@ -115,8 +119,8 @@ Expr = Literal | Ident | Select | Call | CreateList | CreateMap | CreateStruct |
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A parsed expression: the tree after macros, the source, and the macro calls by node id."""
+class ParsedAST:
+    """A parsed expression: the AST after macros, the source, and the macro calls by node id."""
 
     expr: Expr
     source: str
@@ -146,3 +150,56 @@ def children(node: Expr) -> tuple[Expr, ...]:
             )
         case _:
             return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceInfo:
+    """The reference of a node: a name, with its value if that is constant, or overloads."""
+
+    name: str | None = None
+    overload_ids: tuple[str, ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAST:
+    """A checked expression: the AST with full names, and by node id types and references."""
+
+    parsed: ParsedAST
+    types: dict[int, Type]
+    references: dict[int, ReferenceInfo]
+
+    @property
+    def output_type(self) -> Type:
+        """The type of the expression's value."""
+        return self.types[self.parsed.expr.id]
+
+
+Result = TypeVar("Result")
+# Yields the nodes below a node one by one, gets their results back, returns the node's own.
+Steps = Generator[Expr, Result, Result]
+
+
+class Walker(ABC, Generic[Result]):
+    """Computes a result for every node from those of its children, with an explicit stack."""
+
+    @abstractmethod
+    def visit(self, node: Expr) -> Result | Steps[Result]:
+        """Return the result of a node, or the steps to it if it needs others first."""
+
+    def walk(self, root: Expr) -> Result:
+        """Return the result of a tree."""
+        waiting: list[Steps[Result]] = []
+        made = self.visit(root)
+        while True:
+            try:
+                if isinstance(made, Generator):
+                    waiting.append(made)
+                    made = self.visit(next(made))
+                elif waiting:
+                    made = self.visit(waiting[-1].send(made))
+                else:
+                    return made
+            except StopIteration as finished:
+                waiting.pop()
+                made = finished.value

@@ -1,54 +1,66 @@
-"""Steps for attributes: `device.attributes["a"].?b`, a source and its qualifiers in one step.
+"""Attributes: `device.attributes["a"].?b`, a source and its qualifiers in one step, and cells.
 
-What an attribute costs depends on who asks: as a step of its own it costs 1 besides its
-qualifiers; as the side of a conditional or as an index it is only resolved.
+The cost of an attribute depends on its use: as a step of its own it costs 1 besides its qualifiers;
+as the side of a conditional or as an index it is only resolved.
+
+A cell is the value at the end of a constant path, such as `device.attributes["a"].b`. An expression
+that is evaluated for many values of a variable reads the same few paths of each. The caller may
+keep the values of a path together, in a column, and generated code then reads the columns and never
+the variable. Patterns declare which paths of a variable may be kept so. If a pattern fits, two
+things hold for all values of the variable: every key but the last leads to a map, and in a column
+ABSENT means that the last key is missing.
+
+    # path: the name of a variable and the keys behind it; the name alone is the variable itself
+    # pattern: a path in which None stands for any key
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
-from mooring.cel.lang.steps import Failure, Frame, Step
-from mooring.cel.lang.values import NONE, Optional, UInt, map_key
+from mooring.cel.lang.interpretable import Activation, Failure, Interpretable
+from mooring.cel.lang.values import NONE, Optional, map_key, shown_key
 
 SELECT_COST = 1
 
 
-class Source:
+class AttributeSource:
     """Where an attribute begins."""
 
-    def begin(self, frame: Frame) -> Any:
+    def begin(self, frame: Activation) -> Any:
         """Return the value that the qualifiers apply to."""
         raise NotImplementedError
 
 
-class Variable(Source):
+class Variable(AttributeSource):
     """A name."""
 
     def __init__(self, name: str) -> None:
         self.name = name.removeprefix(".")
         self.is_outermost = name.startswith(".")
 
-    def begin(self, frame: Frame) -> Any:
+    def begin(self, frame: Activation) -> Any:
         """Return the value of the variable."""
         return (frame.outermost() if self.is_outermost else frame).resolve(self.name)
 
 
-class Computed(Source):
+class Computed(AttributeSource):
     """Any other expression."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Interpretable) -> None:
         self.step = step
 
-    def begin(self, frame: Frame) -> Any:
+    def begin(self, frame: Activation) -> Any:
         """Return the value of the expression."""
         return self.step.run(frame)
 
 
-class Attribute(Step):
+class Attribute(Interpretable):
     """A source and its qualifiers."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: AttributeSource) -> None:
         self.source = source
         self.qualifiers: list[Qualifier] = []
         self.is_presence_test = False
@@ -57,12 +69,12 @@ class Attribute(Step):
         """Add a qualifier."""
         self.qualifiers.append(qualifier)
 
-    def resolve(self, frame: Frame) -> Any:
-        """Return the value; spend what the parts cost."""
+    def resolve(self, frame: Activation) -> Any:
+        """Return the value; spend the cost of the parts."""
         return _qualified(frame, self.source.begin(frame), self.qualifiers)
 
-    def run(self, frame: Frame) -> Any:
-        """Return the value; spend what the parts and the attribute itself cost."""
+    def run(self, frame: Activation) -> Any:
+        """Return the value; spend the cost of the parts and the attribute."""
         value = self.resolve(frame)
         if self.is_presence_test:
             if isinstance(value, Optional):
@@ -75,7 +87,7 @@ class Attribute(Step):
 class Conditional(Attribute):
     """`condition ? truthy : falsy`, of which only the taken side is resolved."""
 
-    def __init__(self, condition: Step, truthy: Attribute, falsy: Attribute) -> None:
+    def __init__(self, condition: Interpretable, truthy: Attribute, falsy: Attribute) -> None:
         super().__init__(Variable(""))
         self.condition = condition
         self.truthy = truthy
@@ -86,7 +98,7 @@ class Conditional(Attribute):
         self.truthy.qualify(qualifier)
         self.falsy.qualify(qualifier)
 
-    def resolve(self, frame: Frame) -> Any:
+    def resolve(self, frame: Activation) -> Any:
         """Return the value of the taken side."""
         value = self.condition.run(frame)
         if value is True:
@@ -95,7 +107,7 @@ class Conditional(Attribute):
             return self.falsy.resolve(frame)
         return value if isinstance(value, Failure) else Failure("no such overload")
 
-    def run(self, frame: Frame) -> Any:
+    def run(self, frame: Activation) -> Any:
         """Return the value of the taken side; the choice itself costs nothing."""
         value = self.resolve(frame)
         if self.is_presence_test:
@@ -106,7 +118,7 @@ class Conditional(Attribute):
 
 
 class Qualifier:
-    """What follows a source: `.name`, `[key]`, `.?name`, `[?key]`, or the name in `has()`."""
+    """`.name`, `[key]`, `.?name`, `[?key]`, or the name in `has()`."""
 
     def __init__(
         self,
@@ -121,15 +133,15 @@ class Qualifier:
         self.optional = optional
         self.tests = tests
 
-    def apply(self, frame: Frame, target: Any) -> Any:
-        """Return what the key leads to, or a Failure."""
+    def apply(self, frame: Activation, target: Any) -> Any:
+        """Return the value of the key, or a Failure."""
         key = self.key if self.computed is None else self.computed.resolve(frame)
         value = self._applied(target, key)
         frame.budget.spend(1)
         return value
 
-    def apply_if_present(self, frame: Frame, target: Any) -> Any:
-        """Return what the key leads to, ABSENT, or a Failure; absence costs nothing."""
+    def apply_if_present(self, frame: Activation, target: Any) -> Any:
+        """Return the value of the key, ABSENT, or a Failure; absence costs nothing."""
         key = self.key if self.computed is None else self.computed.resolve(frame)
         if isinstance(key, Failure):
             return key
@@ -150,7 +162,7 @@ class Qualifier:
 ABSENT = object()
 
 
-def _qualified(frame: Frame, value: Any, qualifiers: list[Qualifier]) -> Any:
+def _qualified(frame: Activation, value: Any, qualifiers: list[Qualifier]) -> Any:
     if isinstance(value, Failure):
         return value
     is_optional = False
@@ -173,7 +185,7 @@ def _qualified(frame: Frame, value: Any, qualifiers: list[Qualifier]) -> Any:
 
 
 def look_up(target: Any, key: Any, *, presence: bool) -> Any:
-    """Return what a key leads to; if it leads nowhere, ABSENT when asked for presence."""
+    """Return the value of a key; for a missing one a Failure, or ABSENT to test presence."""
     if isinstance(target, dict):
         return _look_up_in_map(target, key, presence=presence)
     if isinstance(target, list | tuple):
@@ -204,10 +216,24 @@ def _index_type(key: Any) -> str:
     return {str: "string", bool: "bool", bytes: "bytes"}.get(type(key), type(key).__name__)
 
 
-def shown_key(key: Any) -> str:
-    """Return a key as error messages show it."""
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, float):
-        return str(int(key)) if key.is_integer() else str(key)
-    return str(int(key)) if isinstance(key, UInt) else str(key)
+# --- cells ----------------------------------------------------------------------------------------
+
+
+Path = tuple[str, ...]
+Pattern = tuple[str | None, ...]
+
+
+def longest_cell(
+    variable: str, qualifiers: Sequence[Qualifier], patterns: Iterable[Pattern]
+) -> Path | None:
+    """Return the longest path that the qualifiers begin with and a pattern fits."""
+    constant = takewhile(lambda q: q.computed is None and type(q.key) is str, qualifiers)
+    path = (variable, *(q.key for q in constant))
+    lengths = [len(pattern) for pattern in patterns if _fits(pattern, path)]
+    return path[: max(lengths)] if lengths else None
+
+
+def _fits(pattern: Pattern, path: Path) -> bool:
+    """Return whether a path begins with the pattern."""
+    pairs = zip(pattern, path, strict=False)
+    return len(pattern) <= len(path) and all(want in (None, key) for want, key in pairs)

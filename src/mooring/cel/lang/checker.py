@@ -1,12 +1,12 @@
-"""Find the type of every node and what every name and call means.
+"""The checker: find the type of every node and the declaration of every name and call.
 
-Checking goes on after an error, with a type that fits everywhere, so that one run tells all that
-is wrong. The tree that comes back has full names: `sets.contains(a, b)` was read as a member call
-on `sets` and is now a call of the function `sets.contains`; `net.IP` was read as a field and is
-now one identifier.
+Checking continues after an error, with a type that fits everywhere, so that one run reports every
+error. The resulting AST has full names: `sets.contains(a, b)` was parsed as a member call on `sets`
+and is now a call of the function `sets.contains`; `net.IP` was parsed as a field and is now one
+identifier.
 
-# local: a variable of a loop; locals hide all other names unless these start with a dot
-# fresh parameter: the element type of a list that nobody knows yet, as in `[]`
+    # local: an iteration variable; locals hide all other names unless these start with a dot
+    # fresh parameter: the element type of a list that is not known yet, as in `[]`
 """
 
 from __future__ import annotations
@@ -14,62 +14,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mooring.cel.lang import ast, complaints
-from mooring.cel.lang.ast import Expr
-from mooring.cel.lang.checked import Checked, Reference
-from mooring.cel.lang.declarations import Function
-from mooring.cel.lang.environment import Environment, Identifier
-from mooring.cel.lang.errors import CompileError, Issue
+from mooring.cel.lang import ast
+from mooring.cel.lang.ast import CheckedAST, Expr, ReferenceInfo, Steps, Walker
+from mooring.cel.lang.environment import Environment, Function, Identifier, Scopes
+from mooring.cel.lang.errors import CompileError, Issue, mismatch
 from mooring.cel.lang.inference import (
-    LITERAL_TYPES,
     Substitutions,
     TooComplex,
-    entry_types,
     instantiate,
-    is_optional,
     most_general,
-    same,
 )
-from mooring.cel.lang.scopes import Scopes
 from mooring.cel.lang.types import (
     BOOL,
     DYN,
     ERROR,
-    Kind,
     Type,
+    TypeKind,
+    entry_types,
+    is_optional,
     list_of,
     map_of,
+    message_name,
     optional_of,
+    same,
 )
-from mooring.cel.lang.walking import Steps, Walker
-from mooring.cel.lang.wellknown import message_name
+from mooring.cel.lang.values import runtime_type
 
-__all__ = ["Checked", "Reference", "check"]
+# Ours: cel-go never finishes such an expression.
+TOO_COMPLEX = "expression is too complex to be checked"
 
 _LOGICAL = ("_&&_", "_||_")
-# Macros may repeat what they are given, and what repeats repetitions grows without end.
+# Macros may repeat their arguments, and nested ones grow without end.
 _VISITS_MAX = 50_000
 
 
-def check(parsed: ast.Parsed, environment: Environment) -> Checked:
-    """Return the checked expression, or raise CompileError with everything that is wrong."""
+def check(parsed: ast.ParsedAST, environment: Environment) -> CheckedAST:
+    """Return the checked AST, or raise CompileError with all errors."""
     checker = _Checker(environment)
     try:
         expr = checker.walk(parsed.expr)
         types = checker.final_types()
     except TooComplex:
-        checker.issues = [Issue(parsed.expr.offset, complaints.TOO_COMPLEX)]
+        checker.issues = [Issue(parsed.expr.offset, TOO_COMPLEX)]
     if checker.issues:
         raise CompileError(checker.issues, parsed.source)
-    return Checked(replace(parsed, expr=expr), types, checker.references)
+    return CheckedAST(replace(parsed, expr=expr), types, checker.references)
 
 
 class _Checker(Walker[Expr]):
-    """The methods of nodes note the node's type and return the node with full names."""
+    """The methods of nodes record the node's type and return the node with full names."""
 
     def __init__(self, environment: Environment) -> None:
         self.issues: list[Issue] = []
-        self.references: dict[int, Reference] = {}
+        self.references: dict[int, ReferenceInfo] = {}
         self._environment = environment
         self._types: dict[int, Type] = {}
         self._substitutions = Substitutions()
@@ -77,7 +74,7 @@ class _Checker(Walker[Expr]):
         self._visits = 0
 
     def final_types(self) -> dict[int, Type]:
-        """Return the types with nothing left open: what nobody needed to know is dyn."""
+        """Return the types with all parameters replaced; those without a binding are dyn."""
         resolve = self._substitutions.resolve
         return {id_: resolve(type_, free=DYN) for id_, type_ in self._types.items()}
 
@@ -88,7 +85,7 @@ class _Checker(Walker[Expr]):
             raise TooComplex
         match node:
             case ast.Literal():
-                self._note(node, LITERAL_TYPES[type(node.value)])
+                self._note(node, runtime_type(node.value, {}))
                 return node
             case ast.Ident():
                 return self._ident(node)
@@ -123,13 +120,13 @@ class _Checker(Walker[Expr]):
 
     def _qualified(self, node: ast.Select) -> Expr | None:
         """Return the identifier that a chain of selects spells, None if it spells none."""
-        name = dotted_name(node)
+        name = _dotted_name(node)
         found = None if name is None else self._scopes.find(name)
         return None if found is None else self._refer(node, found)
 
     def _refer(self, node: ast.Ident | ast.Select, to: Identifier) -> Expr:
         self._note(node, to.type)
-        self.references[node.id] = Reference(to.name, value=to.value)
+        self.references[node.id] = ReferenceInfo(to.name, value=to.value)
         return ast.Ident(node.id, node.offset, to.name)
 
     # --- fields -----------------------------------------------------------------------
@@ -148,7 +145,7 @@ class _Checker(Walker[Expr]):
         checked = yield operand
         type_, _ = self._field(node, operand, field.value)
         self._note(node, self._substitutions.resolve(optional_of(type_)))
-        self.references[node.id] = Reference(overload_ids=("select_optional_field",))
+        self.references[node.id] = ReferenceInfo(overload_ids=("select_optional_field",))
         return node if checked is operand else replace(node, args=(checked, field))
 
     def _field(self, node: Expr, operand: Expr, field: str) -> tuple[Type, bool]:
@@ -160,24 +157,24 @@ class _Checker(Walker[Expr]):
 
     def _field_of(self, node: Expr, type_: Type, field: str) -> Type:
         match type_.kind:
-            case Kind.MAP:
+            case TypeKind.MAP:
                 return type_.params[1]
-            case Kind.STRUCT:
+            case TypeKind.STRUCT:
                 return self._struct_field(node, type_.name, field)
-            case Kind.TYPE_PARAM:
+            case TypeKind.TYPE_PARAM:
                 # Whatever else would bind it later, it was used as a dynamic value here.
                 self._substitutions.assign(DYN, type_)
             case _ if not type_.is_dyn:
-                self._report(node, complaints.no_fields(type_))
+                self._report(node, f"type '{type_}' does not support field selection")
         return DYN
 
     def _struct_field(self, node: ast.Node, name: str, field: str) -> Type:
         if not self._environment.has_struct(name):
-            self._report(node, complaints.unknown_struct(name))
+            self._report(node, f"unexpected failed resolution of '{name}'")
             return ERROR
         type_ = self._environment.field_type(name, field)
         if type_ is None:
-            self._report(node, complaints.undefined_field(field))
+            self._report(node, f"undefined field '{field}'")
             return ERROR
         return type_
 
@@ -201,7 +198,7 @@ class _Checker(Walker[Expr]):
 
     def _namespaced(self, target: Expr, name: str) -> Function | None:
         """Return the function that a target and a name spell together, such as `sets.contains`."""
-        prefix = dotted_name(target)
+        prefix = _dotted_name(target)
         return None if prefix is None else self._environment.function(f"{prefix}.{name}")
 
     def _resolve(
@@ -224,7 +221,7 @@ class _Checker(Walker[Expr]):
                 self._mismatch(operand, BOOL, type_)
         if len(self.issues) > before:
             return ERROR
-        self.references[node.id] = Reference(overload_ids=(function.overloads[0].id,))
+        self.references[node.id] = ReferenceInfo(overload_ids=(function.overloads[0].id,))
         return BOOL
 
     def _overloads(
@@ -244,15 +241,17 @@ class _Checker(Walker[Expr]):
             type_ = self._substitutions.resolve(declared)
             if not ids:
                 result = type_
-            elif result.kind not in (Kind.DYN, Kind.ANY) and not same(type_, result):
+            elif result.kind not in (TypeKind.DYN, TypeKind.ANY) and not same(type_, result):
                 result = DYN
             ids.append(overload.id)
         if ids:
-            self.references[node.id] = Reference(overload_ids=tuple(ids))
+            self.references[node.id] = ReferenceInfo(overload_ids=tuple(ids))
         else:
             given = [self._substitutions.resolve(type_, free=DYN) for type_ in types]
-            complaint = complaints.no_overload(function.name, given, is_member=is_member)
-            self._report(node, complaint)
+            target = f"{given.pop(0)}." if is_member else ""
+            applied = f"{target}({', '.join(map(str, given))})"
+            found = f"found no matching overload for '{function.name}'"
+            self._report(node, f"{found} applied to '{applied}'")
         return result
 
     # --- literals of lists, maps and structs ------------------------------------------
@@ -287,12 +286,12 @@ class _Checker(Walker[Expr]):
         if found is None:
             self._undeclared(node, node.type_name)
             return node
-        self.references[node.id] = Reference(found.name)
+        self.references[node.id] = ReferenceInfo(found.name)
         type_ = found.type.params[0]
         self._note(node, type_)
-        name = type_.name if type_.kind is Kind.STRUCT else message_name(type_)
+        name = type_.name if type_.kind is TypeKind.STRUCT else message_name(type_)
         if name is None:
-            self._report(node, complaints.not_a_message(type_))
+            self._report(node, f"'{type_.name}' is not a message type")
             self._note(node, ERROR)
             name = found.name
         fields = []
@@ -306,21 +305,22 @@ class _Checker(Walker[Expr]):
         wanted = self._struct_field(entry, struct_name, entry.field)
         given = self._entry_type(entry.value, optional=entry.optional)
         if not self._substitutions.assign(wanted, given):
-            self._report(entry, complaints.field_mismatch(entry.field, wanted, given))
+            expected = f"expected type of field '{entry.field}' is '{wanted}'"
+            self._report(entry, f"{expected} but provided type is '{given}'")
 
     def _entry_type(self, value: Expr, *, optional: bool) -> Type:
-        """Return what an entry holds: of one written with `?` what the optional value holds."""
+        """Return the type of an entry's value; with `?`, of the value in the optional."""
         type_ = self._types[value.id]
         if not optional:
             return type_
         if is_optional(type_):
             return type_.params[0]
-        if type_.kind not in (Kind.DYN, Kind.ANY):
+        if type_.kind not in (TypeKind.DYN, TypeKind.ANY):
             self._mismatch(value, optional_of(type_), type_)
         return type_
 
     def _join(self, previous: Type | None, type_: Type) -> Type:
-        """Return the type of both, dyn if they have none; validators complain about that."""
+        """Return the common type, dyn if there is none; validation reports that."""
         if previous is None:
             return type_
         if self._substitutions.assign(previous, type_):
@@ -353,18 +353,22 @@ class _Checker(Walker[Expr]):
         )
 
     def _loop_variables(self, node: ast.Comprehension) -> dict[str, Type]:
-        """Return the types of the loop's variables: an element, or key or index and value."""
+        """Return the types of the iteration variables: an element, or key or index and value."""
         type_ = self._substitutions.resolve(self._types[node.iter_range.id])
         entries = entry_types(type_)
         if entries is None:
-            self._report(node.iter_range, complaints.not_a_range(type_))
+            self._report(
+                node.iter_range,
+                f"expression of type '{type_}' cannot be range of a comprehension"
+                " (must be list, map, or dynamic)",
+            )
             entries = (ERROR, ERROR)
-        elif type_.kind is Kind.TYPE_PARAM:
+        elif type_.kind is TypeKind.TYPE_PARAM:
             self._substitutions.assign(DYN, type_)
         key, value = entries
         if node.iter_var2 is not None:
             return {node.iter_var2: value, node.iter_var: key}
-        return {node.iter_var: value if type_.kind is Kind.LIST else key}
+        return {node.iter_var: value if type_.kind is TypeKind.LIST else key}
 
     # --- errors -----------------------------------------------------------------------
 
@@ -375,16 +379,16 @@ class _Checker(Walker[Expr]):
 
     def _undeclared(self, node: Expr, name: str) -> None:
         self._note(node, ERROR)
-        self._report(node, complaints.undeclared(name))
+        self._report(node, f"undeclared reference to '{name}' (in container '')")
 
     def _mismatch(self, node: Expr, wanted: Type, given: Type) -> None:
-        self._report(node, complaints.mismatch(wanted, given))
+        self._report(node, mismatch(wanted, given))
 
     def _report(self, node: ast.Node, message: str) -> None:
         self.issues.append(Issue(node.offset, message))
 
 
-def dotted_name(node: Expr) -> str | None:
+def _dotted_name(node: Expr) -> str | None:
     """Return the name that a chain of selects on an identifier spells, None for another node."""
     fields: list[str] = []
     while isinstance(node, ast.Select) and not node.test_only:

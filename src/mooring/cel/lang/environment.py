@@ -1,4 +1,7 @@
-"""What an expression may use: functions, macros, variables, types and the fields of structs.
+"""Declarations, the environment that collects them, and dispatch to overloads.
+
+An overload carries everything about itself: its signature, its implementation, its cost at run time
+and its estimate. So a library is one table, and no other table repeats its names.
 
 Libraries are merged in order: overloads that a later library adds to a function come last. A name
 is looked up first among variables, then types, then structs, then enum values.
@@ -7,23 +10,94 @@ is looked up first among variables, then types, then structs, then enum values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from mooring.cel.lang.ast import Call, Expr
-from mooring.cel.lang.cells import Pattern
-from mooring.cel.lang.declarations import Function, Library, Macro, Overload
-from mooring.cel.lang.types import INT, Kind, Type, struct, type_of
-from mooring.cel.lang.values import TypeValue
-from mooring.cel.lang.wellknown import ENUM_VALUES, MESSAGE_FIELDS, MESSAGE_TYPES
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.types import (
+    ENUM_VALUES,
+    INT,
+    MESSAGE_FIELDS,
+    MESSAGE_TYPES,
+    Type,
+    TypeKind,
+    struct,
+    type_of,
+)
+from mooring.cel.lang.values import PythonTypes, TypeValue, runtime_type
 
-# A check of one call after type checking; gets the call and the Checked expression.
+if TYPE_CHECKING:
+    from mooring.cel.lang.attributes import Pattern
+    from mooring.cel.lang.costs import CostEstimate, RuntimeCost
+    from mooring.cel.lang.macros import Macro
+
+# A check of one call after type checking; takes the call and the CheckedAST.
 Validator = Callable[[Call, Any], Iterable[tuple[Expr, str]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function.
+
+    `evaluate` takes the arguments, the target first, as values of the declared types, and returns a
+    value or raises EvalError. None: declared only (authorization).
+    """
+
+    id: str
+    params: tuple[Type, ...]  # the target first, if is_member
+    result: Type
+    evaluate: Callable[..., Any] | None = None
+    is_member: bool = False
+    runtime_cost: RuntimeCost | None = None  # None: 1
+    estimate: CostEstimate | None = None  # None: 1
+
+    def accepts(self, args: tuple[Any, ...], python_types: PythonTypes) -> bool:
+        """Return whether values fit the signature."""
+        return len(args) == len(self.params) and all(
+            _fits(value, wanted, python_types)
+            for value, wanted in zip(args, self.params, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A name and its overloads."""
+
+    name: str
+    overloads: tuple[Overload, ...]
+
+
+Costs = tuple["RuntimeCost | None", "CostEstimate | None"]
+UNIT_COST: Costs = (None, None)
+_Row = tuple[str, tuple[Type, ...], Type, Callable[..., Any]]  # id, params, result, evaluate
+
+
+def functions_of(name: str, *rows: _Row, costs: Costs = UNIT_COST) -> Function:
+    """Return a global function whose overloads cost the same."""
+    return Function(name, tuple(Overload(*row, False, *costs) for row in rows))
+
+
+def members_of(name: str, *rows: _Row, costs: Costs = UNIT_COST) -> Function:
+    """Return a member function whose overloads cost the same."""
+    return Function(name, tuple(Overload(*row, True, *costs) for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A set of declarations that come together."""
+
+    name: str
+    functions: tuple[Function, ...] = ()
+    macros: tuple[Macro, ...] = ()
+    types: tuple[Type, ...] = ()  # that are identifiers: `int`, `net.IP`
+    validators: tuple[Validator, ...] = ()
+    python_types: dict[type, Type] = field(default_factory=dict)  # runtime class: its CEL type
+
+
+@dataclass(frozen=True, slots=True)
 class Identifier:
-    """What a name stands for; `value` if that is a constant, such as a type."""
+    """The declaration of a name; `value` if that is a constant, such as a type."""
 
     name: str
     type: Type
@@ -31,7 +105,7 @@ class Identifier:
 
 
 class Environment:
-    """Declarations, and how names find them.
+    """All declarations, by name.
 
     `type_names` are names that the checker takes for types although no value at run time has
     them; so are the names of structs. `cells` are the paths that can be read from columns.
@@ -51,7 +125,7 @@ class Environment:
         self.cells = tuple(cells)
         self.functions: dict[str, Function] = {}
         self.types = {
-            name: type_ for name, type_ in MESSAGE_TYPES.items() if type_.kind is Kind.STRUCT
+            name: type_ for name, type_ in MESSAGE_TYPES.items() if type_.kind is TypeKind.STRUCT
         }
         self.python_types: dict[type, Type] = {}
         self.macros: tuple[Macro, ...] = ()
@@ -66,7 +140,7 @@ class Environment:
             self._add(library)
 
     def identifier(self, name: str) -> Identifier | None:
-        """Return what a name stands for outside of all loops, None if nothing has it."""
+        """Return the declaration of a name outside of all loops, if there is one."""
         name = name.removeprefix(".")
         if name in self.variables:
             return Identifier(name, self.variables[name])
@@ -76,7 +150,7 @@ class Environment:
         return found
 
     def type_identifier(self, name: str) -> Identifier | None:
-        """Return the type that a name stands for, None if it stands for none."""
+        """Return the type of a name, if it is one."""
         name = name.removeprefix(".")
         if name in self.types:
             type_ = self.types[name]
@@ -96,15 +170,15 @@ class Environment:
         return next((each for each in overloads if each.id == overload_id), None)
 
     def has_struct(self, name: str) -> bool:
-        """Return whether a name can be asked for fields."""
+        """Return whether a name may have fields."""
         return name in self._fields or name in self._type_names
 
-    def field_type(self, struct_name: str, field: str) -> Type | None:
+    def field_type(self, struct_name: str, field_name: str) -> Type | None:
         """Return the type of a field of a struct, None if it has no such field."""
         if struct_name in self._fields:
-            return self._fields[struct_name].get(field)
+            return self._fields[struct_name].get(field_name)
         named = self._type_names[struct_name]
-        return named.params[1] if named.kind is Kind.MAP else None
+        return named.params[1] if named.kind is TypeKind.MAP else None
 
     def _add(self, library: Library) -> None:
         for function in library.functions:
@@ -127,3 +201,66 @@ def merge(present: Function | None, added: Function) -> Function:
             raise ValueError(f"{added.name}: overload {overload.id} is declared in two ways")
         overloads[overload.id] = overload
     return Function(added.name, tuple(overloads.values()))
+
+
+class Scopes:
+    """The iteration variables of the loops around a node, and the environment around those."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._scopes: list[Mapping[str, Type]] = []  # innermost last
+
+    def enter(self, variables: Mapping[str, Type]) -> None:
+        """Add the variables of an inner scope."""
+        self._scopes.append(variables)
+
+    def leave(self) -> None:
+        """Remove the innermost scope."""
+        self._scopes.pop()
+
+    def find(self, name: str) -> Identifier | None:
+        """Return the declaration of a name, simple or dotted, if there is one.
+
+        A name with a leading dot is never an iteration variable; if one has the same name, the dot
+        stays part of the identifier's name.
+        """
+        first, _, rest = name.removeprefix(".").partition(".")
+        local = next((scope[first] for scope in reversed(self._scopes) if first in scope), None)
+        if local is not None and not name.startswith("."):
+            # The rest is a field of the variable.
+            return None if rest else Identifier(name, local)
+        found = self._environment.identifier(name)
+        if found is None or local is None:
+            return found
+        return replace(found, name=f".{found.name}")
+
+
+# --- dispatch -------------------------------------------------------------------------------------
+
+
+def _fits(value: Any, wanted: Type, python_types: PythonTypes) -> bool:
+    """Return whether a value fits a parameter; lists and maps by their first element."""
+    if wanted.is_dyn or wanted.kind is TypeKind.TYPE_PARAM:
+        return True
+    if runtime_type(value, python_types).name != wanted.name:
+        return False
+    if wanted.kind is TypeKind.LIST and len(value):
+        return _fits(value[0], wanted.params[0], python_types)
+    if wanted.kind is TypeKind.MAP and len(value):
+        entry = next(iter(value.items()))
+        return all(_fits(*pair, python_types) for pair in zip(entry, wanted.params, strict=True))
+    return True
+
+
+def guarded(function: Function, overloads: Iterable[Overload], python_types: PythonTypes) -> Any:
+    """Return the call of the first of some overloads that the values fit."""
+    callable_ = [each for each in overloads if each.evaluate is not None]
+
+    def call(*args: Any) -> Any:
+        for overload in callable_:
+            if overload.accepts(args, python_types):
+                return overload.evaluate(*args)  # type: ignore[misc]
+        names = ", ".join(runtime_type(value, python_types).name for value in args)
+        raise EvalError(f"no such overload: {function.name}({names})")
+
+    return call

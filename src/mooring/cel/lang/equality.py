@@ -1,12 +1,11 @@
-"""What CEL means by equal, by less, and by the size of a value.
+"""Equality, order and size of values.
 
-Numbers of different types are equal when their values are; whole numbers are turned into doubles
-to be compared with doubles, so beyond 2^53 several of them are equal to one double, as in cel-go.
+Numbers of different types are equal when their values are; whole numbers are turned into doubles to
+be compared with doubles, so beyond 2^53 several of them are equal to one double, as in cel-go.
 
-Values of the opaque classes that libraries bring know no other class: `version == 'text'` is an
-error, while `'text' == version` is false, because it is the left side that is asked. A class may
-answer for itself with `cel_equal(other)`. Inside lists and maps such an error is not seen, and
-the elements count as equal.
+Values of the opaque classes of libraries know no other class: `version == 'text'` is an error,
+while `'text' == version` is false, because the left side decides. A class may define
+`cel_equal(other)`. Inside lists and maps such an error is ignored, and the elements count as equal.
 """
 
 from __future__ import annotations
@@ -15,20 +14,12 @@ from collections.abc import Iterable
 from types import NoneType
 from typing import Any, Final
 
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError, no_such_overload
 from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import (
-    Cancelled,
-    EvalError,
-    Optional,
-    TypeValue,
-    UInt,
-    map_key,
-    no_such_overload,
-)
+from mooring.cel.lang.values import Optional, TypeValue, UInt, map_key
 
-# Longer lists, which only repeated concatenation makes, cost more to go through than is ever paid.
+# Longer lists, which only repeated concatenation makes, cost more to traverse than any limit.
 ELEMENTS_MAX: Final = 4_000_000
-COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 NAN_UNORDERED: Final = "NaN values cannot be ordered"
 
 # Classes whose own == is CEL's, among themselves.
@@ -52,7 +43,15 @@ def equal(a: Any, b: Any) -> bool:
         return bool(a == b)
     if a is None or b is None:
         return False
-    return _asked(a, b)
+    return _left_equal(a, b)
+
+
+def not_equal(a: Any, b: Any) -> bool:
+    """Return whether `a != b`; what cannot be compared is not equal."""
+    try:
+        return not equal(a, b)
+    except EvalError:
+        return True
 
 
 def contains(values: list[Any] | tuple[Any, ...], wanted: Any) -> bool:
@@ -71,8 +70,8 @@ def has_key(values: dict[Any, Any], key: Any) -> bool:
         return False
 
 
-def _asked(a: Any, b: Any) -> bool:
-    """Return what a says when it is asked about b; b may be null."""
+def _left_equal(a: Any, b: Any) -> bool:
+    """Return whether the class of `a` makes it equal to `b`; b may be null."""
     class_, other = type(a), type(b)
     if class_ in _PLAIN:
         if class_ is other:
@@ -98,14 +97,14 @@ def _are_equal_numbers(a: Any, b: Any) -> bool:
 def _are_equal_optionals(a: Optional, b: Optional) -> bool:
     if not (a.has_value and b.has_value):
         return a.has_value == b.has_value
-    return _asked(a.value, b.value)
+    return _left_equal(a.value, b.value)
 
 
 def _are_equal_containers(a: Any, b: Any) -> bool:
     """Return whether no element differs.
 
-    Containers within are put off instead of descended into: they may be nested deeply. A pair
-    that was seen is not looked at again: one list may be held in very many places.
+    Inner containers are queued instead of descended into: they may be nested deeply. A pair is
+    compared once: one list may be contained in very many places.
     """
     pending = [(a, b)]
     seen: set[tuple[int, int]] = set()
@@ -154,7 +153,7 @@ def _may_be_equal(a: Any, b: Any) -> bool:
 
 def _is_surely_equal(a: Any, b: Any) -> bool:
     try:
-        return _asked(a, b)
+        return _left_equal(a, b)
     except EvalError:
         return False
 
@@ -184,7 +183,7 @@ def compare(a: Any, b: Any) -> int:
 
 
 def size_of(value: Any) -> int:
-    """Return the size that costs are counted by: characters, bytes, elements, entries, or else 1.
+    """Return the size that costs depend on: characters, bytes, elements, entries, otherwise 1.
 
     An optional has the size of its value. An opaque class may have a `cel_size`.
     """

@@ -1,12 +1,12 @@
 """Which types fit which, and what type parameters stand for.
 
-The checker asks one question, "may a value of this type stand where that type is wanted?", and
-asking teaches: a type parameter takes the type it was compared with. What was learnt is kept in
-Substitutions; a comparison that fails takes back what it taught.
+The checker asks whether a value of one type may be used where another is expected. A comparison
+binds type parameters to the types they are compared with. Bindings are kept in Substitutions; a
+comparison that fails undoes its own.
 
-# wanted, given: the type that is asked for and the type that is there; the relation is nearly
-# symmetric, as dyn fits both ways
-# fresh parameter: one that an overload or an empty literal got for itself: `_var0`
+    # wanted, given: the expected type and the present one; the relation is nearly symmetric, since
+    #                dyn fits both ways
+    # fresh parameter: one that an overload or an empty literal got for itself: `_var0`
 """
 
 from __future__ import annotations
@@ -16,35 +16,10 @@ from functools import partial
 from operator import is_
 from typing import NamedTuple
 
-from mooring.cel.lang.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DYN,
-    INT,
-    NULL,
-    STRING,
-    UINT,
-    Kind,
-    Type,
-    param,
-)
-from mooring.cel.lang.values import UInt
+from mooring.cel.lang.types import DYN, PRIMITIVES, Type, TypeKind, accepts_null, param, same
 
-_PRIMITIVES = {plain.kind: plain for plain in (BOOL, BYTES, DOUBLE, INT, STRING, UINT)}
-LITERAL_TYPES: Mapping[type, Type] = {
-    type(None): NULL,
-    bool: BOOL,
-    int: INT,
-    UInt: UINT,
-    float: DOUBLE,
-    str: STRING,
-    bytes: BYTES,
-}
-_CONTAINERS = {Kind.OPAQUE, Kind.LIST, Kind.MAP}
-# Null may stand for these although nothing in their declaration says so.
-_ALWAYS_NULLABLE = {Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP}
-_COMPARED_BY_NAME = {*_PRIMITIVES, Kind.DURATION, Kind.TIMESTAMP, Kind.STRUCT}
+_CONTAINERS = {TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP}
+_COMPARED_BY_NAME = {*PRIMITIVES, TypeKind.DURATION, TypeKind.TIMESTAMP, TypeKind.STRUCT}
 
 
 # A type that holds another twice may double with every level. No real type comes near these.
@@ -53,12 +28,12 @@ _SIZE_MAX = 1_000
 _DEPTH_MAX = 300
 
 
-class TooComplex(Exception):  # noqa: N818 - tells what the expression is
+class TooComplex(Exception):  # noqa: N818 - describes the expression
     """An expression whose types are too large, or take too long to compare."""
 
 
-class _Facts(NamedTuple):
-    """What is worth knowing of a type before walking through it."""
+class _TypeFacts(NamedTuple):
+    """Properties of a type that save walking through it."""
 
     type: Type  # keeps it alive, so that nothing else gets its identity
     size: int
@@ -67,13 +42,13 @@ class _Facts(NamedTuple):
 
 
 class Substitutions:
-    """What type parameters stand for, with a journal to take back what a failed attempt taught."""
+    """The bindings of type parameters, with a journal to undo those of a failed attempt."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}
-        # The name and what it stood for before; newest last: undo pops from the end.
+        # The name and its binding before; newest last: undo pops from the end.
         self._journal: list[tuple[str, Type | None]] = []
-        self._facts: dict[int, _Facts] = {}
+        self._facts: dict[int, _TypeFacts] = {}
         self._fresh = 0
         self._steps = 0
 
@@ -83,11 +58,11 @@ class Substitutions:
         return param(f"_var{self._fresh - 1}")
 
     def assign(self, wanted: Type, given: Type) -> bool:
-        """Return whether a type fits, and if so keep what that teaches."""
+        """Return whether a type fits, and if so keep the bindings."""
         return self.assign_all((wanted,), (given,))
 
     def assign_all(self, wanted: Sequence[Type], given: Sequence[Type]) -> bool:
-        """Return whether all types fit one by one, and if so keep what that teaches."""
+        """Return whether all types fit one by one, and if so keep the bindings."""
         if self._fit_all(wanted, given):
             self._journal.clear()
             return True
@@ -96,14 +71,14 @@ class Substitutions:
         return False
 
     def resolve(self, type_: Type, *, free: Type | None = None) -> Type:
-        """Return a type with what is known of its parameters; `free` replaces the unknown ones."""
-        if type_.kind is Kind.TYPE_PARAM:
+        """Return a type with its parameters replaced; `free` replaces those without a binding."""
+        if type_.kind is TypeKind.TYPE_PARAM:
             self._step()
             bound = self._bound.get(type_.name)
             if bound is not None:
                 return self.resolve(bound, free=free)
             return type_ if free is None else free
-        if not type_.params or self._known(type_).is_ground:
+        if not type_.params or self._facts_of(type_).is_ground:
             return type_
         self._step()
         params = tuple(map(partial(self.resolve, free=free), type_.params))
@@ -112,19 +87,19 @@ class Substitutions:
 
     def weigh(self, type_: Type) -> None:
         """Raise TooComplex if a type is too large to work with."""
-        facts = self._known(type_)
+        facts = self._facts_of(type_)
         if facts.size > _SIZE_MAX or facts.depth > _DEPTH_MAX:
             raise TooComplex
 
-    def _known(self, type_: Type) -> _Facts:
+    def _facts_of(self, type_: Type) -> _TypeFacts:
         facts = self._facts.get(id(type_))
         if facts is None:
-            parts = list(map(self._known, type_.params))
-            facts = _Facts(
+            parts = list(map(self._facts_of, type_.params))
+            facts = _TypeFacts(
                 type_,
                 1 + sum(part.size for part in parts),
                 1 + max((part.depth for part in parts), default=0),
-                type_.kind is not Kind.TYPE_PARAM and all(part.is_ground for part in parts),
+                type_.kind is not TypeKind.TYPE_PARAM and all(part.is_ground for part in parts),
             )
             self._facts[id(type_)] = facts
         return facts
@@ -149,24 +124,24 @@ class Substitutions:
 
     def _fit(self, wanted: Type, given: Type) -> bool:
         self._step()
-        if wanted is given and self._known(wanted).is_ground:
+        if wanted is given and self._facts_of(wanted).is_ground:
             return True
-        if given.kind is Kind.TYPE_PARAM:
+        if given.kind is TypeKind.TYPE_PARAM:
             fits, was_bound = self._stands_for(given, wanted)
             if fits or was_bound:
                 return fits
-        if wanted.kind is Kind.TYPE_PARAM:
+        if wanted.kind is TypeKind.TYPE_PARAM:
             return self._stands_for(wanted, given)[0]
         if wanted.is_dyn or given.is_dyn:
             return True
-        if wanted.kind is Kind.NULL:
+        if wanted.kind is TypeKind.NULL:
             return accepts_null(given)
-        if given.kind is Kind.NULL:
+        if given.kind is TypeKind.NULL:
             return accepts_null(wanted)
         if wanted.kind in _COMPARED_BY_NAME:
             return same(wanted, given)
-        if wanted.kind is Kind.TYPE:
-            return given.kind is Kind.TYPE
+        if wanted.kind is TypeKind.TYPE:
+            return given.kind is TypeKind.TYPE
         if wanted.kind in _CONTAINERS:
             alike = (wanted.kind, wanted.name) == (given.kind, given.name)
             return alike and self._fit_all(wanted.params, given.params)
@@ -196,10 +171,10 @@ class Substitutions:
         self._step()
         if parameter == within:
             return True
-        if within.kind is Kind.TYPE_PARAM:
+        if within.kind is TypeKind.TYPE_PARAM:
             bound = self._bound.get(within.name)
             return bound is not None and self._occurs(parameter, bound)
-        if not within.params or self._known(within).is_ground:
+        if not within.params or self._facts_of(within).is_ground:
             return False
         return any(map(partial(self._occurs, parameter), within.params))
 
@@ -214,84 +189,31 @@ def instantiate(types: Iterable[Type], substitutions: Substitutions) -> tuple[Ty
 
 
 def most_general(first: Type, second: Type) -> Type:
-    """Return the one of two types that says less; the first if they say the same."""
-    return first if _says_no_more(first, second) else second
+    """Return the more general of two types; the first if they are alike."""
+    return first if _is_no_less_general(first, second) else second
 
 
-def same(first: Type, second: Type) -> bool:
-    """Return whether two types are the same; a wrapper is the same as what it wraps."""
-    if first == second:
+def _is_no_less_general(first: Type, second: Type) -> bool:
+    if first.kind in (TypeKind.DYN, TypeKind.ANY, TypeKind.TYPE_PARAM):
         return True
-    if first.kind is not second.kind or len(first.params) != len(second.params):
+    if (
+        second.kind in (TypeKind.DYN, TypeKind.ANY, TypeKind.TYPE_PARAM)
+        or first.kind is not second.kind
+    ):
         return False
-    if unwrapped(first).name != unwrapped(second).name:
-        return False
-    return all(map(same, first.params, second.params))
-
-
-def accepts_null(type_: Type) -> bool:
-    """Return whether null may stand for the type."""
-    return type_ == NULL or type_.kind in _ALWAYS_NULLABLE or is_wrapper(type_)
-
-
-def wrapper_of(primitive: Type) -> Type:
-    """Return the type of a primitive that may be null, such as google.protobuf.Int64Value."""
-    return Type(primitive.kind, f"wrapper({primitive.name})")
-
-
-def is_wrapper(type_: Type) -> bool:
-    """Return whether a type is a primitive that may be null."""
-    return type_.kind in _PRIMITIVES and type_ != _PRIMITIVES[type_.kind]
-
-
-def unwrapped(type_: Type) -> Type:
-    """Return the primitive of a wrapper, any other type as it is."""
-    return _PRIMITIVES.get(type_.kind, type_)
-
-
-def is_optional(type_: Type) -> bool:
-    """Return whether values of the type are optional values."""
-    return type_.kind is Kind.OPAQUE and type_.name == "optional_type"
-
-
-def entry_types(type_: Type) -> tuple[Type, Type] | None:
-    """Return the types of key (of a list: index) and value that a loop over a type meets."""
-    match type_.kind:
-        case Kind.LIST:
-            return INT, type_.params[0]
-        case Kind.MAP:
-            return type_.params[0], type_.params[1]
-        case Kind.DYN | Kind.ERROR | Kind.TYPE_PARAM:
-            return DYN, DYN
-        case _:
-            return None
-
-
-def full_name(type_: Type) -> str:
-    """Return the name that Kubernetes prints for a type; errors within CEL print `str(type)`."""
-    if not type_.params:
-        return type_.name
-    return f"{type_.name}({', '.join(map(full_name, type_.params))})"
-
-
-def _says_no_more(first: Type, second: Type) -> bool:
-    if first.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM):
-        return True
-    if second.kind in (Kind.DYN, Kind.ANY, Kind.TYPE_PARAM) or first.kind is not second.kind:
-        return False
-    if first.kind is Kind.TYPE:
+    if first.kind is TypeKind.TYPE:
         return True
     if first.kind not in _CONTAINERS:
         return same(first, second)
     if first.name != second.name or len(first.params) != len(second.params):
         return False
-    return all(map(_says_no_more, first.params, second.params))
+    return all(map(_is_no_less_general, first.params, second.params))
 
 
 def _parameter_names(types: Iterable[Type]) -> list[str]:
     names: list[str] = []
     for type_ in types:
-        if type_.kind is Kind.TYPE_PARAM:
+        if type_.kind is TypeKind.TYPE_PARAM:
             names.append(type_.name)
         elif type_.params:
             names.extend(_parameter_names(type_.params))
@@ -299,7 +221,7 @@ def _parameter_names(types: Iterable[Type]) -> list[str]:
 
 
 def _replace(type_: Type, by_name: Mapping[str, Type]) -> Type:
-    if type_.kind is Kind.TYPE_PARAM:
+    if type_.kind is TypeKind.TYPE_PARAM:
         return by_name.get(type_.name, DYN)
     if not type_.params:
         return type_

@@ -1,8 +1,8 @@
-"""From a checked tree to a plan, with what is constant worked out beforehand.
+"""The planner: from a checked AST to a plan, with constants folded.
 
-What is folded is what cel-go folds, no more and no less, because it decides what an expression
-costs and whether an error is one of compiling: lists and maps of constants, conversions of
-constants, membership in a list of constants, and constant regular expressions.
+It folds what cel-go folds, no more and no less, because that decides the cost of an expression and
+whether an error is one of compiling: lists and maps of constants, conversions of constants,
+membership in a list of constants, and constant regular expressions.
 """
 
 from __future__ import annotations
@@ -11,28 +11,31 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.cel.lang import ast
+from mooring.cel.lang.ast import CheckedAST
 from mooring.cel.lang.attributes import Attribute, Computed, Conditional, Qualifier, Variable
-from mooring.cel.lang.checked import Checked
-from mooring.cel.lang.constructors import Loop, MakeList, MakeMap, MakeStruct
-from mooring.cel.lang.declarations import Function, Overload
-from mooring.cel.lang.dispatch import call_any, call_guarded, runtime_type
-from mooring.cel.lang.environment import Environment
-from mooring.cel.lang.equality import equal
-from mooring.cel.lang.library.standard import TOTAL, matches_literal
-from mooring.cel.lang.regex import Regex, compile_regex
-from mooring.cel.lang.steps import (
+from mooring.cel.lang.environment import Environment, Function, Overload, guarded
+from mooring.cel.lang.equality import equal, not_equal
+from mooring.cel.lang.errors import EvalError, InstantiationError, no_such_overload
+from mooring.cel.lang.interpretable import (
+    Activation,
     Budget,
-    Call,
     CallCost,
     Constant,
     Failure,
-    Frame,
+    Fold,
+    FunctionCall,
+    Interpretable,
     Logic,
+    MakeList,
+    MakeMap,
+    MakeStruct,
     Membership,
-    Step,
+    OrElse,
 )
-from mooring.cel.lang.types import Kind, Type
-from mooring.cel.lang.values import EvalError, Optional, TypeValue
+from mooring.cel.lang.library.standard import TOTAL, matches_literal
+from mooring.cel.lang.regex import Regex, compile_regex
+from mooring.cel.lang.types import Type, TypeKind
+from mooring.cel.lang.values import TypeValue, runtime_type
 
 # Functions that check their arguments themselves, beyond that the first is a list.
 UNGUARDED = frozenset({"sort", "@sortByAssociatedKeys", "flatten"})
@@ -48,15 +51,7 @@ STANDARD_COSTS_NEED_AN_OVERLOAD = frozenset(
 UNLIMITED = 2**64
 
 
-class InstantiationError(Exception):
-    """A checked expression that cannot be planned."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.checked: Checked  # set by plan()
-
-
-def plan(checked: Checked, environment: Environment) -> Step:
+def plan(checked: CheckedAST, environment: Environment) -> Interpretable:
     """Return the plan of a checked expression, or raise InstantiationError."""
     try:
         return _Planner(checked, environment).plan(checked.parsed.expr)
@@ -66,12 +61,12 @@ def plan(checked: Checked, environment: Environment) -> Step:
 
 
 class _Planner:
-    def __init__(self, checked: Checked, environment: Environment) -> None:
+    def __init__(self, checked: CheckedAST, environment: Environment) -> None:
         self._checked = checked
         self._environment = environment
         self._python_types = environment.python_types
 
-    def plan(self, node: ast.Expr) -> Step:
+    def plan(self, node: ast.Expr) -> Interpretable:
         match node:
             case ast.Literal():
                 return Constant(node.value)
@@ -89,7 +84,7 @@ class _Planner:
                 values = tuple(self.plan(field.value) for field in node.fields)
                 return MakeStruct(values, node.type_name)
             case ast.Comprehension():
-                return Loop(
+                return Fold(
                     self.plan(node.iter_range),
                     node.iter_var,
                     node.iter_var2,
@@ -102,10 +97,10 @@ class _Planner:
 
     # --- names ------------------------------------------------------------------------
 
-    def _ident(self, node: ast.Ident) -> Step:
+    def _ident(self, node: ast.Ident) -> Interpretable:
         return self._named(node) or Attribute(Variable(node.name))
 
-    def _named(self, node: ast.Ident | ast.Select) -> Step | None:
+    def _named(self, node: ast.Ident | ast.Select) -> Interpretable | None:
         """Return the step for a node that the checker resolved to a name."""
         reference = self._checked.references.get(node.id)
         if reference is None or reference.name is None:
@@ -113,14 +108,14 @@ class _Planner:
         if reference.value is not None:
             return Constant(reference.value)
         type_ = self._checked.types[node.id]
-        if type_.kind is Kind.TYPE:
+        if type_.kind is TypeKind.TYPE:
             raise InstantiationError(f"reference to undefined type: {reference.name}")
         name = reference.name
         if isinstance(node, ast.Ident) and node.name.startswith("."):
             name = node.name
         return Attribute(Variable(name))
 
-    def _select(self, node: ast.Select) -> Step:
+    def _select(self, node: ast.Select) -> Interpretable:
         if (named := self._named(node)) is not None:
             return named
         attribute = self._attribute(self.plan(node.operand))
@@ -128,12 +123,12 @@ class _Planner:
         attribute.is_presence_test = node.test_only
         return attribute
 
-    def _attribute(self, step: Step) -> Attribute:
+    def _attribute(self, step: Interpretable) -> Attribute:
         return step if isinstance(step, Attribute) else Attribute(Computed(step))
 
     # --- calls ------------------------------------------------------------------------
 
-    def _call(self, node: ast.Call) -> Step:
+    def _call(self, node: ast.Call) -> Interpretable:
         parts = node.args if node.target is None else (node.target, *node.args)
         args = tuple(map(self.plan, parts))
         match node.function:
@@ -143,7 +138,7 @@ class _Planner:
                 return Logic(args, decisive=True)
             case "_?_:_":
                 condition, truthy, falsy = args
-                return Conditional(condition, self._side(truthy), self._side(falsy))
+                return Conditional(condition, self._attribute(truthy), self._attribute(falsy))
             case "_[_]":
                 return self._index(args, optional=False)
             case "_[?_]" | "_?._":
@@ -153,61 +148,67 @@ class _Planner:
             case "_==_":
                 cost = self._overload_cost(node.function, "equals")
                 certain = self._plain_equality(node)
-                return Call(equal, args, cost=cost, stops_early=False, certain=certain)
+                return FunctionCall(equal, args, cost=cost, stops_early=False, certain=certain)
             case "_!=_":
                 cost = self._overload_cost(node.function, "not_equals")
-                return Call(_unequal, args, cost=cost, stops_early=False)
+                return FunctionCall(not_equal, args, cost=cost, stops_early=False)
         return self._folded(node, self._function_call(node, args), args)
 
-    def _side(self, step: Step) -> Attribute:
-        return step if isinstance(step, Attribute) else Attribute(Computed(step))
-
-    def _index(self, args: tuple[Step, ...], *, optional: bool) -> Step:
+    def _index(self, args: tuple[Interpretable, ...], *, optional: bool) -> Interpretable:
         target, index = args
         attribute = self._attribute(target)
         if isinstance(index, Constant):
             attribute.qualify(Qualifier(index.value, optional=optional))
         else:
-            attribute.qualify(Qualifier(computed=self._side(index), optional=optional))
+            attribute.qualify(Qualifier(computed=self._attribute(index), optional=optional))
         return attribute
 
-    def _function_call(self, node: ast.Call, args: tuple[Step, ...]) -> Call:
+    def _function_call(self, node: ast.Call, args: tuple[Interpretable, ...]) -> FunctionCall:
         reference = self._checked.references.get(node.id)
         ids = reference.overload_ids if reference is not None else ()
         function = self._environment.functions[node.function]
         overload = _only_overload(function, ids)
         cost = self._cost(function, overload)
         if node.function in NOT_STRICTLY_FALSE:
-            return Call(_not_strictly_false, args, cost=cost, stops_early=False, is_strict=False)
+            return FunctionCall(
+                _not_strictly_false, args, cost=cost, stops_early=False, is_strict=False
+            )
         certain = overload if self._are_certain(node) else None
         if node.function in TOTAL:
             total = function.overloads[0].evaluate
             assert total is not None
             evaluate: Callable[..., Any] = self._with_pattern(node, args) or total
-            return Call(evaluate, args, cost=cost, stops_early=False, certain=certain)
+            return FunctionCall(evaluate, args, cost=cost, stops_early=False, certain=certain)
         if node.function == "type":
-            return Call(self._type_of, args, cost=cost, stops_early=False)
+            return FunctionCall(self._type_of, args, cost=cost, stops_early=False)
         if node.function == "dyn":
-            return Call(_identity, args, cost=cost, stops_early=False)
+            return FunctionCall(_identity, args, cost=cost, stops_early=False)
         if node.function in UNGUARDED:
-            evaluate = _Unguarded(function)
+            evaluate = _unguarded(function)
             if overload is None:
-                cost = None  # These costs go by the overload.
-            return Call(evaluate, args, cost=cost, stops_early=False)
+                cost = None  # These costs depend on the overload.
+            return FunctionCall(evaluate, args, cost=cost, stops_early=False)
         if overload is not None:
-            evaluate = _Guarded(function.name, overload, self._python_types)
-            return Call(evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain)
-        return Call(_Any(function, self._python_types), args, cost=cost, stops_early=True)
+            evaluate = guarded(function, (overload,), self._python_types)
+            return FunctionCall(
+                evaluate, args, cost=cost, stops_early=len(args) > 2, certain=certain
+            )
+        return FunctionCall(
+            guarded(function, function.overloads, self._python_types),
+            args,
+            cost=cost,
+            stops_early=True,
+        )
 
     def _plain_equality(self, node: ast.Call) -> Overload | None:
-        """Return the overload of an equality of two strings, or two ints, for sure."""
+        """Return the overload of an equality of two strings, or two ints, if that is certain."""
         kinds = {self._checked.types[part.id].kind for part in node.args}
-        if kinds not in ({Kind.STRING}, {Kind.INT}):
+        if kinds not in ({TypeKind.STRING}, {TypeKind.INT}):
             return None
         return self._environment.functions["_==_"].overloads[0]
 
     def _are_certain(self, node: ast.Call) -> bool:
-        """Tell whether the values of all arguments must have the types that were checked."""
+        """Return whether the values of all arguments must have the checked types."""
         return all(_is_certain(self._checked.types.get(part.id)) for part in ast.children(node))
 
     def _type_of(self, value: Any) -> TypeValue:
@@ -230,7 +231,9 @@ class _Planner:
 
     # --- folding ----------------------------------------------------------------------
 
-    def _folded(self, node: ast.Call, call: Call, args: tuple[Step, ...]) -> Step:
+    def _folded(
+        self, node: ast.Call, call: FunctionCall, args: tuple[Interpretable, ...]
+    ) -> Interpretable:
         if node.function in CONVERSIONS and len(args) == 1 and isinstance(args[0], Constant):
             return Constant(_instantiated(call))
         if node.function in REGEX_FUNCTIONS and isinstance(args[1], Constant):
@@ -241,14 +244,18 @@ class _Planner:
                 return self._membership(call, args[0], list(members))
         return call
 
-    def _membership(self, call: Call, arg: Step, members: list[Any]) -> Step:
+    def _membership(
+        self, call: FunctionCall, arg: Interpretable, members: list[Any]
+    ) -> Interpretable:
         if not members:
             return Constant(False)
         if all(isinstance(m, bool | int | float | str) for m in members):
             return Membership(arg, members)
         return call
 
-    def _with_pattern(self, node: ast.Call, args: tuple[Step, ...]) -> Callable[..., Any] | None:
+    def _with_pattern(
+        self, node: ast.Call, args: tuple[Interpretable, ...]
+    ) -> Callable[..., Any] | None:
         """Return `matches` with its constant pattern compiled."""
         if node.function != "matches" or not isinstance(args[1], Constant):
             return None
@@ -260,14 +267,14 @@ class _Planner:
         except EvalError as error:
             raise InstantiationError(str(error)) from None
 
-    def _list(self, node: ast.CreateList) -> Step:
+    def _list(self, node: ast.CreateList) -> Interpretable:
         elements = tuple(map(self.plan, node.elements))
         made = MakeList(elements, node.optional)
         if all(isinstance(element, Constant) for element in elements):
             return Constant(_instantiated(made))
         return made
 
-    def _map(self, node: ast.CreateMap) -> Step:
+    def _map(self, node: ast.CreateMap) -> Interpretable:
         entries = tuple(
             (self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries
         )
@@ -277,66 +284,28 @@ class _Planner:
         return made
 
 
-class OrElse(Step):
-    """`a.or(b)` and `a.orValue(b)`: b is evaluated only if a has no value."""
+def _unguarded(function: Function) -> Callable[..., Any]:
+    """Return the call of the overload for the number of arguments, whatever the list holds."""
 
-    def __init__(self, first: Step, second: Step, *, unwraps: bool) -> None:
-        self.first = first
-        self.second = second
-        self.unwraps = unwraps
-
-    def run(self, frame: Frame) -> Any:
-        """Return the first that has a value."""
-        value = self.first.run(frame)
-        if isinstance(value, Failure):
-            return value
-        if not isinstance(value, Optional):
-            return Failure("no such overload")
-        if value.has_value:
-            return value.value if self.unwraps else value
-        return self.second.run(frame)
-
-
-class _Unguarded:
-    def __init__(self, function: Function) -> None:
-        self._function = function
-
-    def __call__(self, *args: Any) -> Any:
-        for overload in self._function.overloads:
+    def call(*args: Any) -> Any:
+        for overload in function.overloads:
             if len(overload.params) == len(args) and overload.evaluate is not None:
                 if not isinstance(args[0], list | tuple):
                     break
                 return overload.evaluate(*args)
-        raise EvalError("no such overload")
+        raise no_such_overload()
 
-
-class _Guarded:
-    def __init__(self, function: str, overload: Overload, python_types: Any) -> None:
-        self._function = function
-        self._overload = overload
-        self._python_types = python_types
-
-    def __call__(self, *args: Any) -> Any:
-        return call_guarded(self._function, self._overload, args, self._python_types)
-
-
-class _Any:
-    def __init__(self, function: Function, python_types: Any) -> None:
-        self._function = function
-        self._python_types = python_types
-
-    def __call__(self, *args: Any) -> Any:
-        return call_any(self._function, args, self._python_types)
+    return call
 
 
 def _is_certain(type_: Type | None) -> bool:
-    if type_ is None or type_.is_dyn or type_.kind is Kind.TYPE_PARAM:
+    if type_ is None or type_.is_dyn or type_.kind is TypeKind.TYPE_PARAM:
         return False
     return all(map(_is_certain, type_.params))
 
 
 def _only_overload(function: Function, ids: tuple[str, ...]) -> Overload | None:
-    """Return the overload if there is but one that can be meant."""
+    """Return the overload if there is only one."""
     if len(ids) == 1:
         return next((o for o in function.overloads if o.id == ids[0]), None)
     if len(function.overloads) == 1:
@@ -344,7 +313,7 @@ def _only_overload(function: Function, ids: tuple[str, ...]) -> Overload | None:
     return None
 
 
-def _is_in_list(node: ast.Call, checked: Checked) -> bool:
+def _is_in_list(node: ast.Call, checked: CheckedAST) -> bool:
     reference = checked.references.get(node.id)
     return reference is not None and reference.overload_ids == ("in_list",)
 
@@ -359,19 +328,12 @@ def _tolerant(cost: CallCost) -> CallCost:
     return tolerant
 
 
-def _instantiated(step: Step) -> Any:
+def _instantiated(step: Interpretable) -> Any:
     """Return the value of a step that has only constants below it."""
-    value = step.run(Frame({}, Budget(UNLIMITED)))
+    value = step.run(Activation({}, Budget(UNLIMITED)))
     if isinstance(value, Failure):
         raise InstantiationError(value.message)
     return value
-
-
-def _unequal(a: Any, b: Any) -> bool:
-    try:
-        return not equal(a, b)
-    except EvalError:
-        return True  # What cannot be compared is not equal.
 
 
 def _not_strictly_false(value: Any) -> bool:
@@ -380,6 +342,3 @@ def _not_strictly_false(value: Any) -> bool:
 
 def _identity(value: Any) -> Any:
     return value
-
-
-__all__ = ["InstantiationError", "OrElse", "plan"]

@@ -1,21 +1,22 @@
-"""Regular expressions with the syntax, the meaning and the error texts of Go's regexp.
+"""Regular expressions with the syntax, the meaning and the error messages of Go's regexp.
 
-The matching is RE2's, so time is linear in the text whatever the expression is. Its memory is
-bounded for each expression, and so is the number of those that are remembered.
+Matching is RE2's, so time is linear in the text whatever the expression is. Its memory is bounded
+for each expression, and so is the number of cached ones. Of Unicode groups Go knows more names than
+RE2, and ignores case, spaces, hyphens and underscores in them.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
-from mooring.cel.lang.regexsyntax import TOO_LARGE, syntax_error, translate
+from mooring.cel.lang.regex_syntax import TOO_LARGE, syntax_error, translate
 
 MEMORY_MAX_BYTES: Final = 8 * 2**20  # an expression that fills it takes 0.2 s to compile
 REMEMBERED_MAX: Final = 128
-
 _UNANCHORED: Final = re2._Anchor.UNANCHORED
 _NOTHING: Final = (-1, -1)
 _STRAY: Final = "surrogateescape"  # how strings keep bytes that are no UTF-8
@@ -28,7 +29,7 @@ class Regex:
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        compiled = _compiled(translate(pattern, _is_known_group))
+        compiled = _compiled(translate(pattern, _unicode_class))
         if compiled is None:
             # Go allows more than our memory bound does: about 3 million instructions.
             raise syntax_error(TOO_LARGE, pattern)
@@ -88,6 +89,80 @@ def _compiled(expression: str) -> Any:
         return None
 
 
+# --- Unicode groups -------------------------------------------------------------------------------
+
+
 @lru_cache(maxsize=REMEMBERED_MAX)
 def _is_known_group(name: str) -> bool:
     return _compiled(f"\\p{{{name}}}") is not None
+
+
+_VISIBLE: Final = r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Z}"
+_ASSIGNED: Final = _VISIBLE + r"\p{Cc}\p{Cf}\p{Co}\p{Cs}"
+# What RE2 has no name for: the body of a class, and whether the group is everything else.
+_UNIONS: Final = {
+    "ascii": (r"\x{0}-\x{7f}", False),
+    "assigned": (_ASSIGNED, False),
+    "c": (_VISIBLE, True),  # with what is unassigned, unlike RE2's
+    "cn": (_ASSIGNED, True),
+    "lc": (r"\p{Lu}\p{Ll}\p{Lt}", False),
+}
+_ALIASES: Final = {
+    "casedletter": "lc",
+    "closepunctuation": "Pe",
+    "cntrl": "Cc",
+    "combiningmark": "M",
+    "connectorpunctuation": "Pc",
+    "control": "Cc",
+    "currencysymbol": "Sc",
+    "dashpunctuation": "Pd",
+    "decimalnumber": "Nd",
+    "digit": "Nd",
+    "enclosingmark": "Me",
+    "finalpunctuation": "Pf",
+    "format": "Cf",
+    "initialpunctuation": "Pi",
+    "letter": "L",
+    "letternumber": "Nl",
+    "lineseparator": "Zl",
+    "lowercaseletter": "Ll",
+    "mark": "M",
+    "mathsymbol": "Sm",
+    "modifierletter": "Lm",
+    "modifiersymbol": "Sk",
+    "nonspacingmark": "Mn",
+    "number": "N",
+    "openpunctuation": "Ps",
+    "other": "c",
+    "otherletter": "Lo",
+    "othernumber": "No",
+    "otherpunctuation": "Po",
+    "othersymbol": "So",
+    "paragraphseparator": "Zp",
+    "privateuse": "Co",
+    "punct": "P",
+    "punctuation": "P",
+    "separator": "Z",
+    "spaceseparator": "Zs",
+    "spacingmark": "Mc",
+    "surrogate": "Cs",
+    "symbol": "S",
+    "titlecaseletter": "Lt",
+    "unassigned": "cn",
+    "uppercaseletter": "Lu",
+}
+
+
+def _unicode_class(name: str) -> tuple[str, bool] | None:
+    """Return the body of the class of a Unicode group, and whether it is negated."""
+    words = re.split("[ _-]+", name.strip(" _-"))
+    key = "".join(words).lower()
+    alias = _ALIASES.get(key, key)
+    if alias in _UNIONS:
+        return _UNIONS[alias]
+    known_as = alias if alias != key else "_".join(word.capitalize() for word in words)
+    if not (
+        known_as.isascii() and known_as.replace("_", "").isalnum() and _is_known_group(known_as)
+    ):
+        return None
+    return f"\\p{{{known_as}}}", False

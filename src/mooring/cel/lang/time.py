@@ -4,8 +4,8 @@
     timestamp   an instant of the years 1 to 9999, in nanoseconds since 1970; it remembers the
                 offset it was written with, because `string()` prints it again
 
-A duration is printed through its seconds as a double, so long ones lose their last digits; so
-do the whole hours and minutes of a duration. That is Go's doing, and we answer as it does.
+A duration is printed through its seconds as a double, so long ones lose their last digits; so do
+the whole hours and minutes of a duration, as in Go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from mooring.cel.lang.numbers import (
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.values import (
+    INT_MAX,
     fitting_int,
     is_int_text,
     parse_int,
@@ -25,7 +27,6 @@ from mooring.cel.lang.numbers import (
     truncated,
     wrapped_int,
 )
-from mooring.cel.lang.values import INT_MAX, EvalError
 
 SECOND: Final = 1_000_000_000  # all units in nanoseconds
 MILLISECOND: Final = 1_000_000
@@ -143,7 +144,7 @@ def _nanoseconds(whole: str, fraction: str, unit_name: str) -> int:
 
 
 def _fraction_of(unit: int, digits: str) -> int:
-    """Return the part of a unit that the digits behind the point are, through a double."""
+    """Return the fraction of a unit from the digits behind the point, through a double."""
     zeros = len(digits) - len(digits.lstrip("0"))
     # Go looks at as many digits as fit 63 bits: 18, or 19 if they are small.
     end = zeros + 19
@@ -204,7 +205,7 @@ class Timestamp:
 
     @staticmethod
     def from_seconds(seconds: int, nanoseconds: int = 0, offset_s: int = 0) -> Timestamp:
-        """Return the instant so long after 1970, if it is in the years 1 to 9999."""
+        """Return the instant a number of seconds after 1970, if it is in the years 1 to 9999."""
         if SECONDS_MIN <= seconds <= SECONDS_MAX:
             return Timestamp(seconds * SECOND + nanoseconds, offset_s)
         raise EvalError(TIMESTAMP_OVERFLOW)
@@ -282,7 +283,7 @@ _CYCLE_DAYS: Final = 146_097  # 400 years; then dates and weekdays repeat
 
 
 def civil_of(seconds: int) -> Civil:
-    """Return clock and calendar so many seconds after 1970."""
+    """Return clock and calendar a number of seconds after 1970."""
     days, clock = divmod(seconds, DAY_S)
     cycles, ordinal = divmod(days + _EPOCH - 1, _CYCLE_DAYS)
     day = date.fromordinal(ordinal + 1)

@@ -1,40 +1,97 @@
-"""The CEL libraries of Kubernetes, one module each.
+"""The CEL libraries of Kubernetes, and what it charges for `==` between their values.
 
-They are what Kubernetes adds to the language: types of its own (quantities, versions, addresses,
-networks, URLs, formats) and functions on them, with the costs that Kubernetes charges.
+    authz      authorization checks, declared only
+    cidr       networks
+    ip         addresses
+    lists      functions of lists
+    quantity   quantities and semantic versions
+    strings    regular expressions and named formats
+    urls       URLs, and net/url's parser
+
+The standard library charges equality by size, and the size of an opaque value is unknown.
+Kubernetes charges one unit at run time, and estimates by type. `!=` has no such rule, and so its
+estimate for these types is unbounded.
 """
 
 from __future__ import annotations
 
-from mooring.cel.lang.declarations import Library
-from mooring.cel.library import (
-    authz,
-    cidr,
-    formats,
-    ip,
-    klists,
-    quantity,
-    regex,
-    semver,
-    urls,
-)
-from mooring.cel.library.equality import with_equality_costs
+from dataclasses import replace
+from typing import Any, Final
 
-__all__ = ["kubernetes_libraries", "with_equality_costs"]
+from mooring.api.quantity import Quantity
+from mooring.api.semver import Version
+from mooring.cel.lang.costs import Argument, Arguments, CallEstimate, Range, exactly, traversal
+from mooring.cel.lang.environment import Function, Library, Overload
+from mooring.cel.library import authz, cidr, ip, lists, quantity, strings, urls
+from mooring.cel.library.cidr import CIDR, CIDR_TYPE
+from mooring.cel.library.ip import IP, IP_TYPE
+from mooring.cel.library.lists import include_library
+from mooring.cel.library.quantity import QUANTITY, SEMVER, CalculatedQuantity
+from mooring.cel.library.strings import FORMAT_TYPE, NamedFormat
+from mooring.cel.library.urls import URL, URL_TYPE
+
+__all__ = ["include_library", "kubernetes_libraries", "with_equality_costs"]
+
+FORMAT_SIZE_MAX: Final = 64
+
+_VALUES: Final = (Quantity, CalculatedQuantity, Version, IP, CIDR, URL, NamedFormat)
+_UNIT_TYPES: Final = (IP_TYPE, CIDR_TYPE, QUANTITY, SEMVER, *authz.TYPES)
 
 
 def kubernetes_libraries(*, with_includes: bool) -> tuple[Library, ...]:
     """Return all libraries, in the order in which Kubernetes declares them."""
     return (
         urls.library(),
-        regex.library(),
-        klists.library(),
+        strings.regex_library(),
+        lists.library(),
         authz.library(),
         quantity.library(),
         ip.library(),
         cidr.library(),
-        formats.library(),
+        strings.format_library(),
         authz.selectors_library(),
-        semver.library(),
-        *((klists.includes_library(),) if with_includes else ()),
+        quantity.semver_library(),
+        *((lists.includes_library(),) if with_includes else ()),
     )
+
+
+def with_equality_costs(standard: Library) -> Library:
+    """Return the standard library with Kubernetes' costs of `==` in front of its own."""
+    functions = tuple(
+        Function(function.name, tuple(map(_overload, function.overloads)))
+        if function.name == "_==_"
+        else function
+        for function in standard.functions
+    )
+    return replace(standard, functions=functions)
+
+
+def _overload(overload: Overload) -> Overload:
+    default_cost, default_estimate = overload.runtime_cost, overload.estimate
+
+    def cost(args: tuple[Any, ...], result: Any) -> int:
+        if default_cost is None or isinstance(args[0], _VALUES):
+            return 1
+        return default_cost(args, result)
+
+    def estimate(target: Argument | None, args: Arguments) -> CallEstimate | None:
+        found = equality_estimate(*args)
+        if found is None and default_estimate is not None:
+            return default_estimate(target, args)
+        return None if found is None else CallEstimate(found)
+
+    return replace(overload, runtime_cost=cost, estimate=estimate)
+
+
+def equality_estimate(left: Argument, right: Argument) -> Range | None:
+    """Return the estimate of `left == right`, None if they are not of one type of Kubernetes'."""
+    if left.type != right.type:
+        return None
+    if left.type in _UNIT_TYPES:
+        return exactly(1)
+    if left.type == FORMAT_TYPE:
+        return traversal(Range(1, FORMAT_SIZE_MAX))
+    if left.type == URL_TYPE:
+        # Kubernetes means the larger of both sizes but looks at the right one twice.
+        return traversal(Range(1, (right.known_size or exactly(1)).high))
+    return None

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    TRAVERSAL_FACTOR,
+    Argument,
     CallEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
-    Overload,
     Range,
+    add,
+    exactly,
+    scale,
 )
+from mooring.cel.lang.environment import Function, Library, Overload
 from mooring.cel.lang.equality import size_of
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR
-from mooring.cel.lang.ranges import add, exactly, scale
 from mooring.cel.lang.types import BOOL, STRING, Type, struct
 
 AUTHORIZER: Final = struct("kubernetes.authorization.Authorizer")
@@ -108,9 +108,7 @@ def _selector_runtime_cost(args: tuple[Any, ...], _result: Any) -> int:
     return _selector_cost(exactly(size_of(args[1]))).high
 
 
-def _selector_estimate(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
+def _selector_estimate(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
     return CallEstimate(_selector_cost(args[0].size))
 
 

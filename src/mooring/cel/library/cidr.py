@@ -6,25 +6,31 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    Argument,
+    Arguments,
     CallEstimate,
-    CostEstimate,
-    EstimatedArgument,
+    Range,
+    add,
+    exactly,
+    traversal,
+    traversal_cost,
+    traverses_first,
+)
+from mooring.cel.lang.environment import (
+    Costs,
     Function,
     Library,
     Overload,
-    Range,
-    RuntimeCost,
+    functions_of,
+    members_of,
 )
-from mooring.cel.lang.equality import size_of
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR, traversal_cost
-from mooring.cel.lang.library.gotext import quoted
-from mooring.cel.lang.ranges import add, exactly, scale
+from mooring.cel.lang.errors import EvalError, no_such_overload
 from mooring.cel.lang.types import BOOL, INT, STRING, Type, opaque
-from mooring.cel.lang.values import INT_MAX, EvalError, no_such_overload
-from mooring.cel.library.costs import estimates_first, traverses_first
+from mooring.cel.lang.values import INT_MAX
 from mooring.cel.library.ip import (
     IP,
     IP_TYPE,
@@ -33,6 +39,7 @@ from mooring.cel.library.ip import (
     parse_address,
     parse_ip,
 )
+from mooring.kit.go_quote import go_quote
 
 CIDR_TYPE: Final = opaque("net.CIDR")
 
@@ -62,18 +69,18 @@ class CIDR:
 
     @property
     def cel_size(self) -> int:
-        """The size that costs go by: how many bytes the length touches."""
+        """The size that costs depend on: the bytes that the length covers."""
         return math.ceil(self.length / 8)
 
     def __str__(self) -> str:
         return f"{self.ip}/{self.length}"
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- parsing --------------------------------------------------------------------------------------
 
 
 def parse_cidr(text: str) -> CIDR:
-    """Return the network that CEL accepts in a text, or raise EvalError with Kubernetes' text."""
+    """Return the network in a text, or raise EvalError with Kubernetes' message."""
     try:
         network = _parse_prefix(text)
     except _PrefixError as error:
@@ -88,10 +95,10 @@ def _not_parsed(message: str) -> str:
 
 
 class _PrefixError(Exception):
-    """A text that is no network, with Go's text."""
+    """A text that is no network, with Go's message."""
 
     def __init__(self, text: str, message: str) -> None:
-        super().__init__(f"netip.ParsePrefix({quoted(text)}): {message}")
+        super().__init__(f"netip.ParsePrefix({go_quote(text)}): {message}")
 
 
 def _parse_prefix(text: str) -> CIDR:
@@ -107,13 +114,13 @@ def _parse_prefix(text: str) -> CIDR:
         raise _PrefixError(text, "IPv6 zones cannot be present in a prefix")
     # Go reads an int64 first; what is larger is no number, not a number out of range.
     if not _is_bits(length) or len(length) > 19 or int(length) > INT_MAX:
-        raise _PrefixError(text, f"bad bits after slash: {quoted(length)}")
+        raise _PrefixError(text, f"bad bits after slash: {go_quote(length)}")
     if int(length) > address.bits:
         raise _PrefixError(text, "prefix length out of range")
     return CIDR(address, int(length))
 
 
-# --- asking ---------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def _is_cidr(text: str) -> bool:
@@ -128,7 +135,7 @@ def _contains_ip_text(network: CIDR, text: str) -> bool:
     try:
         address = parse_ip(text)
     except EvalError:
-        # Kubernetes loses what is wrong with the text here, unlike in containsCIDR.
+        # Kubernetes loses the error of the text here, unlike in containsCIDR.
         raise no_such_overload() from None
     return network.contains(address)
 
@@ -137,43 +144,29 @@ def _contains_cidr_text(network: CIDR, text: str) -> bool:
     return network.contains_network(parse_cidr(text))
 
 
-def _ip_of(network: CIDR) -> IP:
-    return network.ip
-
-
-def _length_of(network: CIDR) -> int:
-    return network.length
-
-
 # --- costs ----------------------------------------------------------------------------------------
 
 
-def _containment_cost(*, of_network: bool, of_text: bool) -> RuntimeCost:
-    """Return the cost of comparing bytes: of two networks also their masks, of a text also it."""
+def _containment_costs(*, is_of_network: bool, is_of_text: bool) -> Costs:
+    """Return the costs of comparing bytes: of two networks also their masks, of a text also it."""
 
     def cost(args: tuple[Any, ...], _result: Any) -> int:
-        total = math.ceil(2 * size_of(args[0]) * TRAVERSAL_FACTOR)
-        if of_network:
+        total = traversal_cost(args[0], 2)
+        if is_of_network:
             total += traversal_cost(args[0]) + 1
-        if of_text:
+        if is_of_text:
             total += traversal_cost(args[1])
         return total
 
-    return cost
-
-
-def _containment_estimate(*, of_network: bool, of_text: bool) -> CostEstimate:
-    def estimate(
-        _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-    ) -> CallEstimate | None:
-        total = scale(add(_ADDRESS_BYTES, _ADDRESS_BYTES), TRAVERSAL_FACTOR)
-        if of_network:
-            total = add(total, scale(_ADDRESS_BYTES, TRAVERSAL_FACTOR), exactly(1))
-        if of_text:
-            total = add(total, scale(args[0].size, TRAVERSAL_FACTOR))
+    def estimate(_target: Argument | None, args: Arguments) -> CallEstimate:
+        total = traversal(add(_ADDRESS_BYTES, _ADDRESS_BYTES))
+        if is_of_network:
+            total = add(total, traversal(_ADDRESS_BYTES), exactly(1))
+        if is_of_text:
+            total = add(total, traversal(args[0].size))
         return CallEstimate(total)
 
-    return estimate
+    return cost, estimate
 
 
 # --- declarations ---------------------------------------------------------------------------------
@@ -181,74 +174,40 @@ def _containment_estimate(*, of_network: bool, of_text: bool) -> CostEstimate:
 
 def library() -> Library:
     """Return the library `kubernetes.net.cidr`."""
+    text, network = (STRING,), (CIDR_TYPE,)
+    parsed = traverses_first()
     return Library(
         "kubernetes.net.cidr",
-        functions=(*_readers(), *_accessors(), *_containments()),
+        functions=(
+            functions_of("cidr", ("string_to_cidr", text, CIDR_TYPE, parse_cidr), costs=parsed),
+            functions_of("isCIDR", ("is_cidr", text, BOOL, _is_cidr), costs=parsed),
+            functions_of("string", ("cidr_to_string", network, STRING, str)),
+            members_of("ip", ("cidr_ip", network, IP_TYPE, attrgetter("ip"))),
+            members_of("prefixLength", ("cidr_prefix_length", network, INT, attrgetter("length"))),
+            members_of("masked", ("cidr_masked", network, CIDR_TYPE, CIDR.masked)),
+            # Values before texts: a call whose argument the checker does not know costs as the
+            # first.
+            Function(
+                "containsIP",
+                (
+                    _containment("cidr_contains_ip_ip", IP_TYPE, CIDR.contains),
+                    _containment("cidr_contains_ip_string", STRING, _contains_ip_text),
+                ),
+            ),
+            Function(
+                "containsCIDR",
+                (
+                    _containment("cidr_contains_cidr", CIDR_TYPE, CIDR.contains_network),
+                    _containment("cidr_contains_cidr_string", STRING, _contains_cidr_text),
+                ),
+            ),
+        ),
         types=(CIDR_TYPE,),
         python_types={CIDR: CIDR_TYPE, IP: IP_TYPE},
     )
 
 
-def _readers() -> tuple[Function, ...]:
-    return (
-        _reader("cidr", "string_to_cidr", CIDR_TYPE, parse_cidr),
-        _reader("isCIDR", "is_cidr", BOOL, _is_cidr),
-        Function("string", (Overload("cidr_to_string", (CIDR_TYPE,), STRING, str),)),
-    )
-
-
-def _accessors() -> tuple[Function, ...]:
-    return (
-        _accessor("ip", "cidr_ip", IP_TYPE, _ip_of),
-        _accessor("prefixLength", "cidr_prefix_length", INT, _length_of),
-        _accessor("masked", "cidr_masked", CIDR_TYPE, CIDR.masked),
-    )
-
-
-def _containments() -> tuple[Function, ...]:
-    # Values before texts: a call of which the checker cannot tell the kind costs as the first.
-    return (
-        Function(
-            "containsIP",
-            (
-                _containment("cidr_contains_ip_ip", IP_TYPE, CIDR.contains),
-                _containment("cidr_contains_ip_string", STRING, _contains_ip_text),
-            ),
-        ),
-        Function(
-            "containsCIDR",
-            (
-                _containment("cidr_contains_cidr", CIDR_TYPE, CIDR.contains_network),
-                _containment("cidr_contains_cidr_string", STRING, _contains_cidr_text),
-            ),
-        ),
-    )
-
-
 def _containment(id_: str, other: Type, evaluate: Callable[..., Any]) -> Overload:
-    of_network, of_text = id_.startswith("cidr_contains_cidr"), other is STRING
-    return Overload(
-        id_,
-        (CIDR_TYPE, other),
-        BOOL,
-        evaluate,
-        is_member=True,
-        runtime_cost=_containment_cost(of_network=of_network, of_text=of_text),
-        estimate=_containment_estimate(of_network=of_network, of_text=of_text),
-    )
-
-
-def _reader(name: str, id_: str, result: Type, evaluate: Callable[..., Any]) -> Function:
-    overload = Overload(
-        id_,
-        (STRING,),
-        result,
-        evaluate,
-        runtime_cost=traverses_first(),
-        estimate=estimates_first(),
-    )
-    return Function(name, (overload,))
-
-
-def _accessor(name: str, id_: str, result: Type, evaluate: Callable[..., Any]) -> Function:
-    return Function(name, (Overload(id_, (CIDR_TYPE,), result, evaluate, is_member=True),))
+    is_of_network, is_of_text = id_.startswith("cidr_contains_cidr"), other is STRING
+    costs = _containment_costs(is_of_network=is_of_network, is_of_text=is_of_text)
+    return Overload(id_, (CIDR_TYPE, other), BOOL, evaluate, True, *costs)

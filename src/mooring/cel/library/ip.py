@@ -1,21 +1,20 @@
 """Kubernetes' functions of IP addresses: `ip('::1').isLoopback()`.
 
-Texts are read as Go's netip reads them, with its errors. Zones (`fe80::1%eth0`) and IPv4 addresses
-in IPv6 (`::ffff:1.2.3.4`) are addresses to Go, and URLs may have them, but CEL refuses them.
+Texts are parsed as Go's netip does, with its errors. Zones (`fe80::1%eth0`) and IPv4 addresses in
+IPv6 (`::ffff:1.2.3.4`) are addresses to Go, and URLs may have them, but CEL refuses them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from mooring.cel.lang.declarations import Function, Library, Overload
-from mooring.cel.lang.library.gotext import quoted
-from mooring.cel.lang.types import BOOL, INT, STRING, Type, opaque
-from mooring.cel.lang.values import EvalError
-from mooring.cel.library.costs import estimates_first, traverses_first
+from mooring.cel.lang.costs import traverses_first
+from mooring.cel.lang.environment import Library, functions_of, members_of
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.types import BOOL, INT, STRING, opaque
+from mooring.kit.go_quote import go_quote
 
 IP_TYPE: Final = opaque("net.IP")
 
@@ -27,11 +26,11 @@ _leading_digits = re.compile("[0-9A-Fa-f]*").match
 
 
 class AddressError(Exception):
-    """A text that is no address, with Go's text."""
+    """A text that is no address, with Go's message."""
 
     def __init__(self, text: str, message: str, at: str = "") -> None:
-        place = f" (at {quoted(at)})" if at else ""
-        super().__init__(f"ParseAddr({quoted(text)}): {message}{place}")
+        where = f" (at {go_quote(at)})" if at else ""
+        super().__init__(f"ParseAddr({go_quote(text)}): {message}{where}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +52,12 @@ class IP:
         return not self.is_v4 and self.number >> V4_BITS == _MAPPED_V4
 
     def top(self, bits: int) -> int:
-        """Return the number that the first so many bits are."""
+        """Return the first bits as a number."""
         return self.number >> (self.bits - bits)
 
     @property
     def cel_size(self) -> int:
-        """The size that costs go by: the number of bytes."""
+        """The size that costs depend on: the number of bytes."""
         return self.bits // 8
 
     def __str__(self) -> str:
@@ -87,7 +86,7 @@ def _v6_text(number: int) -> str:
     return f"{before}::{after}"
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- parsing --------------------------------------------------------------------------------------
 
 
 def parse_ip(text: str) -> IP:
@@ -96,10 +95,10 @@ def parse_ip(text: str) -> IP:
         address = parse_address(text)
     except AddressError as error:
         raise EvalError(
-            f"IP Address {quoted(text)} parse error during conversion from string: {error}"
+            f"IP Address {go_quote(text)} parse error during conversion from string: {error}"
         ) from None
     if address.zone:
-        raise EvalError(f"IP address {quoted(text)} with zone value is not allowed")
+        raise EvalError(f"IP address {go_quote(text)} with zone value is not allowed")
     if address.is_mapped_v4:
         raise EvalError(mapped_v4_refused(text))
     return address
@@ -107,17 +106,17 @@ def parse_ip(text: str) -> IP:
 
 def mapped_v4_refused(text: str) -> str:
     """Return why an IPv4 address in IPv6 is refused."""
-    return f"IPv4-mapped IPv6 address {quoted(text)} is not allowed"
+    return f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed"
 
 
 def parse_address(text: str) -> IP:
-    """address = IPv4 | IPv6 [ "%" zone ]; the first of ".", ":" and "%" tells which it means."""
-    telling = next((character for character in text if character in ".:%"), "")
-    if telling == ".":
+    """address = IPv4 | IPv6 [ "%" zone ]; the first of ".", ":" and "%" decides."""
+    decisive = next((character for character in text if character in ".:%"), "")
+    if decisive == ".":
         return IP(V4_BITS, int.from_bytes(_v4_bytes(text, text)))
-    if telling == ":":
+    if decisive == ":":
         return _parse_v6(text)
-    raise AddressError(text, "missing IPv6 address" if telling else "unable to parse IP")
+    raise AddressError(text, "missing IPv6 address" if decisive else "unable to parse IP")
 
 
 def _v4_bytes(whole: str, text: str) -> bytes:
@@ -178,7 +177,7 @@ def _v6_groups(whole: str, rest: str) -> tuple[bytearray, int | None]:
         group = _group(whole, rest)
         after = rest[len(group) :]
         if after.startswith("."):
-            _check_room_for_v4(whole, rest, len(octets), has_gap=gap is not None)
+            _check_space_for_v4(whole, rest, len(octets), has_gap=gap is not None)
             return octets + _v4_bytes(whole, rest), gap
         octets += int(group, 16).to_bytes(2)
         if not after:
@@ -205,7 +204,7 @@ def _group(whole: str, rest: str) -> str:
     return digits
 
 
-def _check_room_for_v4(whole: str, rest: str, octets: int, *, has_gap: bool) -> None:
+def _check_space_for_v4(whole: str, rest: str, octets: int, *, has_gap: bool) -> None:
     if not has_gap and octets != _V6_BYTES - 4:
         message = "embedded IPv4 address must replace the final 2 fields of the address"
         raise AddressError(whole, message, rest)
@@ -222,11 +221,7 @@ def _after_colon(whole: str, rest: str) -> str:
     return rest[1:]
 
 
-# --- asking ---------------------------------------------------------------------------------------
-
-
-def _family(address: IP) -> int:
-    return 4 if address.is_v4 else 6
+# --- functions ------------------------------------------------------------------------------------
 
 
 def _is_unspecified(address: IP) -> bool:
@@ -280,50 +275,31 @@ def _is_canonical(text: str) -> bool:
 
 def library() -> Library:
     """Return the library `kubernetes.net.ip`."""
+    text, address = (STRING,), (IP_TYPE,)
+    # `isCanonical` parses the text, and then compares it with the result.
     return Library(
         "kubernetes.net.ip",
-        functions=(*_readers(), *_accessors()),
+        functions=(
+            functions_of("ip", ("string_to_ip", text, IP_TYPE, parse_ip), costs=traverses_first()),
+            functions_of("isIP", ("is_ip", text, BOOL, _is_ip), costs=traverses_first()),
+            functions_of(
+                "ip.isCanonical",
+                ("ip_is_canonical", text, BOOL, _is_canonical),
+                costs=traverses_first(times=2),
+            ),
+            functions_of("string", ("ip_to_string", address, STRING, str)),
+            members_of("family", ("ip_family", address, INT, lambda ip: 4 if ip.is_v4 else 6)),
+            *(members_of(name, (id_, address, BOOL, test)) for name, id_, test in _TESTS),
+        ),
         types=(IP_TYPE,),
         python_types={IP: IP_TYPE},
     )
 
 
-def _readers() -> tuple[Function, ...]:
-    return (
-        _reader("ip", "string_to_ip", IP_TYPE, parse_ip),
-        _reader("isIP", "is_ip", BOOL, _is_ip),
-        # It is read, and then compared with what was read.
-        _reader("ip.isCanonical", "ip_is_canonical", BOOL, _is_canonical, times=2),
-        Function("string", (Overload("ip_to_string", (IP_TYPE,), STRING, str),)),
-    )
-
-
-def _accessors() -> tuple[Function, ...]:
-    return (
-        _accessor("family", "ip_family", INT, _family),
-        _accessor("isUnspecified", "ip_is_unspecified", BOOL, _is_unspecified),
-        _accessor("isLoopback", "ip_is_loopback", BOOL, _is_loopback),
-        _accessor(
-            "isLinkLocalMulticast", "ip_is_link_local_multicast", BOOL, _is_link_local_multicast
-        ),
-        _accessor("isLinkLocalUnicast", "ip_is_link_local_unicast", BOOL, _is_link_local_unicast),
-        _accessor("isGlobalUnicast", "ip_is_global_unicast", BOOL, _is_global_unicast),
-    )
-
-
-def _reader(
-    name: str, id_: str, result: Type, evaluate: Callable[..., Any], *, times: int = 1
-) -> Function:
-    overload = Overload(
-        id_,
-        (STRING,),
-        result,
-        evaluate,
-        runtime_cost=traverses_first(times=times),
-        estimate=estimates_first(times=times),
-    )
-    return Function(name, (overload,))
-
-
-def _accessor(name: str, id_: str, result: Type, evaluate: Callable[..., Any]) -> Function:
-    return Function(name, (Overload(id_, (IP_TYPE,), result, evaluate, is_member=True),))
+_TESTS: Final = (
+    ("isUnspecified", "ip_is_unspecified", _is_unspecified),
+    ("isLoopback", "ip_is_loopback", _is_loopback),
+    ("isLinkLocalMulticast", "ip_is_link_local_multicast", _is_link_local_multicast),
+    ("isLinkLocalUnicast", "ip_is_link_local_unicast", _is_link_local_unicast),
+    ("isGlobalUnicast", "ip_is_global_unicast", _is_global_unicast),
+)

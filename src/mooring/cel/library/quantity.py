@@ -1,24 +1,31 @@
-"""Kubernetes' quantity functions: `quantity('10Gi').isGreaterThan(quantity('1G'))`.
+"""Kubernetes' functions of quantities and versions.
 
-A sum or difference is a value of its own class, because Kubernetes makes it a pointer, and its
-equality looks at the class: on the left of `==` it compares by number, on the right it is
-"no such overload", whatever the number. Everything else treats both alike.
+    quantity('10Gi').isGreaterThan(quantity('1G'))
+    semver('v1.2', true).isLessThan(semver('1.10.0'))
+
+A sum or difference of quantities is a value of its own class, because Kubernetes makes it a
+pointer, and its equality looks at the class: on the left of `==` it compares by number, on the
+right it is "no such overload", whatever the number. Everything else treats both alike.
+
+The numbers of a version go up to 2^64; as CEL's ints those above 2^63 are negative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mooring.api.errors import QuantityError
+from mooring.api.errors import QuantityError, VersionError
 from mooring.api.quantity import Format, Quantity
-from mooring.cel.lang.declarations import Function, Library, Overload
-from mooring.cel.lang.types import BOOL, DOUBLE, INT, STRING, Type, struct
-from mooring.cel.lang.values import EvalError, no_such_overload
-from mooring.cel.library.costs import estimates_first, traverses_first
+from mooring.api.semver import Version, parse_normalized, parse_version
+from mooring.cel.lang.costs import traverses_first
+from mooring.cel.lang.environment import Library, functions_of, members_of
+from mooring.cel.lang.errors import EvalError, no_such_overload
+from mooring.cel.lang.types import BOOL, DOUBLE, INT, STRING, struct
+from mooring.cel.lang.values import wrapped_int
 
 QUANTITY: Final = struct("kubernetes.Quantity")
+SEMVER: Final = struct("kubernetes.Semver")
 NOT_AN_INTEGER: Final = "cannot convert value to integer"
 
 
@@ -48,85 +55,38 @@ def plain(value: AnyQuantity) -> Quantity:
 
 def library() -> Library:
     """Return the library `kubernetes.quantity`."""
+    one, two, with_int = (QUANTITY,), (QUANTITY, QUANTITY), (QUANTITY, INT)
+    parsed = traverses_first()
     return Library(
         "kubernetes.quantity",
-        functions=(*_readers(), *_accessors(), *_comparisons(), *_sums()),
+        functions=(
+            functions_of(
+                "quantity", ("string_to_quantity", (STRING,), QUANTITY, _parse), costs=parsed
+            ),
+            functions_of(
+                "isQuantity", ("is_quantity_string", (STRING,), BOOL, _is_quantity), costs=parsed
+            ),
+            # The only one that is no member: `sign(q)`.
+            functions_of("sign", ("quantity_sign", one, INT, lambda value: plain(value).sign)),
+            members_of("asApproximateFloat", ("quantity_get_float", one, DOUBLE, _float)),
+            members_of("asInteger", ("quantity_get_int", one, INT, _as_integer)),
+            members_of("isInteger", ("quantity_is_integer", one, BOOL, _is_integer)),
+            members_of("isGreaterThan", ("quantity_is_greater_than", two, BOOL, _is_greater)),
+            members_of("isLessThan", ("quantity_is_less_than", two, BOOL, _is_less)),
+            members_of("compareTo", ("quantity_compare_to", two, INT, _compare)),
+            members_of(
+                "add",
+                ("quantity_add", two, QUANTITY, _add),
+                ("quantity_add_int", with_int, QUANTITY, _add),
+            ),
+            members_of(
+                "sub",
+                ("quantity_sub", two, QUANTITY, _subtract),
+                ("quantity_sub_int", with_int, QUANTITY, _subtract),
+            ),
+        ),
         python_types={Quantity: QUANTITY, CalculatedQuantity: QUANTITY},
     )
-
-
-# --- declarations ---------------------------------------------------------------------------------
-
-
-def _readers() -> tuple[Function, ...]:
-    return (
-        _reader("quantity", "string_to_quantity", QUANTITY, _parse),
-        _reader("isQuantity", "is_quantity_string", BOOL, _is_quantity),
-    )
-
-
-def _accessors() -> tuple[Function, ...]:
-    return (
-        # The only one that is no member: `sign(q)`.
-        Function("sign", (Overload("quantity_sign", (QUANTITY,), INT, _sign),)),
-        _member("asApproximateFloat", "quantity_get_float", (), DOUBLE, _approximate_float),
-        _member("asInteger", "quantity_get_int", (), INT, _as_integer),
-        _member("isInteger", "quantity_is_integer", (), BOOL, _is_integer),
-    )
-
-
-def _comparisons() -> tuple[Function, ...]:
-    return (
-        _member("isGreaterThan", "quantity_is_greater_than", (QUANTITY,), BOOL, _is_greater),
-        _member("isLessThan", "quantity_is_less_than", (QUANTITY,), BOOL, _is_less),
-        _member("compareTo", "quantity_compare_to", (QUANTITY,), INT, _compare),
-    )
-
-
-def _sums() -> tuple[Function, ...]:
-    return (
-        Function(
-            "add",
-            (
-                _overload("quantity_add", (QUANTITY,), QUANTITY, _add),
-                _overload("quantity_add_int", (INT,), QUANTITY, _add_integer),
-            ),
-        ),
-        Function(
-            "sub",
-            (
-                _overload("quantity_sub", (QUANTITY,), QUANTITY, _subtract),
-                _overload("quantity_sub_int", (INT,), QUANTITY, _subtract_integer),
-            ),
-        ),
-    )
-
-
-def _reader(name: str, id_: str, result: Type, evaluate: Callable[..., Any]) -> Function:
-    overload = Overload(
-        id_,
-        (STRING,),
-        result,
-        evaluate,
-        runtime_cost=traverses_first(),
-        estimate=estimates_first(),
-    )
-    return Function(name, (overload,))
-
-
-def _member(
-    name: str, id_: str, args: tuple[Type, ...], result: Type, evaluate: Callable[..., Any]
-) -> Function:
-    return Function(name, (_overload(id_, args, result, evaluate),))
-
-
-def _overload(
-    id_: str, args: tuple[Type, ...], result: Type, evaluate: Callable[..., Any]
-) -> Overload:
-    return Overload(id_, (QUANTITY, *args), result, evaluate, is_member=True)
-
-
-# --- what they do ---------------------------------------------------------------------------------
 
 
 def _parse(text: str) -> Quantity:
@@ -144,11 +104,7 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _sign(value: AnyQuantity) -> int:
-    return plain(value).sign
-
-
-def _approximate_float(value: AnyQuantity) -> float:
+def _float(value: AnyQuantity) -> float:
     return plain(value).approximate_float
 
 
@@ -175,21 +131,71 @@ def _compare(value: AnyQuantity, other: AnyQuantity) -> int:
     return plain(value).compare(plain(other))
 
 
-def _add(value: AnyQuantity, other: AnyQuantity) -> CalculatedQuantity:
-    return CalculatedQuantity(plain(value) + plain(other))
+def _operand(value: AnyQuantity | int) -> Quantity:
+    if isinstance(value, int):
+        return Quantity.from_int(value, Format.DECIMAL_EXPONENT)
+    return plain(value)
 
 
-def _add_integer(value: AnyQuantity, number: int) -> CalculatedQuantity:
-    return CalculatedQuantity(plain(value) + _from_integer(number))
+def _add(value: AnyQuantity, other: AnyQuantity | int) -> CalculatedQuantity:
+    return CalculatedQuantity(plain(value) + _operand(other))
 
 
-def _subtract(value: AnyQuantity, other: AnyQuantity) -> CalculatedQuantity:
-    return CalculatedQuantity(plain(value) - plain(other))
+def _subtract(value: AnyQuantity, other: AnyQuantity | int) -> CalculatedQuantity:
+    return CalculatedQuantity(plain(value) - _operand(other))
 
 
-def _subtract_integer(value: AnyQuantity, number: int) -> CalculatedQuantity:
-    return CalculatedQuantity(plain(value) - _from_integer(number))
+# --- versions -------------------------------------------------------------------------------------
 
 
-def _from_integer(number: int) -> Quantity:
-    return Quantity.from_int(number, Format.DECIMAL_EXPONENT)
+def semver_library() -> Library:
+    """Return the library `kubernetes.Semver`, version 1."""
+    one, two = (SEMVER,), (SEMVER, SEMVER)
+    parsed = traverses_first()
+    return Library(
+        "kubernetes.Semver",
+        functions=(
+            functions_of(
+                "semver",
+                ("string_to_semver", (STRING,), SEMVER, _parse_version),
+                ("string_bool_to_semver", (STRING, BOOL), SEMVER, _parse_version),
+                costs=parsed,
+            ),
+            functions_of(
+                "isSemver",
+                ("is_semver_string", (STRING,), BOOL, _is_version),
+                ("is_semver_string_bool", (STRING, BOOL), BOOL, _is_version),
+                costs=parsed,
+            ),
+            members_of("isGreaterThan", ("semver_is_greater_than", two, BOOL, _is_newer)),
+            members_of("isLessThan", ("semver_is_less_than", two, BOOL, _is_older)),
+            members_of("compareTo", ("semver_compare_to", two, INT, Version.compare)),
+            members_of("major", ("semver_major", one, INT, lambda v: wrapped_int(v.major))),
+            members_of("minor", ("semver_minor", one, INT, lambda v: wrapped_int(v.minor))),
+            members_of("patch", ("semver_patch", one, INT, lambda v: wrapped_int(v.patch))),
+        ),
+        python_types={Version: SEMVER},
+    )
+
+
+def _parse_version(text: str, normalize: bool = False) -> Version:
+    try:
+        return parse_normalized(text) if normalize else parse_version(text)
+    except VersionError as error:
+        raise EvalError(str(error)) from None
+
+
+def _is_version(text: str, normalize: bool = False) -> bool:
+    try:
+        _parse_version(text, normalize)
+    except EvalError:
+        return False
+    return True
+
+
+def _is_newer(version: Version, other: Version) -> bool:
+    return version.compare(other) > 0
+
+
+def _is_older(version: Version, other: Version) -> bool:
+    return version.compare(other) < 0

@@ -1,33 +1,25 @@
-"""Conversions between types: `int('42')`, `string(1.5)`, `timestamp('2026-01-01T00:00:00Z')`."""
+"""Conversions between types, and the parts of timestamps and durations.
+
+int('42'), string(1.5), timestamp('2026-01-01T00:00:00Z'), t.getHours('Europe/Paris')
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    Argument,
     CallEstimate,
-    EstimatedArgument,
-    Function,
-    Overload,
     Range,
+    traversal,
+    traverses_first,
 )
-from mooring.cel.lang.dispatch import runtime_type
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR, traversal_cost
-from mooring.cel.lang.numbers import (
-    INT_OVERFLOW,
-    UINT_OVERFLOW,
-    double_text,
-    fitting_int,
-    fitting_uint,
-    parse_bool,
-    parse_double,
-    parse_int,
-    parse_uint,
-)
-from mooring.cel.lang.ranges import scale
-from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.environment import Function, Overload
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.time import HOUR, MINUTE, SECOND, Civil, Duration, Timestamp, offset_of
 from mooring.cel.lang.types import (
     BOOL,
     BYTES,
@@ -42,7 +34,20 @@ from mooring.cel.lang.types import (
     param,
     type_of,
 )
-from mooring.cel.lang.values import EvalError, TypeValue, UInt
+from mooring.cel.lang.values import (
+    INT_OVERFLOW,
+    UINT_OVERFLOW,
+    TypeValue,
+    UInt,
+    double_text,
+    fitting_int,
+    fitting_uint,
+    parse_bool,
+    parse_double,
+    parse_int,
+    parse_uint,
+    runtime_type,
+)
 
 NOT_UTF8: Final = "invalid UTF-8 in bytes, cannot convert to string"
 PYTHON_TYPES: Final[dict[type, Type]] = {Duration: DURATION, Timestamp: TIMESTAMP}
@@ -72,10 +77,10 @@ def functions() -> tuple[Function, ...]:
             INT,
             (INT, _same),
             (DOUBLE, double_to_int),
-            (DURATION, _nanoseconds),
+            (DURATION, attrgetter("nanoseconds")),
             (STRING, _reader(parse_int, "int")),
-            (TIMESTAMP, _seconds),
-            (UINT, _uint_to_int),
+            (TIMESTAMP, attrgetter("seconds")),
+            (UINT, lambda number: fitting_int(int(number))),
         ),
         _to_string(),
         _function(
@@ -125,36 +130,19 @@ def _overload(source: Type, result: Type, evaluate: Callable[[Any], Any]) -> Ove
 
 
 def _to_bytes() -> Function:
-    return Function(
-        "bytes",
-        (
-            _overload(BYTES, BYTES, _same),
-            Overload(
-                "string_to_bytes",
-                (STRING,),
-                BYTES,
-                encoded,
-                runtime_cost=_first_traversed,
-                estimate=_estimate_encoding,
-            ),
-        ),
-    )
+    costs = (traverses_first()[0], _estimate_encoding)
+    encoding = Overload("string_to_bytes", (STRING,), BYTES, encoded, False, *costs)
+    return Function("bytes", (_overload(BYTES, BYTES, _same), encoding))
 
 
 def _to_string() -> Function:
+    costs = (traverses_first()[0], _estimate_decoding)
     return Function(
         "string",
         (
             _overload(STRING, STRING, _same),
-            _overload(BOOL, STRING, _bool_text),
-            Overload(
-                "bytes_to_string",
-                (BYTES,),
-                STRING,
-                decoded,
-                runtime_cost=_first_traversed,
-                estimate=_estimate_decoding,
-            ),
+            _overload(BOOL, STRING, lambda value: "true" if value else "false"),
+            Overload("bytes_to_string", (BYTES,), STRING, decoded, False, *costs),
             _overload(DOUBLE, STRING, double_text),
             _overload(DURATION, STRING, str),
             _overload(INT, STRING, str),
@@ -164,28 +152,20 @@ def _to_string() -> Function:
     )
 
 
-def _first_traversed(args: tuple[Any, ...], _result: Any) -> int:
-    return traversal_cost(args[0])
-
-
-def _estimate_encoding(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
+def _estimate_encoding(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     size = args[0].size
-    # Unlike all other estimates this product runs over.
+    # Unlike all other estimates this product overflows.
     high = size.high * _BYTES_PER_CHARACTER_MAX % _UINT64
-    return CallEstimate(scale(size, TRAVERSAL_FACTOR), Range(size.low, high))
+    return CallEstimate(traversal(size), Range(size.low, high))
 
 
-def _estimate_decoding(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
+def _estimate_decoding(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate:
     size = args[0].size
     result = Range(size.low // _BYTES_PER_CHARACTER_MAX, size.high)
-    return CallEstimate(scale(size, TRAVERSAL_FACTOR), result)
+    return CallEstimate(traversal(size), result)
 
 
-# --- what they do ---------------------------------------------------------------------------------
+# --- functions ---------------------------------------------------------------------------------
 
 
 def _same(value: Any) -> Any:
@@ -193,7 +173,7 @@ def _same(value: Any) -> Any:
 
 
 def _reader(parse: Callable[[str], Any], type_name: str) -> Callable[[str], Any]:
-    """Return the conversion of a text that a parser may not understand."""
+    """Return the conversion of a text that may be invalid."""
     message = f"type conversion error from 'string' to '{type_name}'"
 
     def convert(text: str) -> Any:
@@ -219,22 +199,6 @@ def double_to_uint(number: float) -> UInt:
     return UInt(math.trunc(number))
 
 
-def _uint_to_int(number: UInt) -> int:
-    return fitting_int(int(number))
-
-
-def _nanoseconds(duration: Duration) -> int:
-    return duration.nanoseconds
-
-
-def _seconds(timestamp: Timestamp) -> int:
-    return timestamp.seconds
-
-
-def _bool_text(value: bool) -> str:
-    return "true" if value else "false"
-
-
 def encoded(text: str) -> bytes:
     """Return the bytes of a string; stray bytes in it are kept."""
     return text.encode("utf-8", "surrogateescape")
@@ -251,3 +215,74 @@ def decoded(data: bytes) -> str:
 def type_value(value: Any) -> TypeValue:
     """Return the type of a value of the language; an environment knows those of libraries too."""
     return TypeValue(runtime_type(value, PYTHON_TYPES))
+
+
+# --- parts of timestamps and durations ------------------------------------------------------------
+
+# Name, what the ids of its overloads are called after, and where to look. Months, days of the
+# month and of the year are counted from 0, but not for getDate.
+_PARTS: Final[tuple[tuple[str, str, Callable[[Civil], int]], ...]] = (
+    ("getFullYear", "year", lambda civil: civil.year),
+    ("getMonth", "month", lambda civil: civil.month - 1),
+    ("getDayOfYear", "day_of_year", lambda civil: civil.day_of_year - 1),
+    ("getDayOfMonth", "day_of_month", lambda civil: civil.day - 1),
+    ("getDate", "day_of_month_1_based", lambda civil: civil.day),
+    ("getDayOfWeek", "day_of_week", lambda civil: civil.day_of_week),
+    ("getHours", "hours", lambda civil: civil.hour),
+    ("getMinutes", "minutes", lambda civil: civil.minute),
+    ("getSeconds", "seconds", lambda civil: civil.second),
+)
+_WITH_ZONE: Final = {"seconds": "seconds_tz"}  # the one id that is made differently
+_UNITS: Final = {"getHours": HOUR, "getMinutes": MINUTE, "getSeconds": SECOND}
+
+
+def accessor_functions() -> tuple[Function, ...]:
+    """Return the functions that read a part of a timestamp or duration."""
+    return (*(_part(*part) for part in _PARTS), _milliseconds())
+
+
+def _part(name: str, id_part: str, read: Callable[[Civil], int]) -> Function:
+    def in_utc(timestamp: Timestamp) -> int:
+        return read(timestamp.utc)
+
+    def in_zone(timestamp: Timestamp, zone: str) -> int:
+        return read(timestamp.in_zone(zone))
+
+    overloads = _timestamp_overloads(id_part, in_utc, in_zone)
+    if name in _UNITS:
+        overloads += (_duration_overload(id_part, _whole(_UNITS[name])),)
+    return Function(name, overloads)
+
+
+def _milliseconds() -> Function:
+    overloads = _timestamp_overloads(
+        "milliseconds", attrgetter("millisecond"), _millisecond_in_zone
+    )
+    return Function(
+        "getMilliseconds",
+        (*overloads, _duration_overload("milliseconds", attrgetter("whole_milliseconds"))),
+    )
+
+
+def _timestamp_overloads(
+    id_part: str, in_utc: Callable[[Timestamp], int], in_zone: Callable[[Timestamp, str], int]
+) -> tuple[Overload, ...]:
+    id_ = f"timestamp_to_{id_part}"
+    zoned_id = f"timestamp_to_{_WITH_ZONE.get(id_part, id_part + '_with_tz')}"
+    return (
+        Overload(id_, (TIMESTAMP,), INT, in_utc, is_member=True),
+        Overload(zoned_id, (TIMESTAMP, STRING), INT, in_zone, is_member=True),
+    )
+
+
+def _duration_overload(id_part: str, evaluate: Callable[[Duration], int]) -> Overload:
+    return Overload(f"duration_to_{id_part}", (DURATION,), INT, evaluate, is_member=True)
+
+
+def _whole(unit: int) -> Callable[[Duration], int]:
+    return lambda duration: duration.whole(unit)
+
+
+def _millisecond_in_zone(timestamp: Timestamp, zone: str) -> int:
+    offset_of(zone, timestamp.seconds)  # The zone changes nothing, but it has to exist.
+    return timestamp.millisecond

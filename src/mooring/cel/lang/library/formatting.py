@@ -3,9 +3,9 @@
     verb = "s" string | "d" decimal | "f" fixed point | "e" scientific | "b" binary
          | "x" | "X" hexadecimal | "o" octal
 
-A template that is a literal with a literal list is checked when the expression is compiled: every
-clause must have an argument whose type it can show, and every argument a clause. The same walk
-along the template serves both, with one filler for values and one for types.
+A literal template with a literal list is checked when the expression is compiled: every clause must
+have an argument of a type that it supports, and every argument a clause. Both use the same walk
+along the template, with one filler for values and one for types.
 """
 
 from __future__ import annotations
@@ -15,42 +15,43 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
-from mooring.cel.lang import ranges
-from mooring.cel.lang.ast import Call, CreateList, CreateMap, Expr, Literal
-from mooring.cel.lang.checked import Checked
-from mooring.cel.lang.declarations import (
-    CallEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
-    Overload,
-)
-from mooring.cel.lang.dispatch import runtime_type
-from mooring.cel.lang.library import numerals
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR, traversal_cost
-from mooring.cel.lang.library.gotext import quoted
+from mooring.cel.lang import costs
+from mooring.cel.lang.ast import Call, CheckedAST, CreateList, CreateMap, Expr, Literal
+from mooring.cel.lang.costs import TRAVERSAL_FACTOR, Argument, CallEstimate, traversal_cost
+from mooring.cel.lang.environment import Function, Library, Overload
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.library import format_clauses
+from mooring.cel.lang.library.format_clauses import Clause, FormatError, filled
 from mooring.cel.lang.library.strings import limited
-from mooring.cel.lang.library.templates import Clause, FormatError, filled
-from mooring.cel.lang.numbers import double_text
 from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.types import DURATION, DYN, STRING, TIMESTAMP, Kind, Type, list_of
-from mooring.cel.lang.values import EvalError, TypeValue, UInt, key_value
+from mooring.cel.lang.types import DURATION, DYN, STRING, TIMESTAMP, Type, TypeKind, list_of
+from mooring.cel.lang.values import TypeValue, UInt, double_text, key_value, runtime_type
+from mooring.kit.go_quote import go_quote
 
 OVERLOAD_ID: Final = "string_format"
 
 _SPELLED_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
-_INTEGERS: Final = frozenset({Kind.INT, Kind.UINT})
-_NUMBERS: Final = frozenset({Kind.DOUBLE, Kind.STRING})
+_INTEGERS: Final = frozenset({TypeKind.INT, TypeKind.UINT})
+_NUMBERS: Final = frozenset({TypeKind.DOUBLE, TypeKind.STRING})
 _TEXTS: Final = frozenset(
-    {Kind.LIST, Kind.MAP, Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.BOOL, Kind.STRING, Kind.BYTES}
-    | {Kind.TIMESTAMP, Kind.DURATION, Kind.TYPE, Kind.NULL}
+    {
+        TypeKind.LIST,
+        TypeKind.MAP,
+        TypeKind.INT,
+        TypeKind.UINT,
+        TypeKind.DOUBLE,
+        TypeKind.BOOL,
+        TypeKind.STRING,
+        TypeKind.BYTES,
+    }
+    | {TypeKind.TIMESTAMP, TypeKind.DURATION, TypeKind.TYPE, TypeKind.NULL}
 )
 
 
 def library(python_types: Mapping[type, Type] | None = None) -> Library:
     """Return `format`, which is part of the library `cel.lib.ext.strings`.
 
-    `python_types` are the classes of opaque values, which messages call by their CEL names.
+    `python_types` are the classes of opaque values, which messages name by their CEL types.
     """
     known = {Timestamp: TIMESTAMP, Duration: DURATION, **(python_types or {})}
 
@@ -84,8 +85,8 @@ def format_values(template: str, args: list[Any], python_types: Mapping[type, Ty
     return parts.text()
 
 
-def check_format(call: Call, checked: Checked) -> Iterator[tuple[Expr, str]]:
-    """Yield what is wrong with a call of `format` on literals."""
+def check_format(call: Call, checked: CheckedAST) -> Iterator[tuple[Expr, str]]:
+    """Yield the errors of a call of `format` on literals."""
     match call:
         case Call(
             function="format", target=Literal(value=str() as template), args=(CreateList() as args,)
@@ -111,15 +112,13 @@ def _cost(args: tuple[Any, ...], _result: Any) -> int:
     return traversal_cost(args[0])
 
 
-def _estimate(
-    target: EstimatedArgument | None, _args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
+def _estimate(target: Argument | None, _args: tuple[Argument, ...]) -> CallEstimate | None:
     """Return the estimate; how long the result is depends on values that nobody knows."""
-    return None if target is None else CallEstimate(ranges.scale(target.size, TRAVERSAL_FACTOR))
+    return None if target is None else CallEstimate(costs.scale(target.size, TRAVERSAL_FACTOR))
 
 
 class _Parts:
-    """A text that is put together, until it is too long."""
+    """A text that grows, until it is too long."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -181,7 +180,7 @@ class _Values:
     def _key(self, key: Any) -> str:
         match key:
             case str():
-                return quoted(key)
+                return go_quote(key)
             case int():  # bools are among them
                 return _scalar_text(key) or ""
             case _:
@@ -196,15 +195,15 @@ class _Values:
             case dict():
                 self._add_map(value, parts)
             case str():
-                parts.add(quoted(value))
+                parts.add(go_quote(value))
             case bytes():
-                parts.add(f"b{quoted(_decoded(value))}")
+                parts.add(f"b{go_quote(_decoded(value))}")
             case float():
                 parts.add(_double_member(value))
             case Timestamp():
-                parts.add(f"timestamp({quoted(str(value))})")
+                parts.add(f"timestamp({go_quote(str(value))})")
             case Duration():
-                parts.add(f"duration({quoted(str(value))})")
+                parts.add(f"duration({go_quote(str(value))})")
             case _:
                 text = _scalar_text(value)
                 if text is None:
@@ -242,15 +241,15 @@ def _scalar_text(value: Any, _precision: int | None = None) -> str | None:
 
 def _double_member(value: float) -> str:
     if value - value == 0:  # finite
-        return f"{value:.{numerals.DEFAULT_PRECISION}f}"
-    return quoted(double_text(value))
+        return f"{value:.{format_clauses.DEFAULT_PRECISION}f}"
+    return go_quote(double_text(value))
 
 
 def _decoded(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        reason = quoted("invalid UTF-8 in bytes, cannot convert to string")
+        reason = go_quote("invalid UTF-8 in bytes, cannot convert to string")
         raise FormatError(f"could not convert argument {reason} to string") from None
 
 
@@ -277,7 +276,7 @@ class _Types:
         verb = _VERBS[clause.verb]
         for part in self._inside(node) if clause.verb == "s" else (node,):
             type_ = self._types.get(part.id, DYN)
-            if type_.kind is not Kind.DYN and type_.kind not in verb.kinds:
+            if type_.kind is not TypeKind.DYN and type_.kind not in verb.kinds:
                 raise FormatError(f"{verb.refusal}, was given {type_.name}", part)
         return _CHECKED
 
@@ -299,9 +298,9 @@ class _Types:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """What a verb can show: kinds of types, and how; None if a value cannot be shown."""
+    """The types that a verb supports, and its text of a value; None if it has none."""
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[TypeKind]
     refusal: str
     text: Callable[[Any, int | None], str | None]
 
@@ -312,12 +311,12 @@ def _decimal(value: Any, _precision: int | None) -> str | None:
 
 def _fixed(value: Any, precision: int | None) -> str | None:
     number = _number(value)
-    return None if number is None else numerals.fixed(number, _or_default(precision))
+    return None if number is None else format_clauses.fixed(number, _or_default(precision))
 
 
 def _scientific(value: Any, precision: int | None) -> str | None:
     number = _number(value)
-    return None if number is None else numerals.scientific(number, _or_default(precision))
+    return None if number is None else format_clauses.scientific(number, _or_default(precision))
 
 
 def _binary(value: Any, _precision: int | None) -> str | None:
@@ -355,11 +354,11 @@ def _number(value: Any) -> float | None:
 
 
 def _or_default(precision: int | None) -> int:
-    return numerals.DEFAULT_PRECISION if precision is None else precision
+    return format_clauses.DEFAULT_PRECISION if precision is None else precision
 
 
 _HEX_REFUSAL: Final = "only integers, byte buffers, and strings can be formatted as hex"
-_HEX_KINDS: Final = _INTEGERS | {Kind.STRING, Kind.BYTES}
+_HEX_KINDS: Final = _INTEGERS | {TypeKind.STRING, TypeKind.BYTES}
 _VERBS: Final = {
     "s": _Verb(
         _TEXTS,
@@ -371,7 +370,7 @@ _VERBS: Final = {
     "f": _Verb(_NUMBERS, "fixed-point clause can only be used on doubles", _fixed),
     "e": _Verb(_NUMBERS, "scientific clause can only be used on doubles", _scientific),
     "b": _Verb(
-        _INTEGERS | {Kind.BOOL}, "only integers and bools can be formatted as binary", _binary
+        _INTEGERS | {TypeKind.BOOL}, "only integers and bools can be formatted as binary", _binary
     ),
     "x": _Verb(_HEX_KINDS, _HEX_REFUSAL, _hexadecimal),
     "X": _Verb(_HEX_KINDS, _HEX_REFUSAL, _upper_hexadecimal),

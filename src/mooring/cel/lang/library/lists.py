@@ -1,7 +1,10 @@
-"""Functions on lists: `[3, 1].sort()`, `lists.range(10)`, `[[1], [2]].flatten()`.
+"""Functions on lists, and on lists taken as sets.
 
-They are charged for what they make; `sort`, `sortBy` and `distinct` for comparing every element
-with every other one.
+    [3, 1].sort(), lists.range(10), [[1], [2]].flatten(), sets.contains([1, 2], [2, 2])
+
+They are charged for what they make; `sort`, `sortBy`, `distinct` and the functions on sets for
+comparing every element with every other one. Lists of one simple class do not need the comparisons,
+only the charge. Elements with equal keys keep their order when they are sorted.
 """
 
 from __future__ import annotations
@@ -10,28 +13,25 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any, Final, NoReturn
 
-from mooring.cel.lang import ranges
 from mooring.cel.lang.ast import Call, Comprehension, CreateList, Expr, Ident, Literal, Select
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    TRAVERSAL_FACTOR,
     UNBOUNDED,
+    Argument,
+    Arguments,
     CallEstimate,
     CostEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
-    Macro,
-    MacroHelper,
-    Overload,
     Range,
     RuntimeCost,
+    add,
+    exactly,
+    multiply,
+    scale,
 )
-from mooring.cel.lang.dispatch import runtime_type
-from mooring.cel.lang.equality import compare, contains, size_of
-from mooring.cel.lang.library.bindings import bind
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR
-from mooring.cel.lang.library.sets import limit_comparisons, simple_class
-from mooring.cel.lang.library.sorting import go_order
-from mooring.cel.lang.macros import STANDARD_MACROS
+from mooring.cel.lang.environment import Function, Library, Overload, functions_of, members_of
+from mooring.cel.lang.equality import contains, size_of
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError
+from mooring.cel.lang.macros import MAP, Macro, MacroExprFactory, bind
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import (
     BOOL,
@@ -47,123 +47,82 @@ from mooring.cel.lang.types import (
     list_of,
     param,
 )
-from mooring.cel.lang.values import Cancelled, EvalError, UInt
+from mooring.cel.lang.values import UInt, runtime_type
 
 RANGE_MAX: Final = 1_000_000
-# Lists that hold the same list many times over flatten to more than any memory holds.
+# Lists that contain the same list many times flatten to more than any memory holds.
 FLATTENED_MAX: Final = 4_000_000
+# No cost limit allows more; the evaluation ends here instead of a little later.
+COMPARISONS_MAX: Final = 10_000_000
 SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
-
 _LIST: Final = list_of(param("T"))
 _INTS: Final = list_of(INT)
 _DYNS: Final = list_of(DYN)
 _CALL_COST: Final = 1
 _LIST_COST: Final = 10
-_ALLOCATION: Final = ranges.exactly(_CALL_COST + _LIST_COST)
+_ALLOCATION: Final = exactly(_CALL_COST + _LIST_COST)
 _PAIR_FACTOR: Final = 2.0
 _COMPARABLE: Final = {
     INT: int, UINT: UInt, DOUBLE: float, BOOL: bool, DURATION: Duration, TIMESTAMP: Timestamp,
     STRING: str, BYTES: bytes,
 }  # fmt: skip
 _TIMES: Final = {Duration: DURATION, Timestamp: TIMESTAMP}
+# Classes whose own == and hash are CEL's, among themselves.
+_SIMPLE: Final = frozenset({bool, int, UInt, str, bytes})
 _SORT_BY_TARGETS: Final = (CreateList, Select, Ident, Comprehension, Call)
 _SORT_BY_REFUSAL: Final = (
     "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
 )
-
 Values = list[Any] | tuple[Any, ...]
 
 
 def library() -> Library:
     """Return the library `cel.lib.ext.lists`, version 3."""
+    output = (_output_cost, _of_target(lambda target, _: _allocates(target.size)))
+    flattening = (_flatten_cost, _estimate_flatten)
+    pairs = (_compares_argument(0), _estimate_distinct)
     return Library(
         "cel.lib.ext.lists",
-        functions=(*_parts(), _flattening(), *_sorting(), *_others()),
+        functions=(
+            members_of(
+                "slice",
+                ("list_slice", (_LIST, INT, INT), _LIST, _slice),
+                costs=(_output_cost, _estimate_slice),
+            ),
+            functions_of(
+                "lists.range",
+                ("lists_range", (INT,), _INTS, _range),
+                costs=(_output_cost, _estimate_range),
+            ),
+            # Its arguments are not checked before the call: it takes any list.
+            members_of(
+                "flatten",
+                ("list_flatten", (list_of(_LIST),), _LIST, _flatten),
+                ("list_flatten_int", (_DYNS, INT), _DYNS, _flatten),
+                costs=flattening,
+            ),
+            Function("sort", tuple(map(_sort_overload, _COMPARABLE))),
+            Function(SORT_BY_KEYS, tuple(map(_sort_by_keys_overload, _COMPARABLE))),
+            members_of("reverse", ("list_reverse", (_LIST,), _LIST, _reverse), costs=output),
+            members_of("distinct", ("list_distinct", (_LIST,), _LIST, _distinct), costs=pairs),
+        ),
         macros=(Macro("sortBy", 2, True, _expand_sort_by),),
     )
 
 
-# --- declarations -----------------------------------------------------------------------------
+def _sort_overload(type_: Type) -> Overload:
+    list_type = list_of(type_)
+    costs = (_compares_argument(0), _estimates_sort(type_, by_target=True))
+    return Overload(f"list_{type_.name}_sort", (list_type,), list_type, _sort, True, *costs)
 
 
-def _parts() -> tuple[Function, ...]:
-    slice_ = Overload(
-        "list_slice", (_LIST, INT, INT), _LIST, _slice, True, _output_cost, _estimate_slice
-    )
-    range_ = Overload("lists_range", (INT,), _INTS, _range, False, _output_cost, _estimate_range)
-    return Function("slice", (slice_,)), Function("lists.range", (range_,))
+def _sort_by_keys_overload(type_: Type) -> Overload:
+    id_ = f"list_{type_.name}_sortByAssociatedKeys"
+    costs = (_compares_argument(1), _estimates_sort(type_, by_target=False))
+    return Overload(id_, (_LIST, list_of(type_)), _LIST, _sort_by_keys, True, *costs)
 
 
-def _flattening() -> Function:
-    """Return `flatten`; its arguments are not checked before the call, it takes any list."""
-    once = Overload(
-        "list_flatten",
-        (list_of(_LIST),),
-        _LIST,
-        _flatten,
-        True,
-        _flatten_cost,
-        _estimate_flatten,
-    )
-    deeper = Overload(
-        "list_flatten_int", (_DYNS, INT), _DYNS, _flatten, True, _flatten_cost, _estimate_flatten
-    )
-    return Function("flatten", (once, deeper))
-
-
-def _sorting() -> tuple[Function, ...]:
-    """Return `sort` and what `sortBy` becomes; each has one implementation for all types."""
-    return (
-        Function(
-            "sort",
-            tuple(
-                Overload(
-                    f"list_{type_.name}_sort",
-                    (list_of(type_),),
-                    list_of(type_),
-                    _sort,
-                    True,
-                    _compares_argument(0),
-                    _estimates_sort(type_, by_target=True),
-                )
-                for type_ in _COMPARABLE
-            ),
-        ),
-        Function(
-            SORT_BY_KEYS,
-            tuple(
-                Overload(
-                    f"list_{type_.name}_sortByAssociatedKeys",
-                    (_LIST, list_of(type_)),
-                    _LIST,
-                    _sort_by_keys,
-                    True,
-                    _compares_argument(1),
-                    _estimates_sort(type_, by_target=False),
-                )
-                for type_ in _COMPARABLE
-            ),
-        ),
-    )
-
-
-def _others() -> tuple[Function, ...]:
-    reverse = Overload(
-        "list_reverse", (_LIST,), _LIST, _reverse, True, _output_cost, _estimate_reverse
-    )
-    distinct = Overload(
-        "list_distinct",
-        (_LIST,),
-        _LIST,
-        _distinct,
-        True,
-        _compares_argument(0),
-        _estimate_distinct,
-    )
-    return Function("reverse", (reverse,)), Function("distinct", (distinct,))
-
-
-# --- what they do -----------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def _slice(values: Values, start: int, end: int) -> Values:
@@ -193,7 +152,7 @@ def _reverse(values: Values) -> Values:
 
 
 def _flatten(values: Values, depth: int = 1) -> Values:
-    """Return a list with the elements of the lists in it, so many levels deep."""
+    """Return a list with the elements of the lists in it, down to a depth."""
     if not isinstance(values, list | tuple):
         raise EvalError(f"no such overload: {runtime_type(values, _TIMES).name}.flatten()")
     if depth < 0:
@@ -208,7 +167,7 @@ def _flatten(values: Values, depth: int = 1) -> Values:
 
 
 def _distinct(values: Values) -> Values:
-    """Return the elements that no earlier one equals."""
+    """Return the elements that differ from all earlier ones."""
     if simple_class(values) is not None:
         return list(dict.fromkeys(values))
     limit_comparisons(len(values) ** 2)
@@ -219,8 +178,19 @@ def _distinct(values: Values) -> Values:
     return kept
 
 
+def simple_class(*lists: Values) -> type | None:
+    """Return the class that all elements of the lists have, if it is one Python can hash."""
+    classes = {type(value) for values in lists for value in values}
+    return classes.pop() if len(classes) == 1 and classes <= _SIMPLE else None
+
+
+def limit_comparisons(count: int) -> None:
+    """End the evaluation if it would compare more than any cost limit allows."""
+    if count > COMPARISONS_MAX:
+        raise Cancelled(COST_EXCEEDED)
+
+
 def _sort(values: Values) -> Values:
-    # What is equal cannot be told apart, so any order of it will do.
     return sorted(values) if simple_class(values) is not None else _sort_by_keys(values, values)
 
 
@@ -238,38 +208,27 @@ def _sort_by_keys(values: Values, keys: Values) -> Values:
         raise EvalError("list elements must be comparable")
     if any(type(key) is not class_ for key in keys):
         raise EvalError("list elements must have the same type")
-    order = go_order(len(values), lambda i, j: _is_less(keys[i], keys[j]))
-    return [values[i] for i in order]
+    return [values[i] for i in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
-def _is_less(a: Any, b: Any) -> bool:
-    try:
-        return compare(a, b) < 0
-    except EvalError:  # NaN
-        return False
-
-
-def _expand_sort_by(helper: MacroHelper, target: Expr | None, args: tuple[Expr, ...]) -> Expr:
+def _expand_sort_by(factory: MacroExprFactory, target: Expr | None, args: tuple[Expr, ...]) -> Expr:
     """Return `input = target; input.@sortByAssociatedKeys(input.map(name, key))`."""
     assert target is not None
     if not isinstance(target, _SORT_BY_TARGETS):
-        raise helper.error(target, _SORT_BY_REFUSAL)
+        raise factory.error(target, _SORT_BY_REFUSAL)
     name = "@__sortBy_input__"
-    keys = _MAP.expand(helper, helper.ident(name), args)
+    keys = MAP.expand(factory, factory.ident(name), args)
     assert keys is not None
-    result = helper.member_call(SORT_BY_KEYS, helper.ident(name), keys)
-    return bind(helper, name, target, result)
+    result = factory.member_call(SORT_BY_KEYS, factory.ident(name), keys)
+    return bind(factory, name, target, result)
 
 
-_MAP: Final = next(macro for macro in STANDARD_MACROS if (macro.name, macro.arity) == ("map", 2))
-
-
-# --- what they cost ---------------------------------------------------------------------------
+# --- runtime costs --------------------------------------------------------------------------------
 
 
 def _allocating(size: int, factor: float = 1.0) -> int:
     product = float(size) * factor
-    # What does not fit 64 bits becomes half of what does: so does the processor convert it.
+    # A value beyond 64 bits becomes 2^63: so the processor converts it.
     return _CALL_COST + _LIST_COST + (int(product) if product < 2**64 else 2**63)
 
 
@@ -299,16 +258,16 @@ def _compares_argument(position: int) -> RuntimeCost:
 
 
 def _break_off(reason: str) -> NoReturn:
-    """End the evaluation as the original does when it counts the cost of a failed call.
+    """End the evaluation as cel-go does when it counts the cost of a failed call.
 
-    It takes for granted that the argument is a list, though it may be an error: the evaluation
-    fails as a whole, and `||` cannot save it.
+    It assumes that the argument is a list, though it may be an error: the evaluation fails as a
+    whole, and `||` cannot absorb it.
     """
     raise Cancelled(f"internal error: interface conversion: {reason}")
 
 
 def _go_class(value: Any) -> tuple[str, str]:
-    """Return the class of a value in the original, and the method that it lacks to be a list."""
+    """Return the class of a value in cel-go, and the method that it lacks to be a list."""
     names = {int: "Int", UInt: "Uint", float: "Double", str: "String", bytes: "Bytes"}
     names |= {Duration: "Duration", Timestamp: "Timestamp"}
     if type(value) in names:
@@ -318,26 +277,22 @@ def _go_class(value: Any) -> tuple[str, str]:
     return "*types.Err", "Add"
 
 
-# --- what they may cost -------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
 
-_Estimator = Callable[[EstimatedArgument, tuple[EstimatedArgument, ...]], CallEstimate]
+
+_Estimator = Callable[[Argument, Arguments], CallEstimate]
 
 
 def _of_target(estimator: _Estimator) -> CostEstimate:
-    def estimate(
-        target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-    ) -> CallEstimate | None:
-        return None if target is None else estimator(target, args)
-
-    return estimate
+    return lambda target, args: None if target is None else estimator(target, args)
 
 
 def _allocates(size: Range, factor: float = 1.0) -> CallEstimate:
-    return CallEstimate(ranges.add(ranges.scale(size, factor), _ALLOCATION), size)
+    return CallEstimate(add(scale(size, factor), _ALLOCATION), size)
 
 
-def _written(argument: EstimatedArgument, default: int) -> int:
-    """Return the number that is written there, 0 for a negative one, else the default."""
+def _written(argument: Argument, default: int) -> int:
+    """Return the literal number, 0 for a negative one, otherwise the default."""
     match argument.expr:
         case Literal(value=value) if type(value) is int:
             return max(value, 0)
@@ -348,43 +303,76 @@ def _written(argument: EstimatedArgument, default: int) -> int:
 def _estimates_sort(type_: Type, *, by_target: bool) -> CostEstimate:
     factor = _PAIR_FACTOR + TRAVERSAL_FACTOR if type_ in (STRING, BYTES) else _PAIR_FACTOR
 
-    def estimate(target: EstimatedArgument, args: tuple[EstimatedArgument, ...]) -> CallEstimate:
+    def estimate(target: Argument, args: Arguments) -> CallEstimate:
         size = target.size if by_target else args[0].size
-        return _allocates(ranges.multiply(size, size), factor)
+        return _allocates(multiply(size, size), factor)
 
     return _of_target(estimate)
 
 
-def _estimate_range(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
-    return _allocates(ranges.exactly(_written(args[0], UNBOUNDED)))
+def _estimate_range(_target: Argument | None, args: Arguments) -> CallEstimate | None:
+    return _allocates(exactly(_written(args[0], UNBOUNDED)))
 
 
 @_of_target
-def _estimate_slice(target: EstimatedArgument, args: tuple[EstimatedArgument, ...]) -> CallEstimate:
-    # A slice whose end is before its start has, as in the original, a gigantic size.
+def _estimate_slice(target: Argument, args: Arguments) -> CallEstimate:
+    # A slice whose end is before its start has, as in cel-go, a gigantic size.
     end = _written(args[1], target.size.high)
-    return _allocates(ranges.exactly((end - _written(args[0], 0)) % 2**64))
+    return _allocates(exactly((end - _written(args[0], 0)) % 2**64))
 
 
 @_of_target
-def _estimate_flatten(
-    target: EstimatedArgument, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
+def _estimate_flatten(target: Argument, args: Arguments) -> CallEstimate:
     depth = _written(args[0], UNBOUNDED) if args else 1
     return _allocates(target.size, float(depth))
 
 
 @_of_target
-def _estimate_reverse(
-    target: EstimatedArgument, _args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
-    return _allocates(target.size)
+def _estimate_distinct(target: Argument, _args: Arguments) -> CallEstimate:
+    return _allocates(multiply(target.size, target.size), _PAIR_FACTOR)
 
 
-@_of_target
-def _estimate_distinct(
-    target: EstimatedArgument, _args: tuple[EstimatedArgument, ...]
-) -> CallEstimate:
-    return _allocates(ranges.multiply(target.size, target.size), _PAIR_FACTOR)
+# --- sets -----------------------------------------------------------------------------------------
+
+
+def sets_library() -> Library:
+    """Return the library `cel.lib.ext.sets`."""
+    return Library(
+        "cel.lib.ext.sets",
+        functions=(
+            _function("contains", _contains, comparisons=1),
+            # Each list has to hold the other.
+            _function("equivalent", _equivalent, comparisons=2),
+            _function("intersects", _intersects, comparisons=1),
+        ),
+    )
+
+
+def _function(name: str, evaluate: Callable[[Any, Any], bool], *, comparisons: int) -> Function:
+    def cost(args: tuple[Any, ...], _result: Any) -> int:
+        return 1 + size_of(args[0]) * size_of(args[1]) * comparisons
+
+    def estimate(_target: Argument | None, args: Arguments) -> CallEstimate:
+        pairs = multiply(args[0].size, args[1].size)
+        return CallEstimate(add(scale(pairs, comparisons), exactly(1)))
+
+    row = (f"list_sets_{name}_list", (_LIST, _LIST), BOOL, evaluate)
+    return functions_of(f"sets.{name}", row, costs=(cost, estimate))
+
+
+def _contains(values: Values, wanted: Values) -> bool:
+    if simple_class(values, wanted) is not None:
+        return set(wanted) <= set(values)
+    limit_comparisons(len(values) * len(wanted))
+    return all(contains(values, value) for value in wanted)
+
+
+def _equivalent(values: Values, others: Values) -> bool:
+    return _contains(values, others) and _contains(others, values)
+
+
+def _intersects(values: Values, others: Values) -> bool:
+    if simple_class(values, others) is not None:
+        return not set(values).isdisjoint(others)
+    limit_comparisons(len(values) * len(others))
+    return any(contains(others, value) for value in values)

@@ -6,29 +6,29 @@ Positions count code points. Everything is charged for the characters it looks a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
-from mooring.cel.lang import ranges
 from mooring.cel.lang.ast import Literal
-from mooring.cel.lang.declarations import (
+from mooring.cel.lang.costs import (
+    NOTHING,
     UNBOUNDED,
+    UNKNOWN,
+    Argument,
     CallEstimate,
-    CostEstimate,
-    EstimatedArgument,
-    Function,
-    Library,
-    Overload,
     Range,
-    RuntimeCost,
+    add,
+    deep_traversal_cost,
+    multiply,
+    traversal,
+    traversal_cost,
+    traverses_first,
 )
-from mooring.cel.lang.equality import size_of
-from mooring.cel.lang.library.costs import TRAVERSAL_FACTOR
-from mooring.cel.lang.library.gotext import shown
-from mooring.cel.lang.types import INT, STRING, Type, list_of
-from mooring.cel.lang.values import EvalError
+from mooring.cel.lang.environment import Function, Library, functions_of, members_of
+from mooring.cel.lang.errors import EvalError
+from mooring.cel.lang.types import INT, STRING, list_of
+from mooring.cel.lang.values import shown
 
-# A string that is longer can hardly be used, for what it costs; made it could be by repetition.
+# A longer string costs too much to be used, but repetition could make it.
 CHARACTERS_MAX: Final = 2**23
 
 _STRINGS: Final = list_of(STRING)
@@ -52,7 +52,7 @@ def library() -> Library:
     """Return the library `cel.lib.ext.strings`, version 2; `format` has a module of its own."""
     return Library(
         "cel.lib.ext.strings",
-        functions=(*_lookups(), *_changes(), *_lists(), _quoting()),
+        functions=_functions(),
     )
 
 
@@ -62,88 +62,62 @@ def limited(characters: int) -> None:
         raise EvalError(f"string would be longer than {CHARACTERS_MAX} characters")
 
 
-# --- declarations -----------------------------------------------------------------------------
-
-_Costs = tuple[RuntimeCost | None, CostEstimate | None]
-_Row = tuple[str, tuple[Type, ...], Type, Callable[..., Any]]
-
-
-def _lookups() -> tuple[Function, ...]:
-    search = (_search_cost, _estimates_target(keeps_size=False))
+def _functions() -> tuple[Function, ...]:
+    one, two, three = (STRING,), (STRING, STRING), (STRING, STRING, STRING)
+    search = (lambda args, _: deep_traversal_cost(args[0]), traverses_first()[1])
+    once = traverses_first(keeps_size=True)
+    replacing = (traverses_first(times=2)[0], _estimate_replace)
+    splitting = (traverses_first(times=2)[0], _estimate_split)
     return (
-        _members("charAt", (None, None), ("string_char_at_int", (STRING, INT), STRING, _char_at)),
-        _members(
+        members_of("charAt", ("string_char_at_int", (STRING, INT), STRING, _char_at)),
+        members_of(
             "indexOf",
-            search,
-            ("string_index_of_string", (STRING, STRING), INT, _index_of),
-            ("string_index_of_string_int", (STRING, STRING, INT), INT, _index_of),
+            ("string_index_of_string", two, INT, _index_of),
+            ("string_index_of_string_int", (*two, INT), INT, _index_of),
+            costs=search,
         ),
-        _members(
+        members_of(
             "lastIndexOf",
-            search,
-            ("string_last_index_of_string", (STRING, STRING), INT, _last_index_of),
-            ("string_last_index_of_string_int", (STRING, STRING, INT), INT, _last_index_from),
+            ("string_last_index_of_string", two, INT, str.rfind),
+            ("string_last_index_of_string_int", (*two, INT), INT, _last_index_from),
+            costs=search,
         ),
-    )
-
-
-def _changes() -> tuple[Function, ...]:
-    once = (_traverses_target(), _estimates_target(keeps_size=True))
-    three = (STRING, STRING, STRING)
-    return (
-        _members("lowerAscii", once, ("string_lower_ascii", (STRING,), STRING, _lower)),
-        _members("upperAscii", once, ("string_upper_ascii", (STRING,), STRING, _upper)),
-        _members("trim", once, ("string_trim", (STRING,), STRING, _trim)),
-        _members(
+        members_of("lowerAscii", ("string_lower_ascii", one, STRING, _lower), costs=once),
+        members_of("upperAscii", ("string_upper_ascii", one, STRING, _upper), costs=once),
+        members_of("trim", ("string_trim", one, STRING, _trim), costs=once),
+        members_of(
             "substring",
-            once,
             ("string_substring_int", (STRING, INT), STRING, _substring_from),
             ("string_substring_int_int", (STRING, INT, INT), STRING, _substring),
+            costs=once,
         ),
-        _members(
+        members_of(
             "replace",
-            (_traverses_target(times=2), _estimate_replace),
             ("string_replace_string_string", three, STRING, _replace),
             ("string_replace_string_string_int", (*three, INT), STRING, _replace),
+            costs=replacing,
         ),
-    )
-
-
-def _lists() -> tuple[Function, ...]:
-    return (
-        _members(
+        members_of(
             "split",
-            (_traverses_target(times=2), _estimate_split),
-            ("string_split_string", (STRING, STRING), _STRINGS, _split),
-            ("string_split_string_int", (STRING, STRING, INT), _STRINGS, _split),
+            ("string_split_string", two, _STRINGS, _split),
+            ("string_split_string_int", (*two, INT), _STRINGS, _split),
+            costs=splitting,
         ),
-        _members(
+        members_of(
             "join",
-            (_join_cost, _estimate_join),
             ("list_join", (_STRINGS,), STRING, _join),
             ("list_join_string", (_STRINGS, STRING), STRING, _join),
+            costs=(lambda _, result: traversal_cost(result, 2), _estimate_join),
+        ),
+        functions_of(
+            "strings.quote",
+            ("strings_quote", one, STRING, _quote),
+            costs=(traverses_first()[0], _estimate_quote),
         ),
     )
 
 
-def _quoting() -> Function:
-    overload = Overload(
-        "strings_quote",
-        (STRING,),
-        STRING,
-        _quote,
-        runtime_cost=_traverses_target(),
-        estimate=_estimate_quote,
-    )
-    return Function("strings.quote", (overload,))
-
-
-def _members(name: str, costs: _Costs, *rows: _Row) -> Function:
-    """Return a function all of whose overloads are members and cost the same."""
-    return Function(name, tuple(Overload(*row, True, *costs) for row in rows))
-
-
-# --- what they do -----------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def _char_at(text: str, position: int) -> str:
@@ -158,10 +132,6 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
         return min(start, len(text))
     return text.find(part, start)
-
-
-def _last_index_of(text: str, part: str) -> int:
-    return text.rfind(part)
 
 
 def _last_index_from(text: str, part: str, start: int) -> int:
@@ -242,62 +212,18 @@ def _out_of_range(position: int) -> EvalError:
 # --- what they cost ---------------------------------------------------------------------------
 
 
-def _traverses_target(*, times: int = 1) -> RuntimeCost:
-    def cost(args: tuple[Any, ...], _result: Any) -> int:
-        return math.ceil(float(size_of(args[0])) * times * TRAVERSAL_FACTOR)
-
-    return cost
-
-
-def _search_cost(args: tuple[Any, ...], _result: Any) -> int:
-    return _tree_cost(args[0])
-
-
-def _tree_cost(value: Any) -> int:
-    """Return the cost of looking at all of a value: of texts by bytes, rounded down."""
-    match value:
-        case str():
-            return int(len(value.encode("utf-8", "surrogateescape")) * TRAVERSAL_FACTOR)
-        case bytes():
-            return int(len(value) * TRAVERSAL_FACTOR)
-        case list() | tuple():
-            return sum(map(_tree_cost, value))
-        case dict():
-            return sum(_tree_cost(key) + _tree_cost(item) for key, item in value.items())
-        case _:
-            return 1
-
-
-def _join_cost(_args: tuple[Any, ...], result: Any) -> int:
-    return math.ceil(float(size_of(result)) * 2 * TRAVERSAL_FACTOR)
-
-
-def _estimates_target(*, keeps_size: bool) -> CostEstimate:
-    def estimate(
-        target: EstimatedArgument | None, _args: tuple[EstimatedArgument, ...]
-    ) -> CallEstimate | None:
-        if target is None:
-            return None
-        cost = ranges.scale(target.size, TRAVERSAL_FACTOR)
-        return CallEstimate(cost, target.size if keeps_size else None)
-
-    return estimate
-
-
-def _estimate_replace(
-    target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
+def _estimate_replace(target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
     if target is None:
         return None
     size, old, new = target.size, args[0].size, args[1].size
     most, most_kept = _most_replacements(size, old, new)
     least, least_kept = _least_replacements(size, old, new)
-    result = ranges.add(ranges.multiply(Range(least, most), new), Range(least_kept, most_kept))
-    return CallEstimate(ranges.scale(size, 2 * TRAVERSAL_FACTOR), result)
+    result = add(multiply(Range(least, most), new), Range(least_kept, most_kept))
+    return CallEstimate(traversal(size, 2), result)
 
 
 def _most_replacements(size: Range, old: Range, new: Range) -> tuple[int, int]:
-    """Return how often to replace, and how much to keep, for the longest result."""
+    """Return the number of replacements, and the kept size, of the longest result."""
     if old.low == 0:  # Every character may get a replacement before and after it.
         return min(size.high + 1, UNBOUNDED), size.high
     if new.high <= old.low:
@@ -306,7 +232,7 @@ def _most_replacements(size: Range, old: Range, new: Range) -> tuple[int, int]:
 
 
 def _least_replacements(size: Range, old: Range, new: Range) -> tuple[int, int]:
-    """Return how often to replace, and how much to keep, for the shortest result."""
+    """Return the number of replacements, and the kept size, of the shortest result."""
     if old.high == 0:
         return min(size.low + 1, UNBOUNDED), size.low
     if old.high <= new.low:
@@ -318,9 +244,7 @@ def _quotient(number: int, divisor: int) -> int:
     return min(math.ceil(float(number) / float(divisor)), UNBOUNDED)
 
 
-def _estimate_split(
-    target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
+def _estimate_split(target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
     """Return the estimate for `split`; at worst every character is a part."""
     if target is None:
         return None
@@ -329,31 +253,27 @@ def _estimate_split(
         match args[1].expr:
             case Literal(value=int() as limit) if type(limit) is int:
                 parts_max = limit % 2**64
-    cost = ranges.scale(target.size, 2 * TRAVERSAL_FACTOR)
+    cost = traversal(target.size, 2)
     return CallEstimate(cost, Range(0, parts_max))
 
 
-def _estimate_join(
-    target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
+def _estimate_join(target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
     """Return the estimate for `join`; nothing is known of how long the elements are."""
     if target is None:
         return None
     count = target.size
-    size = ranges.multiply(count, ranges.UNKNOWN) if target.type.params else ranges.NOTHING
+    size = multiply(count, UNKNOWN) if target.type.params else NOTHING
     if args:
         separators = Range(max(count.low - 1, 0), max(count.high - 1, 0))
-        size = ranges.add(size, ranges.multiply(args[0].size, separators))
-    return CallEstimate(ranges.scale(size, TRAVERSAL_FACTOR), size)
+        size = add(size, multiply(args[0].size, separators))
+    return CallEstimate(traversal(size), size)
 
 
-def _estimate_quote(
-    _target: EstimatedArgument | None, args: tuple[EstimatedArgument, ...]
-) -> CallEstimate | None:
+def _estimate_quote(_target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
     """Return the estimate for `quote`; at worst every character is escaped.
 
     The size of the result runs over, as it does in the original.
     """
     size = args[0].size
     result = Range((size.low + 2) % 2**64, (size.high * 2 + 2) % 2**64)
-    return CallEstimate(ranges.scale(size, TRAVERSAL_FACTOR), result)
+    return CallEstimate(traversal(size), result)

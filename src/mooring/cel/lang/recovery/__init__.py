@@ -1,5 +1,11 @@
-"""The errors of texts that are not correct, found and worded as cel-go does."""
+"""The errors of text that is not correct, found and worded as cel-go's ANTLR parser does.
 
-from mooring.cel.lang.recovery.machine import recover
+grammar     cel-go's grammar as data
+atn         the augmented transition network of the grammar
+prediction  adaptive LL(*): which alternative to take
+parser      parse, report, recover
+"""
+
+from mooring.cel.lang.recovery.parser import recover
 
 __all__ = ["recover"]

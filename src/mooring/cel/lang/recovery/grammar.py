@@ -1,23 +1,27 @@
-"""The grammar, as data.
+"""cel-go's grammar as data: its shape decides which errors are reported.
 
-Recovery reasons about it: what may follow, what would have been possible instead. So here it
-stands once more, in the shape of cel-go's, since the shape decides which errors are reported.
+alternative = { element } "->" node
+element     = item [ ":" label [ "*" ] ] | "[" { element } "]" | "{" { element } "}" [ "+" ]
+item        = TOKEN | TOKEN "/" TOKEN … | rule [ "!" precedence ]
 
-    # label: the attribute of the syntax node that a part becomes
-    # alternative: one of the ways to write a rule
-    # tail: the alternatives of a rule that begin with the rule itself (member = member "." name)
+# label: the attribute of the parse node that a part becomes; with `*` a list of parts
+# [ ]: optional; { }: repeated; { }+: at least once
+# node: the class of the parse node; `.label` passes on that part without a node of its own
+# tail: the alternatives of a rule that begin with the rule itself (member = member "." name),
+#       each behind its precedence; `rule!2` leaves out operators of a lower precedence
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mooring.cel.lang import syntax
-from mooring.cel.lang.tokens import Kind, Token
+from mooring.cel.lang import parse_tree
+from mooring.cel.lang.lexer import Token, TokenKind
 
-# What the labelled parts of an alternative became, and what makes a syntax node of them.
+# The labelled parts of an alternative, and the function that makes a parse node of them.
 Parts = dict[str, Any]
 Make = Callable[[Token, Parts], Any]
 
@@ -26,14 +30,14 @@ Make = Callable[[Token, Parts], Any]
 class Terminal:
     """One token, of one of some kinds."""
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[TokenKind]
     label: str = ""
     is_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A rule, of which the operators that bind less than the precedence are not a part."""
+class RuleReference:
+    """A rule, without the operators that bind less than the precedence."""
 
     rule: str
     label: str = ""
@@ -56,12 +60,12 @@ class Repeated:
     at_least_once: bool = False
 
 
-Element = Terminal | Reference | Optional | Repeated
+Element = Terminal | RuleReference | Optional | Repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way to write a rule; `precedence` is that of an operator in a tail."""
+    """One form of a rule; `precedence` is that of an operator in a tail."""
 
     make: Make
     parts: tuple[Element, ...]
@@ -69,305 +73,128 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GrammarRule:
     """A rule; `make_broken` makes the node if not even the alternative is known.
 
-    In an alternative of the tail, what was read of the rule so far gets the label `left`.
+    In an alternative of the tail, the part that was read before gets the label `left`.
     """
 
     name: str
     alternatives: tuple[Alternative, ...]
     tail: tuple[Alternative, ...] = ()
     left: str = "left"
-    make_broken: Make = lambda start, _: syntax.Broken(start)
+    make_broken: Make = lambda start, _: parse_tree.Broken(start)
 
 
-def _token(kind: Kind, label: str = "", *, is_many: bool = False) -> Terminal:
-    return Terminal(frozenset((kind,)), label, is_many)
-
-
-def _optional(*parts: Element) -> Optional:
-    return Optional(parts)
-
-
-def _repeated(*parts: Element) -> Repeated:
-    return Repeated(parts)
-
-
-def _many(rule: str, label: str) -> Reference:
-    return Reference(rule, label, is_many=True)
-
-
-def _written(make: Make, *parts: Element, precedence: int = 0) -> Alternative:
-    return Alternative(make, parts, precedence)
-
-
-def _node(node: Callable[..., Any]) -> Make:
-    return lambda start, parts: node(start, **parts)
-
-
-def _only(label: str) -> Make:
-    """Make no node of its own: the one part stands for the rule."""
-    return lambda _, parts: parts.get(label)
+_GRAMMAR: Final = """
+start = expr:e EOF -> .e
+expr = conditionalOr:condition [ QUESTION:op conditionalOr:then COLON expr:otherwise ] -> Conditional
+conditionalOr = conditionalAnd:terms* { OR:ops* conditionalAnd:terms* } -> Logic
+conditionalAnd = relation:terms* { AND:ops* relation:terms* } -> Logic
+relation = calc:e -> .e
+  1 EQUAL/NOT_EQUAL/IN/LESS/LESS_EQUAL/GREATER_EQUAL/GREATER:op relation!2:right -> Binary
+calc = unary:e -> .e
+  2 STAR/SLASH/PERCENT:op calc!3:right -> Binary
+  1 PLUS/MINUS:op calc!2:right -> Binary
+unary = member:operand -> .operand
+  | { NOT:ops* }+ member:operand -> Unary
+  | { MINUS:ops* }+ member:operand -> Unary
+member = primary:e -> .e
+  3 DOT:op [ QUESTION:opt ] escapeIdent:name -> Select
+  2 DOT:op IDENTIFIER:id LEFT_PARENTHESIS:open [ exprList:args ] RIGHT_PARENTHESIS -> MemberCall
+  1 LEFT_BRACKET:op [ QUESTION:opt ] expr:index RIGHT_BRACKET -> Index
+primary = [ DOT:dot ] IDENTIFIER:id -> Ident
+  | [ DOT:dot ] IDENTIFIER:id LEFT_PARENTHESIS:op [ exprList:args ] RIGHT_PARENTHESIS -> GlobalCall
+  | LEFT_PARENTHESIS expr:e RIGHT_PARENTHESIS -> .e
+  | LEFT_BRACKET:op [ listInit:elements ] [ COMMA ] RIGHT_BRACKET -> ListLiteral
+  | LEFT_BRACE:op [ mapInitializerList:entries ] [ COMMA ] RIGHT_BRACE -> MapLiteral
+  | [ DOT:dot ] IDENTIFIER:ids* { DOT IDENTIFIER:ids* } LEFT_BRACE:op [ fieldInitializerList:entries ] [ COMMA ] RIGHT_BRACE -> MessageLiteral
+  | literal:e -> .e
+exprList = expr:args* { COMMA expr:args* } -> CallArguments
+listInit = optExpr:elements* { COMMA optExpr:elements* } -> ListElements
+fieldInitializerList = optField:fields* COLON:colons* expr:values* { COMMA optField:fields* COLON:colons* expr:values* } -> FieldInitializers
+optField = [ QUESTION:opt ] escapeIdent:name -> FieldName
+mapInitializerList = optExpr:keys* COLON:colons* expr:values* { COMMA optExpr:keys* COLON:colons* expr:values* } -> MapInitializers
+escapeIdent = IDENTIFIER:id -> Name
+  | ESCAPED_IDENTIFIER:id -> Name
+optExpr = [ QUESTION:opt ] expr:e -> OptionalExpr
+literal = [ MINUS:sign ] INT:token -> Constant
+  | UINT:token -> Constant
+  | [ MINUS:sign ] FLOAT:token -> Constant
+  | STRING:token -> Constant
+  | BYTES:token -> Constant
+  | TRUE:token -> Constant
+  | FALSE:token -> Constant
+  | NULL:token -> Constant
+"""  # noqa: E501
 
 
 def _conditional(start: Token, parts: Parts) -> Any:
-    return syntax.Conditional(start, **parts) if parts.get("op") else parts.get("condition")
+    if parts.get("op"):
+        return parse_tree.Conditional(start, **parts)
+    return parts.get("condition")
 
 
 def _logic(start: Token, parts: Parts) -> Any:
-    return syntax.Logic(start, **parts) if parts.get("ops") else parts["terms"][0]
+    return parse_tree.Logic(start, **parts) if parts.get("ops") else parts["terms"][0]
 
 
-_LEADING_DOT = _optional(_token(Kind.DOT, "dot"))
-_QUESTION = _optional(_token(Kind.QUESTION, "opt"))
-_SIGN = _optional(_token(Kind.MINUS, "sign"))
-_TRAILING_COMMA = _optional(_token(Kind.COMMA))
-_COMMA = _token(Kind.COMMA)
-_COLON = _token(Kind.COLON, "colons", is_many=True)
-_DOT = _token(Kind.DOT, "op")
-_IDENTIFIER = _token(Kind.IDENTIFIER, "id")
-_ARGUMENTS = (_optional(Reference("exprList", "args")), _token(Kind.RIGHT_PARENTHESIS))
-_RELATIONS = Terminal(frozenset(kind for kind in Kind if Kind.EQUAL <= kind <= Kind.GREATER), "op")
-_PRODUCTS = Terminal(frozenset((Kind.STAR, Kind.SLASH, Kind.PERCENT)), "op")
-_SUMS = Terminal(frozenset((Kind.PLUS, Kind.MINUS)), "op")
+def _make(node: str) -> Make:
+    """Return the function that makes a node; without operators two of them pass on their part."""
+    if node.startswith("."):
+        return lambda _, parts: parts.get(node[1:])
+    class_ = getattr(parse_tree, node)
+    plain: dict[str, Make] = {"Conditional": _conditional, "Logic": _logic}
+    return plain.get(node, lambda start, parts: class_(start, **parts))
 
-_EXPRESSIONS = (
-    Rule("start", (_written(_only("e"), Reference("expr", "e"), _token(Kind.EOF)),)),
-    Rule(
-        "expr",
-        (
-            _written(
-                _conditional,
-                Reference("conditionalOr", "condition"),
-                _optional(
-                    _token(Kind.QUESTION, "op"),
-                    Reference("conditionalOr", "then"),
-                    _token(Kind.COLON),
-                    Reference("expr", "otherwise"),
-                ),
-            ),
-        ),
-    ),
-    Rule(
-        "conditionalOr",
-        (
-            _written(
-                _logic,
-                _many("conditionalAnd", "terms"),
-                _repeated(_token(Kind.OR, "ops", is_many=True), _many("conditionalAnd", "terms")),
-            ),
-        ),
-    ),
-    Rule(
-        "conditionalAnd",
-        (
-            _written(
-                _logic,
-                _many("relation", "terms"),
-                _repeated(_token(Kind.AND, "ops", is_many=True), _many("relation", "terms")),
-            ),
-        ),
-    ),
-    Rule(
-        "relation",
-        (_written(_only("e"), Reference("calc", "e")),),
-        (
-            _written(
-                _node(syntax.Binary),
-                _RELATIONS,
-                Reference("relation", "right", precedence=2),
-                precedence=1,
-            ),
-        ),
-    ),
-    Rule(
-        "calc",
-        (_written(_only("e"), Reference("unary", "e")),),
-        (
-            _written(
-                _node(syntax.Binary),
-                _PRODUCTS,
-                Reference("calc", "right", precedence=3),
-                precedence=2,
-            ),
-            _written(
-                _node(syntax.Binary),
-                _SUMS,
-                Reference("calc", "right", precedence=2),
-                precedence=1,
-            ),
-        ),
-    ),
-    Rule(
-        "unary",
-        (
-            _written(_only("operand"), Reference("member", "operand")),
-            _written(
-                _node(syntax.Unary),
-                Repeated((_token(Kind.NOT, "ops", is_many=True),), at_least_once=True),
-                Reference("member", "operand"),
-            ),
-            _written(
-                _node(syntax.Unary),
-                Repeated((_token(Kind.MINUS, "ops", is_many=True),), at_least_once=True),
-                Reference("member", "operand"),
-            ),
-        ),
-        make_broken=lambda start, _: syntax.Broken(start, is_placed=True),
-    ),
-    Rule(
-        "member",
-        (_written(_only("e"), Reference("primary", "e")),),
-        (
-            _written(
-                _node(syntax.Select),
-                _DOT,
-                _QUESTION,
-                Reference("escapeIdent", "name"),
-                precedence=3,
-            ),
-            _written(
-                _node(syntax.MemberCall),
-                _DOT,
-                _IDENTIFIER,
-                _token(Kind.LEFT_PARENTHESIS, "open"),
-                *_ARGUMENTS,
-                precedence=2,
-            ),
-            _written(
-                _node(syntax.Index),
-                _token(Kind.LEFT_BRACKET, "op"),
-                _QUESTION,
-                Reference("expr", "index"),
-                _token(Kind.RIGHT_BRACKET),
-                precedence=1,
-            ),
-        ),
-        left="operand",
-    ),
-)
 
-_OPERANDS = (
-    Rule(
-        "primary",
-        (
-            _written(_node(syntax.Ident), _LEADING_DOT, _IDENTIFIER),
-            _written(
-                _node(syntax.GlobalCall),
-                _LEADING_DOT,
-                _IDENTIFIER,
-                _token(Kind.LEFT_PARENTHESIS, "op"),
-                *_ARGUMENTS,
-            ),
-            _written(
-                _only("e"),
-                _token(Kind.LEFT_PARENTHESIS),
-                Reference("expr", "e"),
-                _token(Kind.RIGHT_PARENTHESIS),
-            ),
-            _written(
-                _node(syntax.ListLiteral),
-                _token(Kind.LEFT_BRACKET, "op"),
-                _optional(Reference("listInit", "elements")),
-                _TRAILING_COMMA,
-                _token(Kind.RIGHT_BRACKET),
-            ),
-            _written(
-                _node(syntax.MapLiteral),
-                _token(Kind.LEFT_BRACE, "op"),
-                _optional(Reference("mapInitializerList", "entries")),
-                _TRAILING_COMMA,
-                _token(Kind.RIGHT_BRACE),
-            ),
-            _written(
-                _node(syntax.MessageLiteral),
-                _LEADING_DOT,
-                _token(Kind.IDENTIFIER, "ids", is_many=True),
-                _repeated(
-                    _token(Kind.DOT),
-                    _token(Kind.IDENTIFIER, "ids", is_many=True),
-                ),
-                _token(Kind.LEFT_BRACE, "op"),
-                _optional(Reference("fieldInitializerList", "entries")),
-                _TRAILING_COMMA,
-                _token(Kind.RIGHT_BRACE),
-            ),
-            _written(_only("e"), Reference("literal", "e")),
-        ),
-    ),
-    Rule(
-        "exprList",
-        (
-            _written(
-                _node(syntax.Args),
-                _many("expr", "args"),
-                _repeated(_COMMA, _many("expr", "args")),
-            ),
-        ),
-    ),
-    Rule(
-        "listInit",
-        (
-            _written(
-                _node(syntax.Elements),
-                _many("optExpr", "elements"),
-                _repeated(_COMMA, _many("optExpr", "elements")),
-            ),
-        ),
-    ),
-    Rule(
-        "fieldInitializerList",
-        (
-            _written(
-                _node(syntax.Fields),
-                _many("optField", "fields"),
-                _COLON,
-                _many("expr", "values"),
-                _repeated(_COMMA, _many("optField", "fields"), _COLON, _many("expr", "values")),
-            ),
-        ),
-    ),
-    Rule(
-        "optField",
-        (_written(_node(syntax.Field), _QUESTION, Reference("escapeIdent", "name")),),
-    ),
-    Rule(
-        "mapInitializerList",
-        (
-            _written(
-                _node(syntax.Entries),
-                _many("optExpr", "keys"),
-                _COLON,
-                _many("expr", "values"),
-                _repeated(_COMMA, _many("optExpr", "keys"), _COLON, _many("expr", "values")),
-            ),
-        ),
-    ),
-    Rule(
-        "escapeIdent",
-        (
-            _written(_node(syntax.Name), _IDENTIFIER),
-            _written(_node(syntax.Name), _token(Kind.ESCAPED_IDENTIFIER, "id")),
-        ),
-        make_broken=_node(syntax.Name),
-    ),
-    Rule(
-        "optExpr",
-        (_written(_node(syntax.Element), _QUESTION, Reference("expr", "e")),),
-    ),
-    Rule(
-        "literal",
-        (
-            _written(_node(syntax.Constant), _SIGN, _token(Kind.INT, "token")),
-            _written(_node(syntax.Constant), _token(Kind.UINT, "token")),
-            _written(_node(syntax.Constant), _SIGN, _token(Kind.FLOAT, "token")),
-            *(
-                _written(_node(syntax.Constant), _token(kind, "token"))
-                for kind in (Kind.STRING, Kind.BYTES, Kind.TRUE, Kind.FALSE, Kind.NULL)
-            ),
-        ),
-    ),
-)
+def _elements(words: Iterator[str]) -> tuple[tuple[Element, ...], str]:
+    """Return the elements up to a closing bracket or the end, and the bracket."""
+    found: list[Element] = []
+    for word in words:
+        if word in ("]", "}", "}+"):
+            return tuple(found), word
+        if word in ("[", "{"):
+            parts, close = _elements(words)
+            found.append(Optional(parts) if word == "[" else Repeated(parts, close == "}+"))
+        else:
+            found.append(_item(word))
+    return tuple(found), ""
 
-RULES: Final = {rule.name: rule for rule in (*_EXPRESSIONS, *_OPERANDS)}
+
+def _item(word: str) -> Terminal | RuleReference:
+    item, _, label = word.partition(":")
+    is_many, label = label.endswith("*"), label.rstrip("*")
+    if item[0].isupper():
+        kinds = frozenset(TokenKind[name] for name in item.split("/"))
+        return Terminal(kinds, label, is_many)
+    rule, _, precedence = item.partition("!")
+    return RuleReference(rule, label, is_many, int(precedence or 0))
+
+
+def _alternative(text: str) -> Alternative:
+    precedence, _, rest = text.partition(" ") if text[0].isdigit() else ("0", "", text)
+    elements, _, node = rest.partition(" -> ")
+    parts, _ = _elements(iter(elements.split()))
+    return Alternative(_make(node), parts, int(precedence))
+
+
+_BROKEN: Final[dict[str, Make]] = {
+    "unary": lambda start, _: parse_tree.Broken(start, is_placed=True),
+    "escapeIdent": lambda start, parts: parse_tree.Name(start, **parts),
+}
+
+
+def _rule(text: str) -> GrammarRule:
+    name, _, body = text.partition(" = ")
+    lines = body.split("\n  ")
+    return GrammarRule(
+        name,
+        tuple(_alternative(line.removeprefix("| ")) for line in lines if not line[0].isdigit()),
+        tuple(_alternative(line) for line in lines if line[0].isdigit()),
+        left="operand" if name == "member" else "left",
+        make_broken=_BROKEN.get(name, lambda start, _: parse_tree.Broken(start)),
+    )
+
+
+RULES: Final = {rule.name: rule for rule in map(_rule, re.split(r"\n(?! )", _GRAMMAR.strip()))}
