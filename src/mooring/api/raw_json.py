@@ -59,6 +59,13 @@ def escaped(text: bytes) -> bytes:
     return text
 
 
+def go_json(value: Tree, *, indent: int | None = None) -> str:
+    """Return JSON as Go writes it: without spaces unless it is indented, and fit for HTML."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=False)
+    return escaped(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
 def marshal(value: Tree) -> bytes:
     """Return the JSON text that Go writes for a value that it has parsed."""
     return escaped("".join(_marshalled(value)).encode("utf-8", "replace"))

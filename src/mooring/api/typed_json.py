@@ -25,11 +25,11 @@ from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_ty
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
+from mooring.api import schema
 from mooring.api.codec import Place
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.fieldpath import Key, render
-from mooring.api.protobuf import table
 from mooring.api.quantity import Quantity
 from mooring.api.structs import EXTRA, Open
 from mooring.api.timestamp import MicroTimestamp, Timestamp
@@ -65,7 +65,7 @@ def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
     are, and so do those whose structs declare everything.
     """
     unknown = Unknown()
-    message = table.kind_named(api_version, kind)
+    message = schema.find_kind(api_version, kind)
     if message is None or not isinstance(value, Open):
         return value, unknown
     return _parts_of(type(value), message).read(value, (), unknown), unknown
@@ -73,7 +73,7 @@ def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
 
 def reports_unknown(struct: type[Struct], api_version: str, kind: str) -> bool:
     """Tell whether fields that a kind does not have are reported, and not kept."""
-    return not issubclass(struct, Open) or table.kind_named(api_version, kind) is not None
+    return not issubclass(struct, Open) or schema.find_kind(api_version, kind) is not None
 
 
 # --- structs: where JSON is kept ------------------------------------------------------------------
@@ -198,15 +198,15 @@ class GoMessage:
         self.name = name
         self.fields: dict[str, GoField] = {}
         self._embedded: dict[str, EmbeddedName] = {}  # fields of embedded structs
-        declared = table.declaration(name)
+        declared = schema.api_type(name)
         if declared.is_kind:
             for known in ("apiVersion", "kind"):
-                self.fields[known] = _go_field(name, table.Field(known, 0, "string"))
+                self.fields[known] = _go_field(name, schema.Field(known, 0, "string"))
         for field in declared.fields:
             if not field.is_inline:
                 self.fields[field.name] = _go_field(name, field)
                 continue
-            for inner in table.declaration(field.type).fields:
+            for inner in schema.api_type(field.type).fields:
                 self.fields[inner.name] = _go_field(name, inner)
                 self._embedded[inner.name] = EmbeddedName(inner.name, _short(field.type))
 
@@ -235,7 +235,7 @@ def message_named(name: str) -> GoMessage:
     return GoMessage(name)
 
 
-def _go_field(owner: str, field: table.Field) -> GoField:
+def _go_field(owner: str, field: schema.Field) -> GoField:
     read_value = _value_reader(owner, field)
     if field.is_list:
         return GoField(field.type, _list_reader(owner, field, read_value))
@@ -257,7 +257,7 @@ def _unless_zero(read_value: Read, zero: Any) -> Read:
     return read
 
 
-def _list_reader(owner: str, field: table.Field, read_item: Read) -> Read:
+def _list_reader(owner: str, field: schema.Field, read_item: Read) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not list:
             raise _mismatch(value, owner, place, f"[]{_go_type(field)}")
@@ -271,7 +271,7 @@ def _list_reader(owner: str, field: table.Field, read_item: Read) -> Read:
     return read
 
 
-def _map_reader(owner: str, field: table.Field, read_item: Read) -> Read:
+def _map_reader(owner: str, field: schema.Field, read_item: Read) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not dict:
             raise _mismatch(value, owner, place, _map_type(field))
@@ -291,7 +291,7 @@ def _zero_of(type_name: str) -> Any:
     )
 
 
-def _value_reader(owner: str, field: table.Field) -> Read:
+def _value_reader(owner: str, field: schema.Field) -> Read:
     if "." in field.type:
         return _message_reader(owner, field)
     accepts = _ACCEPTED[field.type]
@@ -304,7 +304,7 @@ def _value_reader(owner: str, field: table.Field) -> Read:
     return read
 
 
-def _message_reader(owner: str, field: table.Field) -> Read:
+def _message_reader(owner: str, field: schema.Field) -> Read:
     def read(value: Any, place: Place, unknown: Unknown) -> Any:
         if type(value) is not dict:
             raise _mismatch(value, owner, place, _go_type(field))
@@ -410,7 +410,7 @@ class GoMismatchError(DecodeError):
 
 def go_words(tree: Any, api_version: str, kind: str) -> str | None:
     """Return why Go cannot read a tree as an object of a kind, in its words; None if it can."""
-    message = table.kind_named(api_version, kind)
+    message = schema.find_kind(api_version, kind)
     if message is None:
         return None
     try:
@@ -453,14 +453,14 @@ def _short(message: str) -> str:
     return message.rpartition(".")[2]
 
 
-def _go_type(field: table.Field) -> str:
+def _go_type(field: schema.Field) -> str:
     if "." in field.type:
         version, _, name = field.type.rpartition(".")
         return f"{version.rpartition('/')[2]}.{name}"
     return {"bytes": "[]uint8", "strings": "[]string"}.get(field.type, field.type)
 
 
-def _map_type(field: table.Field) -> str:
+def _map_type(field: schema.Field) -> str:
     if field.type == "quantity":
         return "v1.ResourceList"
     return f"map[string]{_go_type(field)}"

@@ -23,14 +23,14 @@ from mooring.apiserver.patching import (
     with_times_kept,
 )
 from mooring.apiserver.patching.fieldset import FieldSet, from_json, to_json
+from mooring.apiserver.patching.shapes import find_shape, shape_of
 from mooring.apiserver.patching.structured import compare, fields_of, merge, remove
-from mooring.apiserver.patching.tables import find_shape, table
 from mooring.apiserver.patching.values import same
 from tests.apiserver.patching.diffs import json_patch_back, strategic_diff
 from tests.apiserver.patching.makers import LATER, POD, apply, owners, pod, written
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
-SHAPE = table("v1").shape("Pod")
+SHAPE = shape_of("core/v1.Pod")
 
 
 law = settings(

@@ -14,10 +14,10 @@ from msgspec import Struct
 from mooring.api.errors import ProtobufError
 from mooring.api.fieldpath import render
 from mooring.api.protobuf.reader import Budget, Tree, reader_of
-from mooring.api.protobuf.table import kind_named
 from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
 from mooring.api.protobuf.writer import writer_of
 from mooring.api.raw_fields import to_raw_tree
+from mooring.api.schema import find_kind
 
 MAGIC = b"k8s\x00"
 BYTES_MAX = 64 * 1024 * 1024
@@ -115,7 +115,7 @@ def _message(api_version: str, kind: str) -> str:
     for name, value in (("apiVersion", api_version), ("kind", kind)):
         if not value:
             raise WireError(f"not a Kubernetes object: {name} is not set")
-    message = kind_named(api_version, kind)
+    message = find_kind(api_version, kind)
     if message is None:
         raise WireError(f'no protobuf form for kind "{kind[:64]}" in version "{api_version[:64]}"')
     return message

@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Any
 
 from mooring.api.fieldpath import Key, Segment
-from mooring.api.protobuf.table import Field, declaration
 from mooring.api.protobuf.values import VALUES, Value
 from mooring.api.protobuf.wire import (
     LENGTH,
@@ -29,6 +28,7 @@ from mooring.api.protobuf.wire import (
     truncated,
     varint,
 )
+from mooring.api.schema import Field, api_type
 
 Tree = dict[str, Any]
 
@@ -60,7 +60,7 @@ class MessageReader:
     """Reads one message."""
 
     def __init__(self, name: str) -> None:
-        fields = declaration(name).fields
+        fields = [field for field in api_type(name).fields if field.number]
         self._numbers = frozenset(field.number for field in fields)
         self._takes = {tag: (field.name, take) for field in fields for tag, take in _takes(field)}
 
@@ -180,11 +180,11 @@ def _packed_take(name: str, value: Value) -> Take:
 
 
 def _message_take(field: Field) -> Take:
-    name, message = field.name, field.type
+    name, type_name = field.name, field.type
     if field.is_inline:
 
         def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
-            reader_of(message).read(tree, data, start, stop, budget)
+            reader_of(type_name).read(tree, data, start, stop, budget)
 
     elif field.is_list:
 
@@ -194,7 +194,7 @@ def _message_take(field: Field) -> Take:
                 items = tree[name] = []
             item: Tree = {}
             try:
-                reader_of(message).read(item, data, start, stop, budget)
+                reader_of(type_name).read(item, data, start, stop, budget)
             except WireError as fault:
                 raise _within(fault, len(items)) from None
             items.append(item)
@@ -205,13 +205,13 @@ def _message_take(field: Field) -> Take:
             inner = tree.get(name)
             if inner is None:
                 inner = tree[name] = {}
-            reader_of(message).read(inner, data, start, stop, budget)
+            reader_of(type_name).read(inner, data, start, stop, budget)
 
     return take
 
 
 def _map_take(field: Field, value: Value | None) -> Take:
-    name, message = field.name, field.type
+    name, type_name = field.name, field.type
     find = _entry_finder(LENGTH if value is None else value.wire_type)
 
     def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
@@ -223,7 +223,7 @@ def _map_take(field: Field, value: Value | None) -> Take:
             if value is None:
                 inner: Tree = {}
                 members[key] = inner
-                reader_of(message).read(inner, data, *(place or (0, 0)), budget)
+                reader_of(type_name).read(inner, data, *(place or (0, 0)), budget)
             else:
                 members[key] = value.read(data, *place) if place else value.zero
         except (WireError, UnicodeDecodeError) as error:

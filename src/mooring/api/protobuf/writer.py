@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from mooring.api.fieldpath import Key
-from mooring.api.protobuf.table import Field, declaration
 from mooring.api.protobuf.values import VALUES, mismatch
 from mooring.api.protobuf.wire import LENGTH, WireError, delimited, encode_varint, tag_of
+from mooring.api.schema import Field, api_type
 
 DEPTH_MAX = 100
 
@@ -33,8 +33,10 @@ class MessageWriter:
     """Writes one message."""
 
     def __init__(self, name: str) -> None:
-        fields = sorted(declaration(name).fields, key=lambda field: field.number)
-        self._writes = tuple((field.name, _write(field), _absent(field)) for field in fields)
+        fields = sorted(api_type(name).fields, key=lambda field: field.number)
+        self._writes = tuple(
+            (field.name, _write(field), _absent(field)) for field in fields if field.number
+        )
 
     def write(self, tree: Any, depth: int = DEPTH_MAX) -> bytes:
         """Return the bytes of a message."""

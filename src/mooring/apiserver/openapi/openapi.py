@@ -17,9 +17,8 @@ import msgspec
 
 from mooring.apiserver.accept import read_accept
 from mooring.apiserver.documents import JSON, Document, content_hash
-from mooring.apiserver.openapi import common, names, swagger
+from mooring.apiserver.openapi import schemas, swagger
 from mooring.apiserver.openapi.paths import paths_of
-from mooring.apiserver.openapi.schemas import schemas_of
 from mooring.apiserver.served import REVIEWS, Review, Served
 
 ROOT = "/openapi/v3"
@@ -110,18 +109,18 @@ def openapi_document(
     """Return the document of a version of a group as JSON."""
     mine = [r for r in resources if r.group == group and version in r.kinds]
     asked = [r for r in reviews if (r.group, r.version) == (group, version)]
-    schemas = schemas_of(group, version, [resource.kinds[version] for resource in mine])
-    schemas.update({name: tree for review in asked for name, tree in _review_schema(review)})
+    components = schemas.schemas_of(resource.kinds[version] for resource in mine)
+    components.update({name: tree for review in asked for name, tree in _review_schema(review)})
     tree = {
         "openapi": "3.0.0",
         "info": {"title": "Mooring", "version": "1.37"},
         "paths": paths_of(group, version, mine, asked),
-        "components": {"schemas": {**_ANY_PART, **schemas}, "securitySchemes": _SECURITY},
+        "components": {"schemas": {**_ANY_PART, **components}, "securitySchemes": _SECURITY},
     }
     return msgspec.json.encode(tree)
 
 
-_ANY_PART = {names.RAW: common.SCALARS[names.RAW]}
+_ANY_PART = {schemas.RAW: schemas.SCALARS[schemas.RAW]}
 _SECURITY = {
     "BearerToken": {
         "type": "apiKey",
@@ -134,11 +133,11 @@ _SECURITY = {
 
 def _review_schema(review: Review) -> Iterable[tuple[str, Tree]]:
     gvk = [{"group": review.group, "version": review.version, "kind": review.kind}]
-    component = f"{names.package_of(review.group, review.version)}.{review.kind}"
+    component = f"{schemas.package_of(review.group, review.version)}.{review.kind}"
     tree = {
         "description": "A question in its spec, and the answer in its status.",
         "type": "object",
-        "properties": {"apiVersion": common.API_VERSION, "kind": common.KIND},
+        "properties": {"apiVersion": schemas.API_VERSION, "kind": schemas.KIND},
         "x-kubernetes-preserve-unknown-fields": True,
         "x-kubernetes-group-version-kind": gvk,
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mooring.api.kinds import Kind
-from mooring.apiserver.openapi import names
+from mooring.apiserver.openapi import schemas
 from mooring.apiserver.openapi.parameters import PARAMETERS, PRETTY, path_parameter
 from mooring.apiserver.patching import CONTENT_TYPES
 from mooring.apiserver.served import Part, Review, Served, part_of, verbs_of
@@ -67,7 +67,7 @@ def paths_of(
 def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[str, Tree]]:
     inner = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
     gvk = {"group": kind.group, "version": kind.version, "kind": kind.name}
-    component = names.component_name(kind.group, kind.version, kind.name)
+    component = schemas.component_of(kind)
     scope = "Namespaced" if kind.namespaced else ""
     place = _Place(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
     verbs = verbs_of(resource.plural)
@@ -91,7 +91,7 @@ def _part_operations(place: _Place, name: str, part: Part, shared: list[Tree]) -
     if "create" in part.verbs:
         verbs["create"] = _OF_MANY["create"]
     if part.kind:
-        component = names.RAW  # of another group, and none that this document tells of
+        component = schemas.RAW  # of another group, and none that this document tells of
         gvk = {**place.gvk, "kind": part.kind}
         if part.group:
             gvk = {"group": part.group, "version": part.version, "kind": part.kind}
@@ -103,7 +103,7 @@ def _part_operations(place: _Place, name: str, part: Part, shared: list[Tree]) -
 def _review_paths(base: str, review: Review) -> Iterator[tuple[str, Tree]]:
     inner = f"{base}/namespaces/{{namespace}}" if review.namespaced else base
     gvk = {"group": review.group, "version": review.version, "kind": review.kind}
-    component = f"{names.package_of(review.group, review.version)}.{review.kind}"
+    component = f"{schemas.package_of(review.group, review.version)}.{review.kind}"
     scope = "Namespaced" if review.namespaced else ""
     place = _Place(_tag(review.group, review.version), f"{scope}{review.kind}", gvk, component)
     verbs = {"create": _OF_MANY["create"]}
@@ -140,7 +140,7 @@ def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
         tree["requestBody"] = body
     answer = f"{place.component}List" if action == "list" else place.component
     if action in ("delete", "deletecollection"):
-        answer = names.STATUS
+        answer = schemas.STATUS
     types = _ANSWERS + (_STREAMS if action == "list" else ())
     tree["responses"] = {"200": _answer(answer, types), "401": {"description": "Unauthorized"}}
     return {**tree, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": place.gvk}
@@ -155,16 +155,16 @@ def _body(place: _Place, action: str) -> Tree | None:
     """Return what is sent with a request."""
     match action:
         case "post" | "put":
-            schema = {"schema": names.reference(place.component)}
+            schema = {"schema": schemas.reference(place.component)}
             return {"content": {"*/*": schema}, "required": True}
         case "patch":
-            schema = {"schema": names.reference(names.PATCH)}
+            schema = {"schema": schemas.reference(schemas.PATCH)}
             return {"content": dict.fromkeys(CONTENT_TYPES, schema), "required": True}
         case "delete" | "deletecollection":
-            return {"content": {"*/*": {"schema": names.reference(names.DELETE_OPTIONS)}}}
+            return {"content": {"*/*": {"schema": schemas.reference(schemas.DELETE_OPTIONS)}}}
     return None
 
 
 def _answer(component: str, types: tuple[str, ...]) -> Tree:
-    schema = {"schema": names.reference(component)}
+    schema = {"schema": schemas.reference(component)}
     return {"description": "OK", "content": dict.fromkeys(types, schema)}

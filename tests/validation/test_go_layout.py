@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import ResourceClaimTemplateSpec
-from mooring.validation.claimlayout import internal_template
 from mooring.validation.errors import shown
+from mooring.validation.go_layout import internal_template
 
 
 def test_every_field_is_there_and_what_is_html_is_escaped() -> None:

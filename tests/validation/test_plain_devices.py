@@ -23,7 +23,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.validation.checks import duplicates
 from mooring.validation.context import Context
 from mooring.validation.errors import Errors
-from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
+from mooring.validation.plain_devices import UncheckedFields, are_plainly_good, name_no_nodes
 from mooring.validation.slicedevice import check_device, check_device_nodes
 from tests.strategies import instances
 
@@ -116,3 +116,23 @@ def test_devices_of_one_name_are_not_plainly_good() -> None:
 def test_a_device_that_speaks_of_nodes_is_seen(device: Device) -> None:
     assert name_no_nodes((GOOD,))
     assert not name_no_nodes((GOOD, device))
+
+
+def test_a_device_with_a_field_that_nothing_checks_is_not_plain() -> None:
+    fields = UncheckedFields.of(Device, lambda device: (device,), "name attributes capacity")
+    assert fields is not None
+    assert not fields.used_by((GOOD,))
+    assert fields.used_by((GOOD, replace(GOOD, binds_to_node=False)))
+
+
+def test_attributes_and_capacities_may_have_unchecked_fields_too() -> None:
+    fields = UncheckedFields.of(
+        DeviceAttribute, lambda device: device.attributes.values(), "string_value bool_value"
+    )
+    assert fields is not None
+    assert fields.used_by((GOOD,))
+    assert not fields.used_by((replace(GOOD, attributes={}),))
+
+
+def test_every_field_is_checked_today() -> None:
+    assert UncheckedFields.of(DeviceCapacity, lambda device: (), "value request_policy") is None
