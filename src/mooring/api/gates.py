@@ -13,7 +13,7 @@ What cannot be set is refused with Kubernetes' own words: a locked gate, a gate 
 version does not know yet, a gate that is on while one that it needs is off.
 
 Every gate of Kubernetes is accepted. Those that switch something in Mooring are members of
-`Gate`; the others (`mooring.api.inert_gates`) are checked in the same way, and whoever sets one
+`Gate`; the others are inert: they are checked in the same way, and whoever sets one
 is told that it has no effect.
 """
 
