@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_json, decode_tree, dotted, encode_json, fitting, to_tree
 from mooring.api.errors import DecodeError
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import Key
 from mooring.api.resource import v1
 from tests.strategies import instances
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import MEMO_SIZE, Quantity
-from mooring.api.quantityplain import read_plain
-from mooring.api.quantitytext import SUFFIXES, Parts, read_quantity
+from mooring.api.quantity_text import SUFFIXES, Parts, read_plain, read_quantity
 
 laws = settings(max_examples=500, derandomize=True, deadline=None)
 

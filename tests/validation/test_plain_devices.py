@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (

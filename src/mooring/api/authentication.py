@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from mooring.api.kinds import Kind, asked_kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.structs import Int64, Open, always
 from mooring.api.timestamp import Timestamp
@@ -99,7 +99,7 @@ class TokenRequest(Open, frozen=True, gc=False):
 
 
 KINDS: tuple[Kind, ...] = (
-    asked_kind(SelfSubjectReview, "selfsubjectreviews", API_VERSION),
-    asked_kind(TokenRequest, "", API_VERSION, namespaced=True),  # only as serviceaccounts/token
-    asked_kind(TokenReview, "tokenreviews", API_VERSION),
+    declare_kind(SelfSubjectReview, "selfsubjectreviews", namespaced=False, is_asked=True),
+    declare_kind(TokenRequest, "", is_asked=True),  # only as serviceaccounts/token
+    declare_kind(TokenReview, "tokenreviews", namespaced=False, is_asked=True),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from mooring.api.kinds import Kind, asked_kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import LabelSelectorRequirement, ObjectMeta
 from mooring.api.structs import Open, always, named
 
@@ -150,8 +150,12 @@ class SelfSubjectRulesReview(Open, frozen=True, gc=False):
 
 
 KINDS: tuple[Kind, ...] = (
-    asked_kind(LocalSubjectAccessReview, "localsubjectaccessreviews", API_VERSION, namespaced=True),
-    asked_kind(SelfSubjectAccessReview, "selfsubjectaccessreviews", API_VERSION),
-    asked_kind(SelfSubjectRulesReview, "selfsubjectrulesreviews", API_VERSION),
-    asked_kind(SubjectAccessReview, "subjectaccessreviews", API_VERSION),
+    declare_kind(LocalSubjectAccessReview, "localsubjectaccessreviews", is_asked=True),
+    declare_kind(
+        SelfSubjectAccessReview, "selfsubjectaccessreviews", namespaced=False, is_asked=True
+    ),
+    declare_kind(
+        SelfSubjectRulesReview, "selfsubjectrulesreviews", namespaced=False, is_asked=True
+    ),
+    declare_kind(SubjectAccessReview, "subjectaccessreviews", namespaced=False, is_asked=True),
 )

@@ -15,16 +15,15 @@ from mooring.api import (
     apps,
     authentication,
     authorization,
-    autoscaling,
     batch,
     conversion,
     coordination,
     core,
-    devicemetadata,
+    device_metadata,
     events,
     rbac,
-    runtimeclass,
-    schedulerconfig,
+    runtime_class,
+    scheduler_config,
     scheduling,
 )
 from mooring.api.kinds import Catalogue, Kind
@@ -39,13 +38,12 @@ KINDS: tuple[Kind, ...] = (
     *scheduling.KINDS,
     *coordination.KINDS,
     *rbac.KINDS,
-    *runtimeclass.KINDS,
+    *runtime_class.KINDS,
     *authentication.KINDS,
     *authorization.KINDS,
-    *autoscaling.KINDS,
     *events.KINDS,
-    *schedulerconfig.KINDS,
-    *devicemetadata.KINDS,
+    *scheduler_config.KINDS,
+    *device_metadata.KINDS,
 )
 
 SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural and not kind.is_asked)

@@ -35,7 +35,7 @@ from msgspec.structs import FieldInfo, fields
 from mooring.api.checked_structs import unchecked
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.fieldpath import Key, Segment, render
+from mooring.api.field_path import Key, Segment, render
 from mooring.api.quantity import Quantity
 from mooring.api.raw_json import in_one_line
 from mooring.api.structs import EXTRA, Open

@@ -50,10 +50,16 @@ class Kind(Struct, frozen=True, kw_only=True):
         return self.name.lower()
 
 
-def asked_kind(
-    struct: type[Struct], plural: str, api_version: str, *, namespaced: bool = False
+def declare_kind(
+    struct: type[Struct],
+    plural: str,
+    *short_names: str,
+    namespaced: bool = True,
+    has_status: bool = False,
+    is_asked: bool = False,
 ) -> Kind:
-    """Return a kind that is answered when it is created, and never stored."""
+    """Return the kind of a struct, which has one version."""
+    api_version: str = struct().api_version  # type: ignore[attr-defined]
     return Kind(
         api_version=api_version,
         name=struct.__name__,
@@ -61,7 +67,9 @@ def asked_kind(
         namespaced=namespaced,
         struct=struct,
         hub_version=api_version,
-        is_asked=True,
+        has_status=has_status,
+        short_names=short_names,
+        is_asked=is_asked,
     )
 
 

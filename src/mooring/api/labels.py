@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from mooring.api import names
-from mooring.api.gointegers import parse_int64
+from mooring.api.go_integers import parse_int64
 from mooring.api.meta import LabelSelector
 
 IN = "In"

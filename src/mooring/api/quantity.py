@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from typing import ClassVar, Final, final
 
-from mooring.api.gointegers import (
+from mooring.api.go_integers import (
     aligned,
     fits_int64,
     float_power_of_ten,
@@ -26,12 +26,12 @@ from mooring.api.gointegers import (
     trailing_zero_bits,
     wide_scaled,
 )
-from mooring.api.quantityplain import read_plain
-from mooring.api.quantitytext import (
+from mooring.api.quantity_text import (
     BINARY_NAMES,
     DECIMAL_NAMES,
     DIGITS_MAX,
     Format,
+    read_plain,
     read_quantity,
 )
 

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw
 
 from mooring.api.documents.numbers import NumberText
-from mooring.api.gointegers import fits_int64
+from mooring.api.go_integers import fits_int64
 
 Tree = Any
 Place = tuple[str | int, ...]

@@ -29,7 +29,7 @@ from mooring.api import schema
 from mooring.api.codec import Place
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.fieldpath import Key, render
+from mooring.api.field_path import Key, render
 from mooring.api.quantity import Quantity
 from mooring.api.structs import EXTRA, Open
 from mooring.api.timestamp import MicroTimestamp, Timestamp

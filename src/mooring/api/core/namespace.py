@@ -1,13 +1,36 @@
-"""Namespaces and what bounds and fills them (core/v1)."""
+"""Namespaces, the small objects in them and references to objects (core/v1)."""
 
 from __future__ import annotations
 
-from msgspec import field
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from mooring.api.core.references import LocalObjectReference, ObjectReference
+from msgspec import field
+from msgspec.structs import replace
+
 from mooring.api.core.resources import ResourceList
 from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.structs import Open, always
+from mooring.api.structs import Int32, Open, always
+from mooring.api.timestamp import MicroTimestamp, Timestamp
+
+
+class ObjectReference(Open, frozen=True, gc=False):
+    """Any object, or a part of one."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class LocalObjectReference(Open, frozen=True, gc=False):
+    """An object in the same namespace, of a kind that the place implies."""
+
+    name: str = ""
+
 
 API_VERSION = "v1"
 
@@ -118,3 +141,135 @@ class Binding(Open, frozen=True, gc=False):
     kind: str = always("Binding")
     metadata: ObjectMeta = always(ObjectMeta())
     target: ObjectReference = always(ObjectReference())
+
+
+# --- conditions of a namespace that is deleted -------------------------------------------------
+
+
+DISCOVERY_FAILURE = "NamespaceDeletionDiscoveryFailure"
+PARSING_FAILURE = "NamespaceDeletionGroupVersionParsingFailure"
+DELETION_FAILURE = "NamespaceDeletionContentFailure"
+CONTENT_REMAINING = "NamespaceContentRemaining"
+FINALIZERS_REMAINING = "NamespaceFinalizersRemaining"
+
+# type: reason and message while nothing is wrong
+_FINE = {
+    DISCOVERY_FAILURE: ("ResourcesDiscovered", "All resources successfully discovered"),
+    PARSING_FAILURE: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    DELETION_FAILURE: (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    CONTENT_REMAINING: ("ContentRemoved", "All content successfully removed"),
+    FINALIZERS_REMAINING: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+
+
+class RemainingContent(NamedTuple):
+    """What is left in a namespace."""
+
+    resources: dict[str, int] = {}  # noqa: RUF012 - how many, by `plural.group`; never changed
+    finalizers: dict[str, int] = {}  # noqa: RUF012 - on how many objects, by name
+    failures: tuple[str, ...] = ()  # why something could not be deleted
+    undiscovered: tuple[str, ...] = ()  # `group/version: why` of what could not be looked at
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the namespace may go."""
+        return not (self.resources or self.failures or self.undiscovered)
+
+
+def deletion_conditions(
+    remains: RemainingContent, old: tuple[Condition, ...], now: Timestamp
+) -> tuple[Condition, ...]:
+    """Return the conditions of a namespace with these remains; unchanged ones keep their time."""
+    before = {condition.type: condition for condition in old}
+    wrong = dict(_wrong(remains))
+    others = tuple(condition for condition in old if condition.type not in _FINE)
+    found = []
+    for kind, fine in _FINE.items():
+        status = "True" if kind in wrong else "False"
+        reason, message = wrong.get(kind, fine)
+        last = before.get(kind)
+        new = Condition(
+            type=kind,
+            status=status,
+            last_transition_time=now.truncated(),
+            reason=reason,
+            message=message,
+        )
+        if last is not None and last.status == status:
+            new = replace(new, last_transition_time=last.last_transition_time)
+        found.append(new)
+    return (*others, *found)
+
+
+def _wrong(remains: RemainingContent) -> Iterable[tuple[str, tuple[str, str]]]:
+    if remains.undiscovered:
+        told = ", ".join(sorted(remains.undiscovered))
+        message = (
+            f"Discovery failed for some groups, {len(remains.undiscovered)} failing: "
+            f"unable to retrieve the complete list of server APIs: {told}"
+        )
+        yield DISCOVERY_FAILURE, ("DiscoveryFailed", message)
+    if remains.failures:
+        told = ", ".join(sorted(remains.failures))
+        count = len(remains.failures)
+        message = f"Failed to delete all resource types, {count} remaining: {told}"
+        yield DELETION_FAILURE, ("ContentDeletionFailed", message)
+    if remains.resources:
+        told = ", ".join(
+            f"{name} has {count} resource instances"
+            for name, count in sorted(remains.resources.items())
+        )
+        yield CONTENT_REMAINING, ("SomeResourcesRemain", f"Some resources are remaining: {told}")
+    if remains.finalizers:
+        told = ", ".join(
+            f"{name} in {count} resource instances"
+            for name, count in sorted(remains.finalizers.items())
+        )
+        message = f"Some content in the namespace has finalizers remaining: {told}"
+        yield FINALIZERS_REMAINING, ("SomeFinalizersRemain", message)
+
+
+# --- events ------------------------------------------------------------------------------------
+
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+
+class EventSource(Open, frozen=True, gc=False):
+    """Who reported an event, in the older way."""
+
+    component: str = ""
+    host: str = ""
+
+
+class EventSeries(Open, frozen=True, gc=False):
+    """How often an event came again."""
+
+    count: Int32 = 0
+    last_observed_time: MicroTimestamp | None = always(None)
+
+
+class Event(Open, frozen=True, gc=False):
+    """Something that happened to an object."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("Event")
+    metadata: ObjectMeta = always(ObjectMeta())
+    involved_object: ObjectReference = always(ObjectReference())
+    reason: str = ""
+    message: str = ""
+    source: EventSource = always(EventSource())
+    first_timestamp: Timestamp | None = always(None)
+    last_timestamp: Timestamp | None = always(None)
+    count: Int32 = 0
+    type: str = ""
+    event_time: MicroTimestamp | None = always(None)
+    series: EventSeries | None = None
+    action: str = ""
+    related: ObjectReference | None = None
+    reporting_controller: str = always("", name="reportingComponent")
+    reporting_instance: str = always("")

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.api.errors import ProtobufError
-from mooring.api.fieldpath import render
+from mooring.api.field_path import render
 from mooring.api.protobuf.reader import Budget, Tree, reader_of
 from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
 from mooring.api.protobuf.writer import writer_of

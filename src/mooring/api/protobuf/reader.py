@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.fieldpath import Key, Segment
+from mooring.api.field_path import Key, Segment
 from mooring.api.protobuf.values import VALUES, Value
 from mooring.api.protobuf.wire import (
     LENGTH,

@@ -9,7 +9,7 @@ door (`mooring.api.protobuf.envelope`) makes one error of both.
 
 from __future__ import annotations
 
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import Key
 from mooring.api.protobuf.values import VALUES, mismatch
 from mooring.api.protobuf.wire import LENGTH, WireError, delimited, encode_varint, tag_of
 from mooring.api.schema import Field, api_type

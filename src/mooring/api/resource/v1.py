@@ -11,8 +11,8 @@ from __future__ import annotations
 from msgspec import Raw, field
 
 from mooring.api.checked_structs import Checked, shortened
+from mooring.api.core.placement import NodeSelector
 from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.structs import NULL, Closed, Int64, always, named
 from mooring.api.timestamp import Timestamp

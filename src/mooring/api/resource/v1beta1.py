@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec import field
 
+from mooring.api.core.placement import NodeSelector
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodeselector import NodeSelector
 from mooring.api.resource import v1
 from mooring.api.structs import Closed, Int64, always
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.scheduling import v1, v1alpha2, v1beta1
 
 
@@ -27,15 +27,7 @@ def _versions(
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind(
-        api_version=v1.API_VERSION,
-        name="PriorityClass",
-        plural="priorityclasses",
-        namespaced=False,
-        struct=v1.PriorityClass,
-        hub_version=v1.API_VERSION,
-        short_names=("pc",),
-    ),
+    declare_kind(v1.PriorityClass, "priorityclasses", "pc", namespaced=False),
     *_versions(
         {
             v1beta1.API_VERSION: v1beta1.PodGroup,
