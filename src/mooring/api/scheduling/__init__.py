@@ -4,8 +4,6 @@ The structs here are those of the hub version, v1beta1; `to_hub` and `from_hub` 
 other versions to it and back.
 """
 
-from mooring.api.scheduling.conversion import from_hub, to_hub
-from mooring.api.scheduling.kinds import KINDS
 from mooring.api.scheduling.v1 import PriorityClass
 from mooring.api.scheduling.v1beta1 import (
     API_VERSION,
@@ -35,6 +33,7 @@ from mooring.api.scheduling.v1beta1 import (
     WorkloadReference,
     WorkloadSpec,
 )
+from mooring.api.scheduling.versions import KINDS, from_hub, to_hub
 
 __all__ = [
     "API_VERSION",

@@ -1,18 +1,95 @@
-"""Between the versions of resource.k8s.io: every object is kept in its hub version.
+"""The kinds of resource.k8s.io in all their versions, and conversion between these.
 
-The hub of ResourcePoolStatusRequest is v1alpha3, that of all other kinds v1. v1beta2 and
-v1alpha3 share v1's layout, so only their apiVersion changes; v1beta1 has its own structs.
+Objects are stored in the hub version of their kind: v1alpha3 for ResourcePoolStatusRequest, v1 for
+all other kinds. v1beta2 and v1alpha3 share v1's layout, so only their apiVersion changes; v1beta1
+has its own structs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from mooring.api.checked_structs import unchecked
-from mooring.api.resource import v1, v1beta1
+from mooring.api.kinds import Kind
+from mooring.api.resource import v1, v1alpha3, v1beta1
+
+V1BETA2 = "resource.k8s.io/v1beta2"
+
+
+def _versions(
+    structs: dict[str, type[Struct]],
+    plural: str,
+    *,
+    namespaced: bool = False,
+    has_status: bool = False,
+    hub_version: str = v1.API_VERSION,
+    extension_in: str = "",
+) -> Iterator[Kind]:
+    for api_version, struct in structs.items():
+        yield Kind(
+            api_version=api_version,
+            name=struct.__name__,
+            plural=plural,
+            namespaced=namespaced,
+            struct=struct,
+            hub_version=hub_version,
+            has_status=has_status,
+            is_extension=api_version == extension_in,
+        )
+
+
+KINDS: tuple[Kind, ...] = (
+    *_versions(
+        dict.fromkeys([v1.API_VERSION, V1BETA2, v1beta1.API_VERSION], v1.DeviceClass),
+        "deviceclasses",
+    ),
+    *_versions(
+        {
+            v1.API_VERSION: v1.ResourceClaim,
+            V1BETA2: v1.ResourceClaim,
+            v1beta1.API_VERSION: v1beta1.ResourceClaim,
+        },
+        "resourceclaims",
+        namespaced=True,
+        has_status=True,
+    ),
+    *_versions(
+        {
+            v1.API_VERSION: v1.ResourceClaimTemplate,
+            V1BETA2: v1.ResourceClaimTemplate,
+            v1beta1.API_VERSION: v1beta1.ResourceClaimTemplate,
+        },
+        "resourceclaimtemplates",
+        namespaced=True,
+    ),
+    *_versions(
+        {
+            v1.API_VERSION: v1.ResourceSlice,
+            V1BETA2: v1.ResourceSlice,
+            v1beta1.API_VERSION: v1beta1.ResourceSlice,
+        },
+        "resourceslices",
+    ),
+    *_versions(
+        dict.fromkeys([v1.API_VERSION, V1BETA2, v1alpha3.API_VERSION], v1.DeviceTaintRule),
+        "devicetaintrules",
+        has_status=True,
+    ),
+    *_versions(
+        dict.fromkeys([v1alpha3.API_VERSION, V1BETA2], v1alpha3.ResourcePoolStatusRequest),
+        "resourcepoolstatusrequests",
+        has_status=True,
+        hub_version=v1alpha3.API_VERSION,
+        extension_in=V1BETA2,
+    ),
+)
+
+
+# --- conversion --------------------------------------------------------------------------------
 
 
 def to_hub(value: Any, hub_version: str) -> Any:
@@ -71,7 +148,7 @@ _new_device = unchecked(v1.Device)
 def _slice_spec_to_v1(spec: v1beta1.ResourceSliceSpec) -> v1.ResourceSliceSpec:
     return v1.ResourceSliceSpec(
         **{
-            **_fields(spec),
+            **asdict(spec),
             "node_name": spec.node_name or None,
             "all_nodes": spec.all_nodes or None,
             "devices": None if spec.devices is None else tuple(map(_device_to_v1, spec.devices)),
@@ -81,7 +158,7 @@ def _slice_spec_to_v1(spec: v1beta1.ResourceSliceSpec) -> v1.ResourceSliceSpec:
 
 def _device_to_v1(device: v1beta1.Device) -> v1.Device:
     found: v1.Device = _new_device(
-        name=device.name, **_fields(device.basic or v1beta1.BasicDevice())
+        name=device.name, **asdict(device.basic or v1beta1.BasicDevice())
     )
     return found
 
@@ -90,7 +167,7 @@ def _slice_spec_to_v1beta1(spec: v1.ResourceSliceSpec) -> v1beta1.ResourceSliceS
     devices = spec.devices
     return v1beta1.ResourceSliceSpec(
         **{
-            **_fields(spec),
+            **asdict(spec),
             "node_name": spec.node_name or "",
             "all_nodes": bool(spec.all_nodes),
             "devices": None if devices is None else tuple(map(_device_to_v1beta1, devices)),
@@ -99,7 +176,7 @@ def _slice_spec_to_v1beta1(spec: v1.ResourceSliceSpec) -> v1beta1.ResourceSliceS
 
 
 def _device_to_v1beta1(device: v1.Device) -> v1beta1.Device:
-    rest = _fields(device)
+    rest = asdict(device)
     name = rest.pop("name")
     return v1beta1.Device(name=name, basic=v1beta1.BasicDevice(**rest))
 
@@ -175,7 +252,3 @@ def _request_to_v1beta1(request: v1.DeviceRequest) -> v1beta1.DeviceRequest:
         capacity=exactly.capacity,
         derived_attributes=exactly.derived_attributes or None,
     )
-
-
-def _fields(value: Struct) -> dict[str, Any]:
-    return asdict(value)
