@@ -9,8 +9,8 @@ import pytest
 from mooring.api.codec import to_tree
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
+from mooring.api.go_types import ITEMS_MAX, go_words
 from mooring.api.reading import Reading, read_tree
-from mooring.api.typed_json import ITEMS_MAX, go_words
 
 Tree = dict[str, Any]
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from msgspec import field
 from msgspec.structs import replace
 
-from mooring.api.checked_structs import Checked, shortened
-from mooring.api.structs import Int64, Open, always, named
+from mooring.api.structs import Checked, Int64, Open, always, named, shortened
 
 VERSION = "0.6.0"  # what our specs need at least; read are all below 2
 STATIC_FOLDER, DYNAMIC_FOLDER = "/etc/cdi", "/var/run/cdi"  # the second wins

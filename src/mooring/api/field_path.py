@@ -18,6 +18,7 @@ class Key(NamedTuple):
 
 
 Segment = str | int | Key
+Place = tuple[Segment, ...]  # from the root to the leaf
 
 
 class Path:

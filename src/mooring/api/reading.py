@@ -10,17 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import (
-    Decoded,
-    Place,
-    decode_json,
-    decode_tree,
-    dotted,
-    fitting,
-    parse_json,
-)
+from mooring.api.codec import Decoded, decode_json, decode_tree, dotted, fitting, parse_json
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
+from mooring.api.field_path import Place
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import DeviceTaintRule

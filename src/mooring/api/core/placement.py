@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.api.checked_structs import Checked
 from mooring.api.meta import LabelSelector
-from mooring.api.structs import Closed, Int32, Int64, Open, always
+from mooring.api.structs import Checked, Closed, Int32, Int64, Open, always
 from mooring.api.timestamp import Timestamp
 
 

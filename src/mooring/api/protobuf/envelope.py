@@ -16,7 +16,7 @@ from mooring.api.field_path import render
 from mooring.api.protobuf.reader import Budget, Tree, reader_of
 from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
 from mooring.api.protobuf.writer import writer_of
-from mooring.api.raw_fields import to_raw_tree
+from mooring.api.raw_json import to_raw_tree
 from mooring.api.schema import find_kind
 
 MAGIC = b"k8s\x00"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from msgspec import field
 
-from mooring.api.checked_structs import Checked, shortened
 from mooring.api.core.placement import NodeSelector
 from mooring.api.meta import ObjectMeta
 from mooring.api.quantity import Quantity
-from mooring.api.structs import Closed, Int64, always, named
+from mooring.api.structs import Checked, Closed, Int64, always, named, shortened
 from mooring.api.timestamp import Timestamp
 
 API_VERSION = "resource.k8s.io/v1"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from msgspec import Raw, field
 
-from mooring.api.checked_structs import Checked
 from mooring.api.core.placement import NodeSelector
 from mooring.api.meta import Condition, ObjectMeta
 from mooring.api.quantity import Quantity
@@ -32,7 +31,7 @@ from mooring.api.resource.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.api.structs import NULL, Closed, Int64, always, named
+from mooring.api.structs import NULL, Checked, Closed, Int64, always, named
 from mooring.api.timestamp import Timestamp
 
 # Names of `devices` that can be had from here, too.

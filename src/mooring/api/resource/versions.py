@@ -13,9 +13,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from mooring.api.checked_structs import unchecked
 from mooring.api.kinds import Kind
 from mooring.api.resource import v1, v1alpha3, v1beta1
+from mooring.api.structs import unchecked
 
 V1BETA2 = "resource.k8s.io/v1beta2"
 
