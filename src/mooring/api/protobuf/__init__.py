@@ -7,8 +7,17 @@ encode_event    one event of a watch, with its length in front
 decode_event    and back; split_events cuts a stream into messages
 """
 
-from mooring.api.protobuf.envelope import Body, decode, encode, encode_object, is_protobuf
-from mooring.api.protobuf.watch import WatchEvent, decode_event, encode_event, split_events
+from mooring.api.protobuf.envelope import (
+    Body,
+    WatchEvent,
+    decode,
+    decode_event,
+    encode,
+    encode_event,
+    encode_object,
+    is_protobuf,
+    split_events,
+)
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 WATCH_CONTENT_TYPE = f"{CONTENT_TYPE};stream=watch"
