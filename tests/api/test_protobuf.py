@@ -14,6 +14,7 @@ from mooring.api.catalogue import CATALOGUE, SERVED
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ProtobufError
 from mooring.api.gates import Gates
+from mooring.api.object_reader import read_json, read_tree
 from mooring.api.protobuf import (
     decode,
     decode_event,
@@ -23,7 +24,6 @@ from mooring.api.protobuf import (
     split_events,
 )
 from mooring.api.protobuf.envelope import MAGIC, seal
-from mooring.api.reading import read_json, read_tree
 from mooring.api.resource import v1
 from mooring.api.schema import api_type, find_kind, type_names
 from tests.api.protobuf_trees import representable, trees

@@ -26,9 +26,10 @@ from typing import (
 import msgspec
 from msgspec import Struct
 
+from mooring.api import field_path
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.field_path import Key, Place, render
+from mooring.api.field_path import MapKey, render
 from mooring.api.quantity import Quantity
 from mooring.api.structs import EXTRA, Open
 from mooring.api.timestamp import Timestamp
@@ -49,7 +50,7 @@ class Decoded(NamedTuple, Generic[S]):
     """An object, and the places of fields that its kind does not have."""
 
     value: S
-    unknown: tuple[Place, ...] = ()
+    unknown: tuple[field_path.Place, ...] = ()
 
 
 def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
@@ -148,9 +149,9 @@ def in_one_line(text: bytes) -> bytes:
     return compact(text) if b"\n" in text or b"\r" in text else text
 
 
-def dotted(place: Place) -> str:
+def dotted(place: field_path.Place) -> str:
     """Return a place as Kubernetes prints it for unknown and duplicate fields."""
-    return render(tuple(s.name if isinstance(s, Key) else s for s in place))
+    return render(tuple(s.name if isinstance(s, MapKey) else s for s in place))
 
 
 # --- msgspec ------------------------------------------------------------------------------
@@ -196,3 +197,4 @@ def _refuse_constant(text: str) -> None:
 
 
 # MOVED
+from mooring.api.field_path import Place as Place  # noqa: E402, F401

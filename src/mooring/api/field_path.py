@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Key(NamedTuple):
+class MapKey(NamedTuple):
     """The key of a map entry, as a path segment."""
 
     name: str
 
 
-Segment = str | int | Key
+Segment = str | int | MapKey
 Place = tuple[Segment, ...]  # from the root to the leaf
 
 
@@ -43,7 +43,7 @@ class Path:
 
     def key(self, name: str) -> Path:
         """Return the path of a map entry below this one."""
-        return Path(Key(name), self)
+        return Path(MapKey(name), self)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -87,7 +87,7 @@ def render(segments: tuple[Segment, ...]) -> str:
     text = ""
     for segment in segments:
         match segment:
-            case Key(name):
+            case MapKey(name):
                 text += f"[{name}]"
             case int():
                 text += f"[{segment}]"

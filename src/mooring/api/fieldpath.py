@@ -1,6 +1,6 @@
 """MOVED."""
 
-from mooring.api.field_path import Key as Key  # noqa
+from mooring.api.field_path import MapKey as Key  # noqa
 from mooring.api.field_path import Path as Path  # noqa
 from mooring.api.field_path import Segment as Segment  # noqa
 from mooring.api.field_path import path_of as path_of  # noqa

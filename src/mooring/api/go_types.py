@@ -24,7 +24,7 @@ from msgspec import Struct
 from mooring.api import schema
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.field_path import Key, Place, render
+from mooring.api.field_path import MapKey, Place, render
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 
@@ -161,7 +161,7 @@ def _map_reader(owner: str, field: schema.Field, read_item: Read) -> Read:
         if type(value) is not dict:
             raise _mismatch(value, owner, place, _map_type(field))
         return {
-            key: _zero_of(field.type) if v is None else read_item(v, (*place, Key(key)), unknown)
+            key: _zero_of(field.type) if v is None else read_item(v, (*place, MapKey(key)), unknown)
             for key, v in value.items()
         } or None
 

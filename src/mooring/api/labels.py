@@ -43,7 +43,7 @@ class Requirement(Protocol):
         """What it is compared with."""
 
 
-class Rule(NamedTuple):
+class LabelRule(NamedTuple):
     """A requirement that was read."""
 
     key: str
@@ -79,7 +79,7 @@ class Selector(Struct, frozen=True, gc=False):
     """A query over labels; all of it must hold, and the empty one selects everything."""
 
     exact: tuple[tuple[str, str], ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[LabelRule, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -122,7 +122,7 @@ class Selector(Struct, frozen=True, gc=False):
 
 
 EVERYTHING = Selector()
-NOTHING = Selector(rules=(Rule("", IN, frozenset()),))
+NOTHING = Selector(rules=(LabelRule("", IN, frozenset()),))
 
 
 def read_selector(selector: LabelSelector | None) -> Selector | SelectorFault:
@@ -148,12 +148,12 @@ def exactly(labels: Mapping[str, str]) -> Selector:
     return Selector(exact=tuple(sorted(labels.items())))
 
 
-def _read_rule(requirement: Requirement) -> Rule:
+def _read_rule(requirement: Requirement) -> LabelRule:
     """Return a requirement without faults as a rule."""
     limit = None
     if requirement.operator in (GREATER, LESS):
         limit = parse_int64(requirement.values[0])
-    return Rule(requirement.key, requirement.operator, frozenset(requirement.values), limit)
+    return LabelRule(requirement.key, requirement.operator, frozenset(requirement.values), limit)
 
 
 # --- faults -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class DynamicResourcesArgs(Open, frozen=True, gc=False):
     binding_timeout: str | None = None
 
 
-class Plugin(Open, frozen=True, gc=False):
+class SchedulerPlugin(Open, frozen=True, gc=False):
     """A plugin and its weight in scoring."""
 
     name: str = always("")
@@ -41,8 +41,8 @@ class Plugin(Open, frozen=True, gc=False):
 class PluginSet(Open, frozen=True, gc=False):
     """Plugins that are switched on or off at an extension point."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[SchedulerPlugin, ...] = ()
+    disabled: tuple[SchedulerPlugin, ...] = ()
 
 
 class PluginConfig(Open, frozen=True, gc=False):

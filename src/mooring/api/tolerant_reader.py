@@ -18,7 +18,7 @@ from msgspec.structs import FieldInfo, fields
 
 from mooring.api.documents.numbers import NumberText
 from mooring.api.errors import ApiError, DecodeError
-from mooring.api.field_path import Key, Place, render
+from mooring.api.field_path import MapKey, Place, render
 from mooring.api.quantity import Quantity
 from mooring.api.structs import EXTRA, Open, unchecked
 from mooring.api.timestamp import MicroTimestamp, Timestamp
@@ -76,7 +76,7 @@ class _Notes:
         holder = tuple(above)
         if holder not in self._members:
             self._members[holder] = _MEMBERS_DECODER.decode(self._raw(holder))
-        return self._members[holder][last.name if isinstance(last, Key) else last]
+        return self._members[holder][last.name if isinstance(last, MapKey) else last]
 
 
 _MEMBERS_DECODER = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
@@ -209,7 +209,7 @@ def _map_reader(read_item: Reader) -> Reader:
         if type(value) is not dict:
             raise _mismatch(value, "a map", place)
         return {
-            _without_surrogates(key): read_item(item, (*place, Key(key)), notes)
+            _without_surrogates(key): read_item(item, (*place, MapKey(key)), notes)
             for key, item in value.items()
         }
 

@@ -8,7 +8,7 @@ decode_event    and back; split_events cuts a stream into messages
 """
 
 from mooring.api.protobuf.envelope import (
-    Body,
+    ProtobufBody,
     WatchEvent,
     decode,
     decode_event,
@@ -25,7 +25,7 @@ WATCH_CONTENT_TYPE = f"{CONTENT_TYPE};stream=watch"
 __all__ = [
     "CONTENT_TYPE",
     "WATCH_CONTENT_TYPE",
-    "Body",
+    "ProtobufBody",
     "WatchEvent",
     "decode",
     "decode_event",

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from mooring.api.errors import ProtobufError
 from mooring.api.field_path import render
-from mooring.api.protobuf.reader import Budget, Tree, reader_of
-from mooring.api.protobuf.wire import LENGTH, Shape, WireError, delimited, tag_of
+from mooring.api.protobuf.reader import ReadBudget, Tree, reader_of
+from mooring.api.protobuf.wire import LENGTH, WireError, WireFields, delimited, tag_of
 from mooring.api.protobuf.writer import writer_of
 from mooring.api.raw_json import to_raw_tree
 from mooring.api.schema import find_kind
@@ -24,17 +24,17 @@ from mooring.api.schema import find_kind
 MAGIC = b"k8s\x00"
 BYTES_MAX = 64 * 1024 * 1024
 
-_UNKNOWN = Shape(
+_UNKNOWN = WireFields(
     type_meta=tag_of(1, LENGTH),
     raw=tag_of(2, LENGTH),
     content_encoding=tag_of(3, LENGTH),
     content_type=tag_of(4, LENGTH),
 )
-_TYPE_META = Shape(api_version=tag_of(1, LENGTH), kind=tag_of(2, LENGTH))
+_TYPE_META = WireFields(api_version=tag_of(1, LENGTH), kind=tag_of(2, LENGTH))
 _NONE = (0, 0)
 
 
-class Body(NamedTuple):
+class ProtobufBody(NamedTuple):
     """What a body holds: the object as JSON would have it, apiVersion and kind included.
 
     JSON inside an object (parameters of drivers, managed fields) is msgspec.Raw in the tree: its
@@ -53,7 +53,7 @@ class Body(NamedTuple):
 
 def decode(
     data: bytes, *, api_version: str = "", kind: str = "", bytes_max: int = BYTES_MAX
-) -> Body:
+) -> ProtobufBody:
     """Return the object of a body, or raise ProtobufError.
 
     api_version and kind are what the request is about; they stand in where the body says nothing.
@@ -63,10 +63,10 @@ def decode(
         said = (said[0] or api_version, said[1] or kind)
         message = _message(*said)
         tree: Tree = {"apiVersion": said[0], "kind": said[1]}
-        reader_of(message).read(tree, data, *raw, Budget())
+        reader_of(message).read(tree, data, *raw, ReadBudget())
     except WireError as fault:
         raise _error(fault) from None
-    return Body(*said, tree)
+    return ProtobufBody(*said, tree)
 
 
 def encode(tree: Tree) -> bytes:
@@ -139,15 +139,15 @@ def _error(fault: WireError) -> ProtobufError:
 
 LENGTH_BYTES = 4
 
-_EVENT = Shape(type=tag_of(1, LENGTH), object=tag_of(2, LENGTH))
-_OBJECT = Shape(raw=tag_of(1, LENGTH))
+_EVENT = WireFields(type=tag_of(1, LENGTH), object=tag_of(2, LENGTH))
+_OBJECT = WireFields(raw=tag_of(1, LENGTH))
 
 
 class WatchEvent(NamedTuple):
     """What happened (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR) and to which object."""
 
     type: str
-    object: Body
+    object: ProtobufBody
 
 
 def encode_event(event_type: str, body: bytes) -> bytes:

@@ -102,7 +102,7 @@ def check_unknown(tag: int, numbers: frozenset[int]) -> None:
         raise WireError(f"there is no field number {number}")
 
 
-class Shape:
+class WireFields:
     """The fields of a small message by name: numbers as they are, the rest as start and stop."""
 
     def __init__(self, **tags: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.field_path import Key
+from mooring.api.field_path import MapKey
 from mooring.api.protobuf.values import VALUES, mismatch
 from mooring.api.protobuf.wire import LENGTH, WireError, delimited, encode_varint, tag_of
 from mooring.api.schema import Field, api_type
@@ -141,7 +141,7 @@ def _map_write(field: Field, tag: bytes) -> Write:
                 encoded = value_tag + (zero() if item is None else payload(item, depth))
                 parts.append(tag + delimited(b"\x0a" + delimited(encoded_key) + encoded))
         except WireError as error:
-            error.place.append(Key(key))
+            error.place.append(MapKey(key))
             raise
         return b"".join(parts)
 

@@ -4,7 +4,6 @@ The structs here are those of the hub version, v1beta1; `to_hub` and `from_hub` 
 other versions to it and back.
 """
 
-from mooring.api.scheduling.v1 import PriorityClass
 from mooring.api.scheduling.v1beta1 import (
     API_VERSION,
     GROUP,
@@ -27,6 +26,7 @@ from mooring.api.scheduling.v1beta1 import (
     PodGroupSpec,
     PodGroupStatus,
     PodGroupTemplate,
+    PriorityClass,
     TopologyConstraint,
     TypedLocalObjectReference,
     Workload,

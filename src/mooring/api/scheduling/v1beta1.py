@@ -1,4 +1,4 @@
-"""scheduling.k8s.io/v1beta1, and v1alpha3, which has the same layout.
+"""scheduling.k8s.io/v1beta1, and v1alpha3, which has the same layout; PriorityClass of v1.
 
 CompositePodGroup exists in v1alpha3 only; it stands here because it is made of the same parts.
 """
@@ -12,10 +12,14 @@ from mooring.api.structs import Int32, Open, always
 GROUP = "scheduling.k8s.io"
 API_VERSION = "scheduling.k8s.io/v1beta1"
 V1ALPHA3 = "scheduling.k8s.io/v1alpha3"
+V1 = "scheduling.k8s.io/v1"  # of PriorityClass
 
 PROTECTION_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 PREEMPT_NEVER = "Never"
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM_CRITICAL_PRIORITY = 2 * HIGHEST_USER_PRIORITY
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
@@ -232,3 +236,18 @@ class Workload(Open, frozen=True, gc=False):
     kind: str = always("Workload")
     metadata: ObjectMeta = always(ObjectMeta())
     spec: WorkloadSpec = always(WorkloadSpec())
+
+
+# --- PriorityClass ----------------------------------------------------------------------
+
+
+class PriorityClass(Open, frozen=True, gc=False):
+    """A name for a priority."""
+
+    api_version: str = always(V1)
+    kind: str = always("PriorityClass")
+    metadata: ObjectMeta = always(ObjectMeta())
+    value: Int32 = always(0)
+    global_default: bool = False
+    description: str = ""
+    preemption_policy: str | None = None

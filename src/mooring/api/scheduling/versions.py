@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from mooring.api.kinds import Kind, declare_kind
-from mooring.api.scheduling import v1, v1alpha2, v1beta1
+from mooring.api.scheduling import v1alpha2, v1beta1
 
 
 def _versions(
@@ -34,7 +34,7 @@ def _versions(
 
 
 KINDS: tuple[Kind, ...] = (
-    declare_kind(v1.PriorityClass, "priorityclasses", "pc", namespaced=False),
+    declare_kind(v1beta1.PriorityClass, "priorityclasses", "pc", namespaced=False),
     *_versions(
         {
             v1beta1.API_VERSION: v1beta1.PodGroup,
