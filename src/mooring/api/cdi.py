@@ -180,7 +180,7 @@ class IntelRdt(Open, frozen=True, gc=False, metaclass=Checked):
 
 
 class ContainerEdits(Open, frozen=True, gc=False, metaclass=Checked):
-    """What is done to a container."""
+    """Edits of a container."""
 
     env: tuple[str, ...] = ()  # NAME=VALUE
     device_nodes: tuple[DeviceNode, ...] = ()
@@ -191,7 +191,7 @@ class ContainerEdits(Open, frozen=True, gc=False, metaclass=Checked):
     additional_gids: tuple[Int64, ...] = named("additionalGids", ())
 
     def __add__(self, other: ContainerEdits) -> ContainerEdits:
-        """Return both; what is the same in both is there once."""
+        """Return both, without duplicates."""
         return replace(
             self,
             env=_joined(self.env, other.env),
@@ -280,7 +280,7 @@ class CdiId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> CdiId:
-        """Read an id, or raise ValueError that says what is wrong."""
+        """Read an id, or raise ValueError with the reason."""
         kind, separator, name = text.partition("=")
         vendor, slash, class_ = kind.partition("/")
         if not separator or not slash:

@@ -1,12 +1,10 @@
 """JSON to objects and back, reading as Kubernetes' decoder reads.
 
-Two ways lead from JSON to an object, and both give the same object:
+There are two paths from JSON to an object, and both give the same object:
 
 1. msgspec decodes straight into the struct. It is fast and strict: a null where Go would leave
    the zero value, an unknown field or a wrong type make it give up.
-2. The tolerant reader then walks the parsed tree by the struct's own declarations: null is the
-   zero value, unknown fields are named (Closed) or kept (Open), and a value that does not fit is
-   a DecodeError that gives its place.
+2. `tolerant_reader` then walks the parsed tree by the struct's own declarations.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
     """Return the object that JSON text describes, or raise DecodeError."""
     if (fits := fitting_json(data, struct)) is not None:
         return Decoded(fits)
-    # The tolerant reader accepts more, and says better what is wrong.
+    # The tolerant reader accepts more, and its errors say more.
     return Decoded(*read_tolerantly(parse_json(data), struct, data))
 
 

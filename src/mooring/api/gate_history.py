@@ -63,7 +63,7 @@ class Stage(StrEnum):
 
 
 class Spec(NamedTuple):
-    """What holds for a gate from Kubernetes 1.<minor> on."""
+    """The state of a gate from Kubernetes 1.<minor> on."""
 
     minor: int
     stage: Stage

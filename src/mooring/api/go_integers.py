@@ -14,7 +14,7 @@ INT64_DIGITS_MAX: Final = 19
 
 
 def fits_int64(number: int) -> bool:
-    """Tell whether an int64 holds the number."""
+    """Return whether an int64 holds the number."""
     return INT64_MIN <= number <= INT64_MAX
 
 
@@ -58,7 +58,7 @@ _POWERS_OF_TEN: Final = tuple(int(10**exponent) for exponent in range(64))
 
 
 def trailing_zero_bits(number: int) -> int:
-    """Return how often two divides a number that is not zero."""
+    """Return how many zero bits a number that is not zero ends with."""
     return (number & -number).bit_length() - 1
 
 

@@ -34,7 +34,7 @@ ITEMS_MAX = 10_000  # of all lists of an object together, other than lists of pl
 
 
 class Unknown(list[Place]):
-    """The fields so far that a type does not have, and how many more items of lists are read."""
+    """The unknown fields found so far, and how many more items of lists may be read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class GoMessage:
 
     @cached_property
     def _zeros(self) -> dict[str, Any]:
-        """What Go writes of a struct of which nothing is given."""
+        """The fields that Go writes for an empty struct."""
         return {n: _zero_of(f.type) for n, f in self.fields.items() if f.is_always_shown}
 
     def read(self, tree: Any, place: Place, unknown: Unknown) -> dict[str, Any]:
@@ -282,11 +282,11 @@ _CONVERTED: dict[str, Callable[[Any, str, Place], Any]] = {
 }
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 class GoMismatchError(DecodeError):
-    """A value of a wrong type; `words` is what Go says of it."""
+    """A value of a wrong type; `words` is the error of Go."""
 
     def __init__(self, message: str, place: Place, words: str) -> None:
         super().__init__(f"{render(place) or 'the object'}: {message}", place)
@@ -294,7 +294,7 @@ class GoMismatchError(DecodeError):
 
 
 def go_words(tree: Any, api_version: str, kind: str) -> str | None:
-    """Return why Go cannot read a tree as an object of a kind, in its words; None if it can."""
+    """Return the error of Go for a tree that is no object of a kind; None if it is one."""
     message = schema.find_kind(api_version, kind)
     if message is None:
         return None

@@ -17,6 +17,7 @@ from mooring.api.labels import (
     exactly,
     joined,
     requirement_faults,
+    shown_values,
     unsupported_operator,
 )
 
@@ -101,7 +102,7 @@ def _field_faults(requirement: NodeSelectorRequirement, place: str) -> list[str]
     if requirement.operator not in FIELD_OPERATORS:
         return [unsupported_operator(place, requirement.operator, FIELD_OPERATORS)]
     if len(requirement.values) != 1:
-        shown = "[" + ",".join(f'"{value}"' for value in requirement.values) + "]"
+        shown = shown_values(requirement.values)
         return [f"{place}values: Invalid value: {shown}: must have one element"]
     return []
 

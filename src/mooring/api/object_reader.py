@@ -36,7 +36,7 @@ UNKNOWN_FIELDS_MAX = 100
 
 
 class Remark(NamedTuple):
-    """Something about the text of an object that its author should know."""
+    """A remark for the author of an object about its text."""
 
     place: Place
     message: str
@@ -49,7 +49,7 @@ class ReadObject(NamedTuple):
     kind: Kind
     value: Any
     remarks: tuple[Remark, ...] = ()
-    problems: tuple[Remark, ...] = ()  # the object cannot be what its author meant
+    problems: tuple[Remark, ...] = ()  # the object cannot be what its author intended
 
 
 def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> ReadObject:
@@ -65,8 +65,8 @@ def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> ReadObject
     value, more = read_parts(value, kind.api_version, kind.name)
     unknown = (*unknown, *more)
     remarks = [Remark(notice.segments, str(notice)) for notice in rewritten.warnings]
-    told = {notice.segments for notice in rewritten.warnings}
-    remarks += [unknown_field(place) for place in unknown if place not in told]
+    noticed = {notice.segments for notice in rewritten.warnings}
+    remarks += [unknown_field(place) for place in unknown if place not in noticed]
     problems = [Remark(notice.segments, str(notice)) for notice in rewritten.errors]
     return ReadObject(kind, value, tuple(remarks), tuple(problems))
 
@@ -126,7 +126,7 @@ def _check_type(data: bytes, kind: Kind) -> None:
 
 
 def _remarked(decoded: Decoded[Any], kind: Kind) -> ReadObject:
-    """Return the object with remarks on unknown fields, of which Kubernetes names so many."""
+    """Return the object with remarks on unknown fields, as many as Kubernetes names."""
     value, more = read_parts(decoded.value, kind.api_version, kind.name)
     remarks = map(unknown_field, (*decoded.unknown, *more)[:UNKNOWN_FIELDS_MAX])
     return ReadObject(kind, value, tuple(remarks))
@@ -166,7 +166,7 @@ def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
 
 
 def reports_unknown(struct: type[Struct], api_version: str, kind: str) -> bool:
-    """Tell whether fields that a kind does not have are reported, and not kept."""
+    """Return whether unknown fields of a kind are reported and dropped."""
     return not issubclass(struct, Open) or schema.find_kind(api_version, kind) is not None
 
 

@@ -1,14 +1,13 @@
-"""What a container without walls is told by its environment: where to run, and what to see.
+"""Environment variables that bind a process outside of containers to CPUs, memory and devices.
 
-A process that is not in a container cannot be given a part of the machine by a runtime of
-containers. Drivers therefore say in variables what it gets, and whoever starts it obeys:
+No container runtime can give such a process a part of the machine. Drivers set variables instead,
+and the runtime that starts the process applies them:
 
     MOORING_CPUSET_…=0-3,8                  runs on these CPUs; several are added together
     MOORING_MEMS_…=0                        takes memory of these NUMA nodes; the same
     MOORING_LIST_…__CUDA_VISIBLE_DEVICES=a  is an item of that variable; several are joined
 
-The end of a name keeps apart what comes from different claims and requests. Without any variable
-of a sort nothing is bound.
+The end of a name distinguishes claims and requests. Without variables nothing is bound.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _ITEM = re.compile(rf"{ITEMS}_.*?{_BETWEEN}([A-Za-z][A-Za-z0-9_]*)")
 
 
 class ProcessBinding(NamedTuple):
-    """What the variables of a container say together."""
+    """The binding that all variables of a container give together."""
 
     cpus: tuple[str, ...] = ()  # lists as the kernel writes them, to be added together
     memory_nodes: tuple[str, ...] = ()

@@ -251,7 +251,7 @@ class Quantity:
         return Quantity(total, min(self._exponent, other._exponent), not is_narrow, notation)
 
     def __mul__(self, factor: Quantity | int) -> Quantity:
-        """Return the product, in this notation; what is finer than a billionth is rounded up."""
+        """Return the product, in this notation; anything finer than a billionth is rounded up."""
         other = Quantity.from_int(factor) if isinstance(factor, int) else factor
         unscaled = self._unscaled * other._unscaled
         exponent = self._exponent + other._exponent

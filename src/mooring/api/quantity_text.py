@@ -1,4 +1,23 @@
-"""The text of quantities."""
+"""The text of quantities: a fast reader of plain forms, and a careful one of all forms.
+
+    plain = digits [ "." digits* ] ( "" | SI | binary | ("e" | "E") [ "+" | "-" ] digit )
+
+`read_quantity` reads every form that Kubernetes accepts and gives its errors. `read_plain` reads
+the forms that nearly all quantities have, without regular expressions: it recognizes a form by one
+lookup of the suffix. A whole number does not begin with a zero, and a number with a point has no
+binary suffix. Where `read_plain` answers, `read_quantity` would give the same parts.
+
+Input is hostile: numbers with more than DIGITS_MAX digits before the point are refused, and digits
+beyond nano are rounded up as text, before they become a number. So nobody ever handles more than a
+few thousand digits, nor meets Python's own limit on digits of an int.
+
+    # sign, whole, fraction, suffix: the pieces of a text, `-`, `1`, `5`, `Gi` in `-1.5Gi`
+    # digits: whole and fraction as one run, without leading zeros
+    # places: how many of some digits are behind the decimal point
+    # cut: where the suffix begins, counted from the end of the text; None if there is none
+    # shift: the power of two that the digits are multiplied by
+    # period: a number that it divides has a shorter text, so its own text is not canonical
+"""
 
 from __future__ import annotations
 
@@ -73,7 +92,7 @@ _match = re.compile(
 def read_quantity(text: str) -> Parts:
     """quantity = [ "+" | "-" ] digits* [ "." digits* ] suffix
 
-    Return what the text stands for or raise QuantityError with Kubernetes' text.
+    Return the parts of a quantity or raise QuantityError with Kubernetes' text.
     """
     found = _match(text)
     if found is None or not text:
@@ -194,7 +213,7 @@ _WHOLE: Final = {
 
 
 def read_plain(text: str) -> Parts | None:
-    """Return what a plain text stands for, or None where read_quantity must look."""
+    """Return the parts of a plain text, or None if read_quantity must read it."""
     if "." in text:
         return _read_decimal(text)
     form = _WHOLE.get(text.lstrip(_DIGITS))
@@ -213,7 +232,7 @@ def read_plain(text: str) -> Parts | None:
 
 
 def _read_decimal(text: str) -> Parts | None:
-    """Return what a plain text with a point stands for: `0.5`, `1.25k`."""
+    """Return the parts of a plain text with a point: `0.5`, `1.25k`."""
     whole, _, rest = text.partition(".")
     form = _DECIMAL.get(rest.lstrip(_DIGITS))
     if form is None or not (whole.isdecimal() and whole.isascii()):

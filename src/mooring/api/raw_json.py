@@ -8,7 +8,7 @@ patch               without spaces, with what browsers might obey escaped       
 a strategic merge   all of it is parsed and written anew: keys are sorted,
 patch, apply, YAML  numbers are as Go writes them                               `remarshal`
 
-The types of structs tell where objects hold raw JSON (`to_raw_tree`, `raws_of`, `holds_raw`).
+Struct types show where objects hold raw JSON (`to_raw_tree`, `raws_of`, `holds_raw`).
 
 # raw: such a piece of JSON; in a tree it is msgspec.Raw where its text is known
 """
@@ -116,7 +116,7 @@ def _number(value: int | float | NumberText) -> str:
 
 
 def keep_texts(tree: Tree, text: bytes) -> None:
-    """Have a tree hold each raw as it is written in the text that the tree was parsed from."""
+    """Replace each raw in a tree by its text in the document that the tree was parsed from."""
     members: dict[Place, Any] = {}
 
     def at(place: Place) -> bytes | Raw:
@@ -140,12 +140,12 @@ def keep_texts(tree: Tree, text: bytes) -> None:
 
 
 def remarshal(tree: Tree) -> None:
-    """Have a tree hold each raw as Go writes it anew."""
+    """Replace each raw in a tree by the text that Go would write."""
     _change(tree, lambda _, value: marshal(value))
 
 
 def keep_written(tree: Tree, raws: Iterable[Raw]) -> None:
-    """Have a tree hold each raw as one of these that says the same, as it is in JSON."""
+    """Replace each raw in a tree by the equal one of these raws, compacted and escaped."""
     known = {marshal(raw): escaped(compact(bytes(raw))) for raw in raws}
 
     def written(_: Place, value: Tree) -> bytes:
@@ -163,7 +163,7 @@ def _change(tree: Tree, text_of: Callable[[Place, Tree], bytes]) -> None:
 
 
 def _holders(tree: Tree, place: Place) -> Iterator[tuple[dict[str, Any], str, Place]]:
-    """Give every map that has a raw, with its key: opaque.parameters, status.devices[].data."""
+    """Yield every map that has a raw, with its key: opaque.parameters, status.devices[].data."""
     match tree:
         case dict():
             key = ""
@@ -203,7 +203,7 @@ def raws_of(value: Struct) -> list[Raw]:
 
 
 def holds_raw(struct: type[Struct]) -> bool:
-    """Tell whether objects of a kind can hold raw JSON of drivers."""
+    """Return whether objects of a kind can hold raw JSON of drivers."""
     return _grafter(struct) is not None
 
 
@@ -213,7 +213,7 @@ Graft = Callable[[Any, Any, list[Raw] | None], None]
 
 @lru_cache(maxsize=1024)
 def _grafter(struct: type[Struct]) -> Callable[..., None] | None:
-    """Return what puts the raws of an object into its tree; None if it cannot have any.
+    """Return the function that puts the raws of an object into its tree; None if it has none.
 
     The owners of fields are raw as well, but the server writes those itself.
     """
@@ -246,7 +246,7 @@ def _grafter(struct: type[Struct]) -> Callable[..., None] | None:
 
 
 def _member_grafter(hint: Any) -> Graft | None:
-    """Return what grafts the raws of a field's value; None if it cannot have any."""
+    """Return the grafter for the value of a field; None if it cannot hold raws."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         (wanted,) = (a for a in arguments if a is not types.NoneType)

@@ -1,6 +1,6 @@
-"""The schema of the API: what is true of each field of each type, written once.
+"""The schema of the API: every fact about a field of a type is written here, once.
 
-Beside the structs of a group stands its table, `GROUP.schema.txt`. The protobuf codec, typed JSON,
+Each API group has a table, `GROUP.schema.txt`, beside its structs. The protobuf codec, typed JSON,
 patches, OpenAPI and the Go layouts of error messages all derive from it.
 
     table:    comment* section*
@@ -59,10 +59,18 @@ _GROUPS = {
 META = "meta/v1"
 # Kinds of meta/v1 that are kinds of every version of every group.
 _EVERYWHERE = frozenset(
-    "CreateOptions DeleteOptions GetOptions ListOptions PatchOptions UpdateOptions WatchEvent".split()
+    (
+        "CreateOptions",
+        "DeleteOptions",
+        "GetOptions",
+        "ListOptions",
+        "PatchOptions",
+        "UpdateOptions",
+        "WatchEvent",
+    )
 )
 # Kinds of meta/v1 that are written with the version v1 of the core.
-_UNVERSIONED = frozenset("APIGroup APIGroupList APIResourceList APIVersions Status".split())
+_UNVERSIONED = frozenset(("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status"))
 
 _MARKS = ("*", "+", "[]", "{}")
 _SHARED = "*"

@@ -14,7 +14,7 @@ written even when empty.
     Mount(host_path=7)     TypeError: Mount.host_path: expected a str, not the int 7
 
 Type annotations alone stop nobody: without a check a wrong value is found when it is sent, or
-never. What is decoded is not checked again (`unchecked`), because decoding has its own errors.
+never. Decoded values are not checked again (`unchecked`), because decoding has its own errors.
 
 1. Every value that is given must be of its field's type. A list or an iterator given for a tuple
    becomes one, and another mapping given for a dict becomes a dict.
@@ -104,22 +104,22 @@ Check = Callable[[Any], Any]  # returns what to keep of a value, or raises _Wron
 
 
 class _WrongError(Exception):
-    """A value that cannot be; who catches it knows where it is."""
+    """A value of a wrong type; the caller knows the field."""
 
     def __init__(self, fact: str, kind: type[Exception] = TypeError) -> None:
         super().__init__(fact)
         self.kind, self.field, self.place = kind, "", ""
 
 
-class _Wanted:
-    """A type: in a word, for messages, and as a check."""
+class _FieldType:
+    """A type: its noun, for messages, and its check."""
 
     def __init__(self, noun: str, check: Check, member: type | None = None) -> None:
         self.noun, self.check, self.member = noun, check, member
 
 
 class Checked(StructMeta):
-    """The class of structs that check what they are made of."""
+    """The metaclass of structs that check their fields."""
 
     if not TYPE_CHECKING:  # type checkers know the fields
 
@@ -146,7 +146,7 @@ class Checked(StructMeta):
 
 
 def unchecked(struct: type[Struct]) -> Callable[..., Any]:
-    """Return what makes a struct of values that are known to be right."""
+    """Return a constructor that does not check its values."""
     return partial(StructMeta.__call__, struct) if isinstance(struct, Checked) else struct
 
 
@@ -171,13 +171,13 @@ _PLANS: dict[type, Plan] = {}
 def _plan(struct: type[Struct]) -> Plan:
     """Return how a struct is checked; annotations are looked at once."""
     hints = get_type_hints(struct, include_extras=True)
-    checks = {name: _wanted(hints[name]).check for name in struct.__struct_fields__}
+    checks = {name: _field_type(hints[name]).check for name in struct.__struct_fields__}
     found = _PLANS[struct] = (checks, getattr(struct, "faults", None))
     return found
 
 
 def _of_place(checks: dict[str, Check], index: int, value: Any) -> Any:
-    """Return what to keep of a value that is given by its place."""
+    """Return the checked value of a positional argument."""
     names = tuple(checks)
     if index >= len(names):
         return value  # One too many: msgspec says so.
@@ -188,33 +188,33 @@ def _of_place(checks: dict[str, Check], index: int, value: Any) -> Any:
         raise
 
 
-def _wanted(hint: Any) -> _Wanted:
-    """Return what an annotation asks for."""
+def _field_type(hint: Any) -> _FieldType:
+    """Return the type of an annotation."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         bounds = next(each for each in inner[1:] if isinstance(each, Meta))
-        return _Wanted("int", partial(_int, bounds.ge, bounds.le), int)
+        return _FieldType("int", partial(_int, bounds.ge, bounds.le), int)
     if origin in (Union, UnionType):
         (member,) = (each for each in inner if each is not NoneType)
-        return _Wanted("", partial(_optional, _wanted(member).check))
+        return _FieldType("", partial(_optional, _field_type(member).check))
     if origin is tuple:
-        one = _wanted(inner[0])
-        return _Wanted(f"tuple of {one.noun}", partial(_tuple, one))
+        one = _field_type(inner[0])
+        return _FieldType(f"tuple of {one.noun}", partial(_tuple, one))
     if origin is dict:
-        one = _wanted(inner[1])
-        return _Wanted(f"dict of {one.noun}", partial(_dict, one))
-    return _wanted_class(hint)
+        one = _field_type(inner[1])
+        return _FieldType(f"dict of {one.noun}", partial(_dict, one))
+    return _class_type(hint)
 
 
-def _wanted_class(hint: Any) -> _Wanted:
+def _class_type(hint: Any) -> _FieldType:
     if hint in (Any, Raw):
-        return _Wanted("anything", _anything)
+        return _FieldType("anything", _anything)
     if hint is str:
-        return _Wanted("str", _str, str)
+        return _FieldType("str", _str, str)
     if hint is int:
-        return _Wanted("int", partial(_int, None, None), int)
+        return _FieldType("int", partial(_int, None, None), int)
     noun = hint.__name__
-    return _Wanted(noun, partial(_instance, hint), hint)
+    return _FieldType(noun, partial(_instance, hint), hint)
 
 
 def _anything(value: Any) -> Any:
@@ -249,7 +249,7 @@ def _int(least: Any, most: Any, value: Any) -> Any:
     return int(value)
 
 
-def _tuple(one: _Wanted, value: Any) -> Any:
+def _tuple(one: _FieldType, value: Any) -> Any:
     if not isinstance(value, tuple | list | Iterator):
         raise _mismatch(f"a tuple of {one.noun}", value, _tuple_instead_of(one, value))
     given = tuple(value)  # of a tuple, it is the tuple itself
@@ -263,7 +263,7 @@ def _tuple(one: _Wanted, value: Any) -> Any:
     return given if all(map(_is, kept, given)) else tuple(kept)
 
 
-def _dict(one: _Wanted, value: Any) -> Any:
+def _dict(one: _FieldType, value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise _mismatch(f"a dict from str to {one.noun}", value, "")
     kept: dict[str, Any] = {}
@@ -297,7 +297,7 @@ def _mismatch(words: str, value: Any, instead: str) -> _WrongError:
 
 
 def _instead_of(kind: type | None, value: Any) -> str:
-    """Return what to write so that a value is of a type; "" if nobody knows."""
+    """Return code that gives a value the right type; "" if there is none."""
     if kind is not None and issubclass(kind, Enum):
         text = str(value).rpartition(".")[2].upper()
         likely = [each for each in kind if text == each.name or value == each.value]
@@ -306,7 +306,7 @@ def _instead_of(kind: type | None, value: Any) -> str:
     return known(value) if known is not None else ""
 
 
-def _tuple_instead_of(one: _Wanted, value: Any) -> str:
+def _tuple_instead_of(one: _FieldType, value: Any) -> str:
     if one.member is str and isinstance(value, Mapping):
         return 'tuple(f"{name}={value}" for name, value in ….items())'
     if one.member is None or not isinstance(value, one.member):

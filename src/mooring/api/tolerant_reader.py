@@ -53,7 +53,7 @@ def to_json(value: Any) -> str | float | None:
 
 
 class _Notes:
-    """What a reading finds besides the object, and the text that it reads, if there is one."""
+    """Unknown fields found so far, and the text that is read, if there is one."""
 
     def __init__(self, text: bytes | None) -> None:
         self.unknown: list[Place] = []
@@ -61,13 +61,13 @@ class _Notes:
         self._members: dict[Place, Any] = {}  # by the place of a list or map in the text
 
     def text_at(self, place: Place) -> bytes | None:
-        """Return the very text of a value: what is raw is kept and measured as it was written."""
+        """Return the original text of a value: raw JSON is kept and measured as it was written."""
         if self._text is None:
             return None
         try:
             return bytes(self._raw(place))
         except (LookupError, UnicodeDecodeError, msgspec.DecodeError):
-            return None  # A key on the way is not in the text: it was sanitised.
+            return None  # A key of the path is not in the text: it was sanitised.
 
     def _raw(self, place: Place) -> Any:
         if not place:

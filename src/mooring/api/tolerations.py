@@ -1,4 +1,4 @@
-"""Which taints tolerations cover, of nodes and of devices, and which devices taint rules mean."""
+"""Taints and tolerations, of nodes and of devices, and the devices that taint rules select."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tolerations(Struct, frozen=True, gc=False):
         return all(map(self.tolerate, taints))
 
     def soft(self) -> Tolerations:
-        """Return those that can cover a taint of which pods should rather stay away."""
+        """Return the tolerations that can cover a PreferNoSchedule taint."""
         chosen = tuple(t for t in self.listed if t.effect in ("", PREFER_NO_SCHEDULE))
         return Tolerations(chosen, self.compares)
 
@@ -71,7 +71,7 @@ def _plain_integer(text: str) -> int | None:
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration covers a taint."""
+    """Return whether a toleration of a request covers a taint of a device."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -85,7 +85,7 @@ def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 
 
 class DeviceName(NamedTuple):
-    """What names a device."""
+    """The full name of a device."""
 
     driver: str
     pool: str
@@ -96,7 +96,7 @@ class DeviceName(NamedTuple):
 
 
 def means_by_name(rule: DeviceTaintRule, name: DeviceName, device: Device | None) -> bool:  # noqa: ARG001
-    """Tell whether a rule means a device, as Kubernetes has it: by driver, pool and name."""
+    """Return whether a rule selects a device by driver, pool and name, as in Kubernetes."""
     selector = rule.spec.device_selector
     if selector is None or selector.device_class_name is not None or selector.selectors:
         return False

@@ -15,7 +15,7 @@ from mooring.api.timestamp import MicroTimestamp, Timestamp
 
 
 class ObjectReference(Open, frozen=True, gc=False):
-    """Any object, or a part of one."""
+    """A reference to an object, or to a field of it."""
 
     kind: str = ""
     namespace: str = ""
@@ -27,7 +27,7 @@ class ObjectReference(Open, frozen=True, gc=False):
 
 
 class LocalObjectReference(Open, frozen=True, gc=False):
-    """An object in the same namespace, of a kind that the place implies."""
+    """A reference to an object in the same namespace."""
 
     name: str = ""
 
@@ -39,20 +39,20 @@ TERMINATING = "Terminating"
 
 
 class NamespaceSpec(Open, frozen=True, gc=False):
-    """What must happen before a namespace is gone."""
+    """The finalizers of a namespace."""
 
     finalizers: tuple[str, ...] = ()
 
 
 class NamespaceStatus(Open, frozen=True, gc=False):
-    """Whether a namespace is in use or on its way out."""
+    """Whether a namespace is active or terminating."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
 
 
 class Namespace(Open, frozen=True, gc=False):
-    """A room for names."""
+    """A scope for names."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Namespace")
@@ -76,7 +76,7 @@ class ScopeSelector(Open, frozen=True, gc=False):
 
 
 class ResourceQuotaSpec(Open, frozen=True, gc=False):
-    """How much there may be of each thing."""
+    """The limits of a quota."""
 
     hard: ResourceList = field(default_factory=dict)
     scopes: tuple[str, ...] = ()
@@ -84,14 +84,14 @@ class ResourceQuotaSpec(Open, frozen=True, gc=False):
 
 
 class ResourceQuotaStatus(Open, frozen=True, gc=False):
-    """How much there is of each thing."""
+    """The limits and current usage of a quota."""
 
     hard: ResourceList = field(default_factory=dict)
     used: ResourceList = field(default_factory=dict)
 
 
 class ResourceQuota(Open, frozen=True, gc=False):
-    """Bounds on what a namespace may hold."""
+    """Limits on the resources of a namespace."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("ResourceQuota")
@@ -135,7 +135,7 @@ class Secret(Open, frozen=True, gc=False):
 
 
 class Binding(Open, frozen=True, gc=False):
-    """The order to run a pod on a node."""
+    """Binds a pod to a node."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Binding")
@@ -166,16 +166,16 @@ _FINE = {
 
 
 class RemainingContent(NamedTuple):
-    """What is left in a namespace."""
+    """The content that remains in a namespace being deleted."""
 
     resources: dict[str, int] = {}  # noqa: RUF012 - how many, by `plural.group`; never changed
     finalizers: dict[str, int] = {}  # noqa: RUF012 - on how many objects, by name
-    failures: tuple[str, ...] = ()  # why something could not be deleted
-    undiscovered: tuple[str, ...] = ()  # `group/version: why` of what could not be looked at
+    failures: tuple[str, ...] = ()  # why deletion of some content failed
+    undiscovered: tuple[str, ...] = ()  # `group/version: why` of failed discovery
 
     @property
     def is_empty(self) -> bool:
-        """Whether the namespace may go."""
+        """Whether the namespace can be removed."""
         return not (self.resources or self.failures or self.undiscovered)
 
 
@@ -206,29 +206,29 @@ def deletion_conditions(
 
 def _wrong(remains: RemainingContent) -> Iterable[tuple[str, tuple[str, str]]]:
     if remains.undiscovered:
-        told = ", ".join(sorted(remains.undiscovered))
+        listed = ", ".join(sorted(remains.undiscovered))
         message = (
             f"Discovery failed for some groups, {len(remains.undiscovered)} failing: "
-            f"unable to retrieve the complete list of server APIs: {told}"
+            f"unable to retrieve the complete list of server APIs: {listed}"
         )
         yield DISCOVERY_FAILURE, ("DiscoveryFailed", message)
     if remains.failures:
-        told = ", ".join(sorted(remains.failures))
+        listed = ", ".join(sorted(remains.failures))
         count = len(remains.failures)
-        message = f"Failed to delete all resource types, {count} remaining: {told}"
+        message = f"Failed to delete all resource types, {count} remaining: {listed}"
         yield DELETION_FAILURE, ("ContentDeletionFailed", message)
     if remains.resources:
-        told = ", ".join(
+        listed = ", ".join(
             f"{name} has {count} resource instances"
             for name, count in sorted(remains.resources.items())
         )
-        yield CONTENT_REMAINING, ("SomeResourcesRemain", f"Some resources are remaining: {told}")
+        yield CONTENT_REMAINING, ("SomeResourcesRemain", f"Some resources are remaining: {listed}")
     if remains.finalizers:
-        told = ", ".join(
+        listed = ", ".join(
             f"{name} in {count} resource instances"
             for name, count in sorted(remains.finalizers.items())
         )
-        message = f"Some content in the namespace has finalizers remaining: {told}"
+        message = f"Some content in the namespace has finalizers remaining: {listed}"
         yield FINALIZERS_REMAINING, ("SomeFinalizersRemain", message)
 
 
@@ -240,21 +240,21 @@ WARNING = "Warning"
 
 
 class EventSource(Open, frozen=True, gc=False):
-    """Who reported an event, in the older way."""
+    """The component that reported an event; deprecated."""
 
     component: str = ""
     host: str = ""
 
 
 class EventSeries(Open, frozen=True, gc=False):
-    """How often an event came again."""
+    """How often an event occurred."""
 
     count: Int32 = 0
     last_observed_time: MicroTimestamp | None = always(None)
 
 
 class Event(Open, frozen=True, gc=False):
-    """Something that happened to an object."""
+    """A report of something that happened to an object."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Event")

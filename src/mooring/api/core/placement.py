@@ -43,7 +43,7 @@ class Taint(Open, frozen=True, gc=False):
 
 
 class Toleration(Open, frozen=True, gc=False):
-    """Taints of nodes that a pod puts up with."""
+    """Taints of nodes that a pod tolerates."""
 
     key: str = ""
     operator: str = ""

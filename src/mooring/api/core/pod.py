@@ -1,4 +1,4 @@
-"""Pods (core/v1): their containers, what is wanted of them, and what the cluster reports of them.
+"""Pods (core/v1): containers, spec and status.
 
 Fields that Mooring passes on without looking inside are `Json`; they are declared all the same,
 because an object whose fields are all declared is decoded many times faster.
@@ -38,7 +38,7 @@ class ContainerPort(Open, frozen=True, gc=False):
 
 
 class Container(Open, frozen=True, gc=False):
-    """One program of a pod, with what it needs."""
+    """A container of a pod."""
 
     name: str = always("")
     image: str = ""
@@ -141,7 +141,7 @@ class ResourceStatus(Open, frozen=True, gc=False):
 
 
 class ContainerStatus(Open, frozen=True, gc=False):
-    """What the node reports of a container."""
+    """The status of a container."""
 
     name: str = always("")
     state: ContainerState = always(ContainerState())
@@ -174,7 +174,7 @@ class PodResourceClaimStatus(Open, frozen=True, gc=False):
 
 
 class ContainerExtendedResourceRequest(Open, frozen=True, gc=False):
-    """The request of the special claim that serves an extended resource of a container."""
+    """The request of the special claim that provides an extended resource of a container."""
 
     container_name: str = always("")
     resource_name: str = always("")
@@ -182,21 +182,21 @@ class ContainerExtendedResourceRequest(Open, frozen=True, gc=False):
 
 
 class PodExtendedResourceClaimStatus(Open, frozen=True, gc=False):
-    """The special claim that stands for the pod's extended resources."""
+    """The claim that the scheduler made for the extended resources of the pod."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = always(())
     resource_claim_name: str = always("")
 
 
 class NodeAllocatableMappedResource(Open, frozen=True, gc=False):
-    """How much of a node resource a claim stands for."""
+    """The amount of a node resource that a claim represents."""
 
     name: str = always("")
     quantity: Quantity | None = always(None)
 
 
 class NodeAllocatableOverheadResource(Open, frozen=True, gc=False):
-    """How much of a node resource using a claim costs besides."""
+    """The overhead on a node resource of using a claim."""
 
     name: str = always("")
     per_pod: Quantity | None = None
@@ -213,7 +213,7 @@ class NodeAllocatableResourceClaimStatus(Open, frozen=True, gc=False):
 
 
 class PodStatus(Open, frozen=True, gc=False):
-    """What the cluster reports of a pod.
+    """The status of a pod.
 
     In a status update the two lists of claims are kept where they are absent (None) and cleared
     where they are empty.
@@ -330,7 +330,7 @@ class Pod(Open, frozen=True, gc=False):
 
 
 class PodTemplateSpec(Open, frozen=True, gc=False):
-    """The pod that a controller makes."""
+    """A template for the pods of a controller."""
 
     metadata: ObjectMeta = always(ObjectMeta())
     spec: PodSpec = always(PodSpec())

@@ -1,4 +1,4 @@
-"""What may be asked of a container's log, as queries say it."""
+"""The options of a request for the log of a container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL_STREAMS = "All"
 
 
 class PodLogOptions(Struct, frozen=True):
-    """Which log is wanted, and how much of it."""
+    """Which log to return, and how much of it."""
 
     container: str = ""
     follow: bool = False
@@ -28,7 +28,7 @@ class PodLogOptions(Struct, frozen=True):
 
     @property
     def query(self) -> dict[str, str]:
-        """The same as a node is asked, to whom the container is told by the path."""
+        """The query of the same request to a node, whose path names the container."""
         flags = {"follow": self.follow, "previous": self.previous, "timestamps": self.timestamps}
         values = {
             "sinceSeconds": self.since_seconds,
@@ -44,7 +44,7 @@ class PodLogOptions(Struct, frozen=True):
 
 
 def read_log_options(query: Mapping[str, str]) -> PodLogOptions:
-    """Return what a query asks for, or raise DecodeError."""
+    """Return the options in a query, or raise DecodeError."""
     since = query.get("sinceTime", "")
     return PodLogOptions(
         container=query.get("container", ""),

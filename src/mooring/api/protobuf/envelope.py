@@ -35,7 +35,7 @@ _NONE = (0, 0)
 
 
 class ProtobufBody(NamedTuple):
-    """What a body holds: the object as JSON would have it, apiVersion and kind included.
+    """The content of a body: the object as in JSON, with apiVersion and kind.
 
     JSON inside an object (parameters of drivers, managed fields) is msgspec.Raw in the tree: its
     text is kept as it came.
@@ -56,7 +56,7 @@ def decode(
 ) -> ProtobufBody:
     """Return the object of a body, or raise ProtobufError.
 
-    api_version and kind are what the request is about; they stand in where the body says nothing.
+    api_version and kind are those of the request; they are used if the body has none.
     """
     try:
         raw, said = _open(data, bytes_max)

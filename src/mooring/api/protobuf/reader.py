@@ -1,8 +1,8 @@
 """From the bytes of a message to a tree, as JSON would have it.
 
 A `MessageReader` is made once for each message, from its declaration. For every tag it has a take:
-a function that puts the value into the tree. What is on the wire is in the tree, but for the zeros
-of fields that cannot be absent: Go writes all of these, and JSON leaves them out.
+a function that puts the value into the tree. The tree has everything on the wire except the zeros
+of fields that cannot be absent: Go writes all of these, and JSON omits them.
 
 As in Kubernetes: unknown fields are passed over, of a value that comes twice the last one counts,
 messages that come twice are merged, lists of numbers may be packed.

@@ -161,7 +161,7 @@ def _write_quantity(value: Any) -> bytes:
 
 
 def _time(wanted: type[Timestamp], unit: int) -> Value:
-    """Return a type of times; unit is how many nanoseconds the text tells apart."""
+    """Return a type of times; the text has a resolution of `unit` nanoseconds."""
     return Value(LENGTH, _time_reader(wanted, unit), _time_writer(wanted, unit), None, b"")
 
 

@@ -1,7 +1,7 @@
 """From a tree to the bytes of a message, byte for byte as Kubernetes writes it.
 
 Fields come by number, members of maps by key. A field that cannot be absent is written even where
-the tree does not have it, as zero. What the message has no field for is left out.
+the tree does not have it, as zero. A value that the type has no field for is omitted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _write(field: Field) -> Write:
 
 
 def _absent(field: Field) -> Callable[[], bytes]:
-    """Return what stands for a field that the tree does not have; made when first needed."""
+    """Return the bytes of a field that the tree lacks; made when first needed."""
     if field.is_pointer or field.is_list or field.is_map:
         return bytes
     tag = encode_varint(tag_of(field.number, _wire_type(field)))

@@ -57,7 +57,7 @@ class CapacityRequestPolicy(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class DeviceCapacity(Closed, frozen=True, gc=False, metaclass=Checked):
-    """An amount that a device has of something."""
+    """The amount of one capacity of a device."""
 
     value: Quantity = always(Quantity.ZERO)
     request_policy: CapacityRequestPolicy | None = None
@@ -69,7 +69,7 @@ class DeviceCapacity(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class Counter(Closed, frozen=True, gc=False, metaclass=Checked):
-    """An amount in a counter set, or what a device takes of it."""
+    """An amount in a counter set, or the amount that a device consumes."""
 
     value: Quantity = always(Quantity.ZERO)
 
@@ -92,7 +92,7 @@ class CounterSet(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class DeviceCounterConsumption(Closed, frozen=True, gc=False, metaclass=Checked):
-    """What a device takes of one counter set while it is allocated."""
+    """The counters of one set that a device consumes while it is allocated."""
 
     counter_set: str = always("")
     counters: dict[str, Counter] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class DeviceCounterConsumption(Closed, frozen=True, gc=False, metaclass=Checked)
 
 
 class DeviceTaint(Closed, frozen=True, gc=False, metaclass=Checked):
-    """A mark that keeps claims without a toleration away from a device."""
+    """A taint that keeps claims without a matching toleration away from a device."""
 
     key: str = always("")
     value: str = ""
@@ -109,7 +109,7 @@ class DeviceTaint(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class NodeAllocatableMapping(Closed, frozen=True, gc=False, metaclass=Checked):
-    """How an allocation of a device turns into an amount of a node resource."""
+    """How an allocation of a device translates into an amount of a node resource."""
 
     capacity_key: str | None = None
     capacity_multiplier: Quantity | None = None
@@ -117,14 +117,14 @@ class NodeAllocatableMapping(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class NodeAllocatableOverhead(Closed, frozen=True, gc=False, metaclass=Checked):
-    """What using a device costs the node besides."""
+    """The overhead of using a device on the node."""
 
     per_pod: Quantity | None = None
     per_container: Quantity | None = None
 
 
 class NodeAllocatableResource(Closed, frozen=True, gc=False, metaclass=Checked):
-    """The part of a node resource that a device stands for."""
+    """The amount of a node resource that a device represents."""
 
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None
@@ -177,7 +177,7 @@ class ResourceSliceSpec(Closed, frozen=True, gc=False):
 
 
 class ResourceSlice(Closed, frozen=True, gc=False):
-    """What one driver offers in one pool, or a part of it."""
+    """Devices, or counters, of one pool of a driver."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("ResourceSlice")

@@ -1,6 +1,6 @@
 """resource.k8s.io/v1, and v1beta2, which has the same layout.
 
-Devices and slices are in `devices`; all names of the version can be had from here.
+Devices and slices are in `devices`; all names of the version can be imported from here.
 
 A list or map whose absence means something else than its emptiness is `… | None`; all others
 are empty when absent.
@@ -34,7 +34,7 @@ from mooring.api.resource.devices import (
 from mooring.api.structs import NULL, Checked, Closed, Int64, always, named
 from mooring.api.timestamp import Timestamp
 
-# Names of `devices` that can be had from here, too.
+# Re-exported from `devices`.
 __all__ = [
     "API_VERSION",
     "CapacityRequestPolicy",
@@ -66,7 +66,7 @@ ADMIN_NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
 
 
 class CELDeviceSelector(Closed, frozen=True, gc=False):
-    """A CEL expression that is true for the devices wanted."""
+    """A CEL expression that is true for matching devices."""
 
     expression: str = always("")
 
@@ -78,7 +78,7 @@ class DeviceSelector(Closed, frozen=True, gc=False):
 
 
 class DeviceToleration(Closed, frozen=True, gc=False):
-    """Taints that a request puts up with."""
+    """Taints that a request tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -88,7 +88,7 @@ class DeviceToleration(Closed, frozen=True, gc=False):
 
 
 class CapacityRequirements(Closed, frozen=True, gc=False):
-    """Amounts of capacity that a request wants of each device."""
+    """Amounts of capacity that a request needs of each device."""
 
     requests: dict[str, Quantity] = field(default_factory=dict)
 
@@ -157,7 +157,7 @@ class DeviceClaimConfiguration(Closed, frozen=True, gc=False):
 
 
 class DeviceClaim(Closed, frozen=True, gc=False):
-    """What a claim asks for."""
+    """The devices that a claim requests."""
 
     requests: tuple[DeviceRequest, ...] | None = always(None)
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -165,13 +165,13 @@ class DeviceClaim(Closed, frozen=True, gc=False):
 
 
 class ResourceClaimSpec(Closed, frozen=True, gc=False):
-    """What a claim asks for; immutable."""
+    """The spec of a claim; immutable."""
 
     devices: DeviceClaim = always(DeviceClaim())
 
 
 class DeviceRequestAllocationResult(Closed, frozen=True, gc=False):
-    """A device, or a share of one, given to a request."""
+    """A device, or a share of one, allocated for a request."""
 
     request: str = always("")
     driver: str = always("")
@@ -195,14 +195,14 @@ class DeviceAllocationConfiguration(Closed, frozen=True, gc=False):
 
 
 class DeviceAllocationResult(Closed, frozen=True, gc=False):
-    """All devices given to a claim, and their configuration."""
+    """All devices allocated to a claim, and their configuration."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     config: tuple[DeviceAllocationConfiguration, ...] = ()
 
 
 class AllocationResult(Closed, frozen=True, gc=False):
-    """What a claim got, and where it can be used."""
+    """The devices allocated to a claim, and the nodes where they can be used."""
 
     devices: DeviceAllocationResult = always(DeviceAllocationResult())
     node_selector: NodeSelector | None = None
@@ -219,7 +219,7 @@ class ResourceClaimConsumerReference(Closed, frozen=True, gc=False):
 
 
 class NetworkDeviceData(Closed, frozen=True, gc=False, metaclass=Checked):
-    """What a driver reports of a network device."""
+    """The network data that a driver reports for a device."""
 
     interface_name: str = ""
     ips: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ class NetworkDeviceData(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class AllocatedDeviceStatus(Closed, frozen=True, gc=False):
-    """What a driver reports of an allocated device."""
+    """The status that a driver reports for an allocated device."""
 
     driver: str = always("")
     pool: str = always("")

@@ -56,7 +56,7 @@ class ResourceSliceSpec(Closed, frozen=True, gc=False):
 
 
 class ResourceSlice(Closed, frozen=True, gc=False):
-    """What one driver offers in one pool, or a part of it."""
+    """Devices, or counters, of one pool of a driver."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("ResourceSlice")

@@ -1,6 +1,6 @@
 """scheduling.k8s.io/v1beta1, and v1alpha3, which has the same layout; PriorityClass of v1.
 
-CompositePodGroup exists in v1alpha3 only; it stands here because it is made of the same parts.
+CompositePodGroup exists in v1alpha3 only; it is here because it is made of the same parts.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
 
 class BasicSchedulingPolicy(Open, frozen=True, gc=False):
-    """Each pod, or group, by itself."""
+    """Each pod, or group, on its own."""
 
 
 class GangSchedulingPolicy(Open, frozen=True, gc=False):
-    """So many pods together, or none."""
+    """At least this many pods together, or none."""
 
     min_count: Int32 = always(0)
 
@@ -45,7 +45,7 @@ class PodGroupSchedulingPolicy(Open, frozen=True, gc=False):
 
 
 class CompositeGangSchedulingPolicy(Open, frozen=True, gc=False):
-    """So many groups together, or none."""
+    """At least this many groups together, or none."""
 
     min_group_count: Int32 = always(0)
 
@@ -64,13 +64,13 @@ class TopologyConstraint(Open, frozen=True, gc=False):
 
 
 class PodGroupSchedulingConstraints(Open, frozen=True, gc=False):
-    """Where the pods of a group must be in relation to each other."""
+    """Constraints on where the pods of a group run."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
 
 class EmptyMode(Open, frozen=True, gc=False):
-    """A mode without settings: that it is there says it all."""
+    """A mode without settings."""
 
 
 class DisruptionMode(Open, frozen=True, gc=False):
@@ -120,7 +120,7 @@ class PodGroupResourceClaimStatus(Open, frozen=True, gc=False):
 
 
 class PodGroupStatus(Open, frozen=True, gc=False):
-    """How far a group has come."""
+    """The progress of a group."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
@@ -155,7 +155,7 @@ class CompositePodGroupSpec(Open, frozen=True, gc=False):
 
 
 class CompositePodGroupStatus(Open, frozen=True, gc=False):
-    """How far a composite group has come."""
+    """The progress of a composite group."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -230,7 +230,7 @@ class WorkloadSpec(Open, frozen=True, gc=False):
 
 
 class Workload(Open, frozen=True, gc=False):
-    """What a controller tells the scheduler about its pods."""
+    """Information for the scheduler about the pods of a controller."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Workload")

@@ -1,4 +1,4 @@
-"""Schemas and paths of what is served, as OpenAPI v3 and v2.
+"""OpenAPI v3 and v2 of the served kinds.
 
 documents   OpenAPI: the index and the documents, as bytes; openapi_document makes one; Moved says
             where a document is that a client knows under an old hash

@@ -51,7 +51,7 @@ _TIMEOUT = _query("timeoutSeconds", "integer", "Seconds after which the answer e
 _WATCH = _query("watch", "boolean", "Whether to send changes as they happen.")
 _BOOKMARKS = _query("allowWatchBookmarks", "boolean", "Whether a watch sends bookmarks.")
 _INITIAL = _query(
-    "sendInitialEvents", "boolean", "Whether a watch begins with what is there already."
+    "sendInitialEvents", "boolean", "Whether a watch begins with the existing objects."
 )
 
 PRETTY = _query("pretty", "string", "Whether the answer is indented.")
@@ -134,13 +134,13 @@ _DONE = {
 }
 
 
-class _Place(NamedTuple):
-    """A path, and what its operations are about."""
+class _PathInfo(NamedTuple):
+    """A path, and the subject of its operations."""
 
     tag: str  # group and version in CamelCase, for the ids of operations
     label: str  # of the kind and the part, likewise
     gvk: Tree
-    component: str  # what is sent and answered
+    component: str  # the type of bodies and responses
 
 
 def paths_of(
@@ -161,7 +161,7 @@ def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[s
     gvk = {"group": kind.group, "version": kind.version, "kind": kind.name}
     component = schemas.component_of(kind)
     scope = "Namespaced" if kind.namespaced else ""
-    place = _Place(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
+    place = _PathInfo(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
     verbs = verbs_of(resource.plural)
     many = {verb: _OF_MANY[verb] for verb in _OF_MANY if verb in verbs}
     one = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in verbs}
@@ -178,12 +178,12 @@ def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[s
         yield f"{path}/{{name}}/{name}", _part_operations(place, name, part_of(name), shared)
 
 
-def _part_operations(place: _Place, name: str, part: Part, shared: list[Tree]) -> Tree:
+def _part_operations(place: _PathInfo, name: str, part: Part, shared: list[Tree]) -> Tree:
     verbs = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in part.verbs}
     if "create" in part.verbs:
         verbs["create"] = _OF_MANY["create"]
     if part.kind:
-        component = schemas.RAW  # of another group, and none that this document tells of
+        component = schemas.RAW  # of another group, which this document does not describe
         gvk = {**place.gvk, "kind": part.kind}
         if part.group:
             gvk = {"group": part.group, "version": part.version, "kind": part.kind}
@@ -197,7 +197,7 @@ def _review_paths(base: str, review: Review) -> Iterator[tuple[str, Tree]]:
     gvk = {"group": review.group, "version": review.version, "kind": review.kind}
     component = f"{schemas.package_of(review.group, review.version)}.{review.kind}"
     scope = "Namespaced" if review.namespaced else ""
-    place = _Place(_tag(review.group, review.version), f"{scope}{review.kind}", gvk, component)
+    place = _PathInfo(_tag(review.group, review.version), f"{scope}{review.kind}", gvk, component)
     verbs = {"create": _OF_MANY["create"]}
     yield f"{inner}/{review.plural}", _operations(place, verbs, _shared(review.namespaced))
 
@@ -215,14 +215,16 @@ def _shared(namespaced: bool, kind: str = "") -> list[Tree]:
     return [*shared, PRETTY]
 
 
-def _operations(place: _Place, verbs: dict[str, tuple[str, str, str]], shared: list[Tree]) -> Tree:
+def _operations(
+    place: _PathInfo, verbs: dict[str, tuple[str, str, str]], shared: list[Tree]
+) -> Tree:
     found = {
         method: _operation(place, method, action, word) for method, action, word in verbs.values()
     }
     return {**found, "parameters": shared or [PRETTY]}
 
 
-def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
+def _operation(place: _PathInfo, method: str, action: str, word: str) -> Tree:
     tree: Tree = {
         "description": f"{_DONE[word]}: {place.gvk['kind']}.",
         "operationId": _operation_id(place, word),
@@ -238,13 +240,13 @@ def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
     return {**tree, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": place.gvk}
 
 
-def _operation_id(place: _Place, word: str) -> str:
+def _operation_id(place: _PathInfo, word: str) -> str:
     verb, is_collection, _ = word.partition("Collection")
     return f"{verb}{place.tag}{is_collection}{place.label}"
 
 
-def _body(place: _Place, action: str) -> Tree | None:
-    """Return what is sent with a request."""
+def _body(place: _PathInfo, action: str) -> Tree | None:
+    """Return the body of a request."""
     match action:
         case "post" | "put":
             schema = {"schema": schemas.reference(place.component)}

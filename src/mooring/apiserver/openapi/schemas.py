@@ -217,7 +217,7 @@ def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
             "items": reference(component),
         }
         metadata = {
-            "description": "Where the list stands.",
+            "description": "Metadata of the list.",
             "allOf": [reference(f"{_META}.ListMeta")],
         }
         marked[f"{component}List"] = {

@@ -1,7 +1,7 @@
 """The shapes of objects: what lists and maps mean when two objects are merged.
 
 A shape says which forms a value may have: a scalar, a list, a map; most have one. Two readers
-use it: server-side apply (which items of a list are the same, what is owned as a whole) and
+use it: server-side apply (which items of a list are the same, which values are owned whole) and
 strategic merge patch (`strategy` and `merge_key`, which Kubernetes declares separately, and
 which sometimes differ). Shapes derive from the schema (`mooring.api.schema`).
 """
@@ -19,7 +19,7 @@ class Relation(Enum):
 
     ATOMIC = "atomic"  # the list is one value
     SET = "set"  # scalars, each at most once
-    KEYED = "map"  # maps, told apart by key fields
+    KEYED = "map"  # maps, identified by key fields
 
 
 class ShapeField(NamedTuple):
