@@ -147,7 +147,7 @@ def _review_schema(review: Review) -> Iterable[tuple[str, Tree]]:
     gvk = [{"group": review.group, "version": review.version, "kind": review.kind}]
     component = f"{schemas.package_of(review.group, review.version)}.{review.kind}"
     tree = {
-        "description": "A question in its spec, and the answer in its status.",
+        "description": "A review: the request is in its spec, the result in its status.",
         "type": "object",
         "properties": {"apiVersion": schemas.API_VERSION, "kind": schemas.KIND},
         "x-kubernetes-preserve-unknown-fields": True,

@@ -28,33 +28,33 @@ def _query(name: str, kind: str, description: str) -> Tree:
     }
 
 
-_DRY_RUN = _query("dryRun", "string", "All if nothing is to be stored.")
-_MANAGER = _query("fieldManager", "string", "Who owns the fields that are written.")
+_DRY_RUN = _query("dryRun", "string", "All for a dry run, which stores nothing.")
+_MANAGER = _query("fieldManager", "string", "Name of the field manager.")
 _VALIDATION = _query(
-    "fieldValidation", "string", "Ignore, Warn or Strict: what becomes of unknown fields."
+    "fieldValidation", "string", "Ignore, Warn or Strict: how unknown fields are handled."
 )
-_FORCE = _query("force", "boolean", "Whether an apply takes fields from other owners.")
-_GRACE = _query("gracePeriodSeconds", "integer", "Seconds until the object is gone.")
-_ORPHAN = _query("orphanDependents", "boolean", "Older form of propagationPolicy.")
+_FORCE = _query("force", "boolean", "Whether an apply takes fields over from other managers.")
+_GRACE = _query("gracePeriodSeconds", "integer", "Seconds before the object is deleted.")
+_ORPHAN = _query("orphanDependents", "boolean", "Deprecated form of propagationPolicy.")
 _PROPAGATION = _query(
-    "propagationPolicy", "string", "Orphan, Background or Foreground: what becomes of dependents."
+    "propagationPolicy", "string", "Orphan, Background or Foreground: what happens to dependents."
 )
-_VERSION = _query("resourceVersion", "string", "Version of the store to start from.")
+_VERSION = _query("resourceVersion", "string", "Resource version to start from.")
 _VERSION_MATCH = _query(
-    "resourceVersionMatch", "string", "Exact or NotOlderThan: how the version is meant."
+    "resourceVersionMatch", "string", "Exact or NotOlderThan: how resourceVersion applies."
 )
-_LABELS = _query("labelSelector", "string", "Labels that objects must have.")
-_FIELDS = _query("fieldSelector", "string", "Values that fields of objects must have.")
-_LIMIT = _query("limit", "integer", "Objects to send at most.")
-_CONTINUE = _query("continue", "string", "Token of the part before.")
-_TIMEOUT = _query("timeoutSeconds", "integer", "Seconds after which the answer ends.")
-_WATCH = _query("watch", "boolean", "Whether to send changes as they happen.")
+_LABELS = _query("labelSelector", "string", "Selector by labels.")
+_FIELDS = _query("fieldSelector", "string", "Selector by fields.")
+_LIMIT = _query("limit", "integer", "Maximum number of objects.")
+_CONTINUE = _query("continue", "string", "Token of the previous page.")
+_TIMEOUT = _query("timeoutSeconds", "integer", "Timeout of the request in seconds.")
+_WATCH = _query("watch", "boolean", "Whether to watch for changes.")
 _BOOKMARKS = _query("allowWatchBookmarks", "boolean", "Whether a watch sends bookmarks.")
 _INITIAL = _query(
     "sendInitialEvents", "boolean", "Whether a watch begins with the existing objects."
 )
 
-PRETTY = _query("pretty", "string", "Whether the answer is indented.")
+PRETTY = _query("pretty", "string", "Whether the output is indented.")
 
 _LIST = (
     _BOOKMARKS,

@@ -45,10 +45,10 @@ _COMMON = (
 _UNSUPPORTED = frozenset(("ignoreStoreReadErrorWithClusterBreakingPotential", "shardInfo"))
 
 API_VERSION = {
-    "description": "Group and version of what the object is written in.",
+    "description": "API group and version of the object.",
     "type": "string",
 }
-KIND = {"description": "Name of what the object is, in CamelCase.", "type": "string"}
+KIND = {"description": "Kind of the object, in CamelCase.", "type": "string"}
 
 # Scalars with a form of their own; a document has those that it refers to.
 SCALARS: dict[str, Tree] = {
@@ -60,25 +60,25 @@ SCALARS: dict[str, Tree] = {
         "oneOf": [{"type": "string"}, {"type": "number"}],
     },
     f"{_META}.Time": {
-        "description": "An instant as RFC 3339 writes it, to the second.",
+        "description": "A time in RFC 3339 format with seconds.",
         "type": "string",
         "format": "date-time",
     },
     f"{_META}.MicroTime": {
-        "description": "An instant as RFC 3339 writes it, to the microsecond.",
+        "description": "A time in RFC 3339 format with microseconds.",
         "type": "string",
         "format": "date-time",
     },
     _INT_OR_STRING: {
-        "description": "A whole number, or a text such as a name or a percentage.",
+        "description": "An integer, or a string such as a name or a percentage.",
         "format": "int-or-string",
         "oneOf": [{"type": "integer"}, {"type": "string"}],
     },
     f"{_META}.FieldsV1": {
-        "description": "A set of fields, as a tree of their names.",
+        "description": "A set of fields, as a tree of field names.",
         "type": "object",
     },
-    RAW: {"description": "JSON of any shape.", "type": "object"},
+    RAW: {"description": "Arbitrary JSON.", "type": "object"},
 }
 
 
@@ -212,7 +212,7 @@ def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
     marked = {component: {**components[component], _GVK: [about]}}
     if "list" in verbs_of(kind.plural):
         items = {
-            "description": "The objects.",
+            "description": "List of objects.",
             "type": "array",
             "items": reference(component),
         }
@@ -221,7 +221,7 @@ def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
             "allOf": [reference(f"{_META}.ListMeta")],
         }
         marked[f"{component}List"] = {
-            "description": f"Objects of kind {kind.name}.",
+            "description": f"A list of {kind.name} objects.",
             "type": "object",
             "required": ["items"],
             "properties": {
