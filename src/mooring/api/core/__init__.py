@@ -1,7 +1,15 @@
-"""core/v1: pods, nodes, namespaces and what else claims meet.
+"""core/v1: pods, nodes, namespaces and other types that claims refer to.
 
 These kinds belong to others, so their structs are Open: fields that are not declared here are
 kept and written back.
+
+pod                 pods: containers, spec, status, sums of resources
+pod_log_options     the options of a request for logs
+node                nodes
+placement           node selectors, affinity, taints, tolerations, topology spread
+resources           resource lists and requirements
+namespace           namespaces, quotas, accounts, config maps, secrets, events, references
+kinds               the kinds of the group; services and replication controllers
 """
 
 from mooring.api.core.kinds import (

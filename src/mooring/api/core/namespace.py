@@ -13,6 +13,14 @@ from mooring.api.meta import Condition, ObjectMeta
 from mooring.api.structs import Int32, Open, always
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 
+API_VERSION = "v1"
+
+ACTIVE = "Active"  # phases of a namespace
+TERMINATING = "Terminating"
+
+NORMAL = "Normal"  # types of events
+WARNING = "Warning"
+
 
 class ObjectReference(Open, frozen=True, gc=False):
     """A reference to an object, or to a field of it."""
@@ -30,12 +38,6 @@ class LocalObjectReference(Open, frozen=True, gc=False):
     """A reference to an object in the same namespace."""
 
     name: str = ""
-
-
-API_VERSION = "v1"
-
-ACTIVE = "Active"
-TERMINATING = "Terminating"
 
 
 class NamespaceSpec(Open, frozen=True, gc=False):
@@ -143,8 +145,43 @@ class Binding(Open, frozen=True, gc=False):
     target: ObjectReference = always(ObjectReference())
 
 
-# --- conditions of a namespace that is deleted -------------------------------------------------
+class EventSource(Open, frozen=True, gc=False):
+    """The component that reported an event; deprecated."""
 
+    component: str = ""
+    host: str = ""
+
+
+class EventSeries(Open, frozen=True, gc=False):
+    """How often an event occurred."""
+
+    count: Int32 = 0
+    last_observed_time: MicroTimestamp | None = always(None)
+
+
+class Event(Open, frozen=True, gc=False):
+    """A report of something that happened to an object."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("Event")
+    metadata: ObjectMeta = always(ObjectMeta())
+    involved_object: ObjectReference = always(ObjectReference())
+    reason: str = ""
+    message: str = ""
+    source: EventSource = always(EventSource())
+    first_timestamp: Timestamp | None = always(None)
+    last_timestamp: Timestamp | None = always(None)
+    count: Int32 = 0
+    type: str = ""
+    event_time: MicroTimestamp | None = always(None)
+    series: EventSeries | None = None
+    action: str = ""
+    related: ObjectReference | None = None
+    reporting_controller: str = always("", name="reportingComponent")
+    reporting_instance: str = always("")
+
+
+# --- conditions of a namespace that is deleted -------------------------------------------------
 
 DISCOVERY_FAILURE = "NamespaceDeletionDiscoveryFailure"
 PARSING_FAILURE = "NamespaceDeletionGroupVersionParsingFailure"
@@ -152,8 +189,8 @@ DELETION_FAILURE = "NamespaceDeletionContentFailure"
 CONTENT_REMAINING = "NamespaceContentRemaining"
 FINALIZERS_REMAINING = "NamespaceFinalizersRemaining"
 
-# type: reason and message while nothing is wrong
-_FINE = {
+# type: reason and message while all is well
+_WELL = {
     DISCOVERY_FAILURE: ("ResourcesDiscovered", "All resources successfully discovered"),
     PARSING_FAILURE: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
     DELETION_FAILURE: (
@@ -182,14 +219,14 @@ class RemainingContent(NamedTuple):
 def deletion_conditions(
     remains: RemainingContent, old: tuple[Condition, ...], now: Timestamp
 ) -> tuple[Condition, ...]:
-    """Return the conditions of a namespace with these remains; unchanged ones keep their time."""
+    """Return the conditions of a namespace with this content; unchanged ones keep their time."""
     before = {condition.type: condition for condition in old}
     wrong = dict(_wrong(remains))
-    others = tuple(condition for condition in old if condition.type not in _FINE)
+    others = tuple(condition for condition in old if condition.type not in _WELL)
     found = []
-    for kind, fine in _FINE.items():
+    for kind, well in _WELL.items():
         status = "True" if kind in wrong else "False"
-        reason, message = wrong.get(kind, fine)
+        reason, message = wrong.get(kind, well)
         last = before.get(kind)
         new = Condition(
             type=kind,
@@ -230,46 +267,3 @@ def _wrong(remains: RemainingContent) -> Iterable[tuple[str, tuple[str, str]]]:
         )
         message = f"Some content in the namespace has finalizers remaining: {listed}"
         yield FINALIZERS_REMAINING, ("SomeFinalizersRemain", message)
-
-
-# --- events ------------------------------------------------------------------------------------
-
-
-NORMAL = "Normal"
-WARNING = "Warning"
-
-
-class EventSource(Open, frozen=True, gc=False):
-    """The component that reported an event; deprecated."""
-
-    component: str = ""
-    host: str = ""
-
-
-class EventSeries(Open, frozen=True, gc=False):
-    """How often an event occurred."""
-
-    count: Int32 = 0
-    last_observed_time: MicroTimestamp | None = always(None)
-
-
-class Event(Open, frozen=True, gc=False):
-    """A report of something that happened to an object."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("Event")
-    metadata: ObjectMeta = always(ObjectMeta())
-    involved_object: ObjectReference = always(ObjectReference())
-    reason: str = ""
-    message: str = ""
-    source: EventSource = always(EventSource())
-    first_timestamp: Timestamp | None = always(None)
-    last_timestamp: Timestamp | None = always(None)
-    count: Int32 = 0
-    type: str = ""
-    event_time: MicroTimestamp | None = always(None)
-    series: EventSeries | None = None
-    action: str = ""
-    related: ObjectReference | None = None
-    reporting_controller: str = always("", name="reportingComponent")
-    reporting_instance: str = always("")

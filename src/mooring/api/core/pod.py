@@ -3,7 +3,7 @@
 Fields that Mooring passes on without looking inside are `Json`; they are declared all the same,
 because an object whose fields are all declared is decoded many times faster.
 
-What the containers of a pod need at once (`at_once`):
+What the containers of a pod need at once (`resources_at_once`):
 
 1. Containers and sidecars (init containers that keep running) run together: their sum counts.
 2. While an init container runs, the sidecars before it run too: its own sum with theirs counts.
@@ -24,7 +24,25 @@ from mooring.api.quantity import Quantity
 from mooring.api.structs import Int32, Int64, Open, always, named
 from mooring.api.timestamp import Timestamp
 
+API_VERSION = "v1"
+
+MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
+DEFAULT_SCHEDULER = "default-scheduler"
 RESTART_ALWAYS = "Always"
+
+PENDING = "Pending"  # phases
+RUNNING = "Running"
+SUCCEEDED = "Succeeded"
+FAILED = "Failed"
+
+POD_SCHEDULED = "PodScheduled"  # conditions
+DISRUPTION_TARGET = "DisruptionTarget"
+
+HEALTHY = "Healthy"  # health of devices
+UNHEALTHY = "Unhealthy"
+UNKNOWN = "Unknown"
+
+CLAIM_STATUS_PREFIX = "claim:"
 
 
 class ContainerPort(Open, frozen=True, gc=False):
@@ -76,21 +94,6 @@ class EphemeralContainer(Container, frozen=True, gc=False):
     """A container added to a running pod for debugging."""
 
     target_container_name: str = ""
-
-
-PENDING = "Pending"
-RUNNING = "Running"
-SUCCEEDED = "Succeeded"
-FAILED = "Failed"
-
-POD_SCHEDULED = "PodScheduled"
-DISRUPTION_TARGET = "DisruptionTarget"
-
-HEALTHY = "Healthy"
-UNHEALTHY = "Unhealthy"
-UNKNOWN = "Unknown"
-
-CLAIM_STATUS_PREFIX = "claim:"
 
 
 class PodCondition(Open, frozen=True, gc=False):
@@ -245,12 +248,6 @@ class PodStatus(Open, frozen=True, gc=False):
     volume_health: tuple[Json, ...] = ()
 
 
-API_VERSION = "v1"
-
-MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
-DEFAULT_SCHEDULER = "default-scheduler"
-
-
 class PodResourceClaim(Open, frozen=True, gc=False):
     """A claim that the pod uses: an existing one, or one to be made from a template."""
 
@@ -336,14 +333,12 @@ class PodTemplateSpec(Open, frozen=True, gc=False):
     spec: PodSpec = always(PodSpec())
 
 
-# --- sums of what containers ask for -----------------------------------------------------------
-
-
+# Returns amounts of a container, such as its requests.
 ContainerResources = Callable[[Container], ResourceList]
 
 
 def resources_at_once(pod: Pod, source: ContainerResources) -> ResourceList:
-    """Return the most that the containers of a pod need at once, of what a source says of each."""
+    """Return the most that the containers of a pod need at once, of the amounts of each."""
     running: ResourceList = {}
     for container in pod.spec.containers:
         add_resources(running, source(container))

@@ -5,6 +5,9 @@ encode          tree → body, byte for byte as Kubernetes writes it
 encode_object   the same for an object
 encode_event    one event of a watch, with its length in front
 decode_event    and back; split_events cuts a stream into messages
+
+Modules: envelope (bodies and events), reader and writer (messages, by the schema), values
+(scalars), wire (tags, varints and lengths).
 """
 
 from mooring.api.protobuf.envelope import (
