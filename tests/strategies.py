@@ -1,7 +1,7 @@
 """Objects made from the declarations of their structs, for laws that hold for every kind.
 
 `instances(struct)` is a hypothesis strategy of sparse objects: a few fields of each struct are
-set. `trees(message)` is one of sparse JSON trees of a message of the protobuf table, which also
+set. `trees(message)` is one of sparse JSON trees of a type of the schema, which also
 knows what our structs keep as JSON. `full(struct)` is one object in which every field of every
 struct is set, down to a depth.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import types
 from base64 import b64encode
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -19,8 +18,8 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT, Raw, Struct
 from msgspec.structs import FieldInfo, fields
 
-from mooring.api.protobuf.table import Field, declaration
 from mooring.api.quantity import Quantity
+from mooring.api.schema import Field, api_type
 from mooring.api.structs import EXTRA
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 
@@ -89,11 +88,11 @@ def instances(struct: type[S], depth: int = 0) -> st.SearchStrategy[S]:
 
 @cache
 def trees(message: str, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy of sparse JSON trees of a message of the protobuf table."""
+    """Return a strategy of sparse JSON trees of a type of the schema."""
     by_name = {
-        name: _deferred_values(field, depth)
-        for name, field in _json_fields(message)
-        if name not in ("apiVersion", "kind")
+        field.name: _deferred_values(field, depth)
+        for field in api_type(message).json_fields()
+        if field.number and field.name not in ("apiVersion", "kind")
     }
     if depth > DEPTH_MAX or not by_name:
         return st.just({})
@@ -104,14 +103,6 @@ def trees(message: str, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
         return {name: draw(by_name[name]) for name in sorted(chosen)}
 
     return draw_tree()
-
-
-def _json_fields(message: str) -> Iterator[tuple[str, Field]]:
-    for field in declaration(message).fields:
-        if field.is_inline:
-            yield from _json_fields(field.type)
-        else:
-            yield field.name, field
 
 
 def _deferred_values(field: Field, depth: int) -> st.SearchStrategy[Any]:

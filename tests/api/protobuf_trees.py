@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mooring.api.protobuf.table import Field, declaration
 from mooring.api.protobuf.values import VALUES
 from mooring.api.protobuf.wire import WireError
+from mooring.api.schema import Field, api_type
 
 DEPTH_MAX = 5
 
@@ -35,7 +35,7 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
 @cache
 def trees(message: str, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy of trees as decoding gives them: what cannot be absent is there."""
-    fields = declaration(message).fields
+    fields = [field for field in api_type(message).fields if field.number]
 
     @st.composite
     def draw_tree(draw: st.DrawFn) -> dict[str, Any]:
@@ -78,7 +78,9 @@ def _values(field: Field, depth: int) -> st.SearchStrategy[Any]:
 def representable(tree: dict[str, Any], message: str) -> dict[str, Any]:
     """Return what a message has fields for; a declared `Json` may hold anything."""
     kept: dict[str, Any] = {}
-    for field in declaration(message).fields:
+    for field in api_type(message).fields:
+        if not field.number:
+            continue
         if field.is_inline:
             kept.update(representable(tree, field.type))
             continue

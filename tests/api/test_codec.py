@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_json, decode_tree, dotted, encode_json, fitting, to_tree
 from mooring.api.errors import DecodeError
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import MapKey
 from mooring.api.resource import v1
 from tests.strategies import instances
 
@@ -150,7 +150,7 @@ def test_a_value_that_does_not_fit_is_refused_with_its_place(text: str, message:
 def test_the_place_of_a_refusal_is_data_too() -> None:
     with pytest.raises(DecodeError) as caught:
         read_slice('{"spec": {"devices": [{"attributes": {"a/b": {"int": "1"}}}]}}')
-    assert caught.value.place == ("spec", "devices", 0, "attributes", Key("a/b"), "int")
+    assert caught.value.place == ("spec", "devices", 0, "attributes", MapKey("a/b"), "int")
 
 
 def test_unknown_fields_are_named_as_kubernetes_names_them() -> None:

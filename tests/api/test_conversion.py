@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.codec import decode_json
-from mooring.api.conversion import from_hub, to_hub
 from mooring.api.resource import v1, v1beta1
+from mooring.api.resource.versions import from_hub, to_hub
 from mooring.validation.storedform import stored_form
 from tests.strategies import instances
 

@@ -18,7 +18,7 @@ from mooring.api.catalogue import ASKED, CATALOGUE, KINDS, SERVED, from_hub, to_
 from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
 from mooring.api.errors import DecodeError
 from mooring.api.kinds import Kind
-from mooring.api.schedulerconfig import (
+from mooring.api.scheduler_config import (
     DynamicResourcesArgs,
     KubeSchedulerConfiguration,
     duration_ns,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mooring.api.codec import decode_tree
+from mooring.api.core.placement import NodeSelector
 from mooring.api.labels import EVERYTHING, NOTHING, Selector, SelectorFault, read_selector
 from mooring.api.meta import LabelSelector
-from mooring.api.nodequery import read_node_selector
-from mooring.api.nodeselector import NodeSelector
+from mooring.api.node_affinity import read_node_selector
 
 
 def selector(tree: Any) -> Selector | SelectorFault:

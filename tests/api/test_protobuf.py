@@ -2,21 +2,19 @@ from __future__ import annotations
 
 import base64
 import json
-import types
 from collections.abc import Iterator
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
-from msgspec.structs import fields
 
 from mooring.api.catalogue import CATALOGUE, SERVED
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ProtobufError
 from mooring.api.gates import Gates
+from mooring.api.object_reader import read_json, read_tree
 from mooring.api.protobuf import (
     decode,
     decode_event,
@@ -26,10 +24,8 @@ from mooring.api.protobuf import (
     split_events,
 )
 from mooring.api.protobuf.envelope import MAGIC, seal
-from mooring.api.protobuf.table import Field, declaration, kind_named, kinds
-from mooring.api.reading import read_json, read_tree
 from mooring.api.resource import v1
-from mooring.api.structs import EXTRA
+from mooring.api.schema import api_type, find_kind, type_names
 from tests.api.protobuf_trees import representable, trees
 from tests.corpus import corpus
 from tests.strategies import instances
@@ -58,20 +54,9 @@ FURTHER_KINDS = [
     ("v1", "Status"),
 ]
 
-# Fields of ours that no version of Kubernetes has in protobuf.
-WITHOUT_NUMBER = {
-    ("DeviceTaintSelector", "deviceClassName"),
-    ("DeviceTaintSelector", "selectors"),
-    ("NamespaceCondition", "observedGeneration"),
-    ("scheduling/v1alpha2.PodGroupSpec", "parentCompositePodGroupName"),
-    ("scheduling/v1alpha2.PodGroupSpec", "preemptionPolicy"),
-    ("scheduling/v1alpha2.PodGroupTemplate", "preemptionPolicy"),
-    ("scheduling/v1alpha2.WorkloadSpec", "compositePodGroupTemplates"),
-}
-
 
 def message_of(api_version: str, kind: str) -> str:
-    message = kind_named(api_version, kind)
+    message = find_kind(api_version, kind)
     assert message is not None
     return message
 
@@ -85,14 +70,14 @@ def ids(kind: Any) -> str:
 
 @pytest.mark.parametrize("kind", SERVED, ids=ids)
 def test_every_served_kind_and_its_list_have_a_message(kind: Any) -> None:
-    assert kind_named(kind.api_version, kind.name) is not None
+    assert find_kind(kind.api_version, kind.name) is not None
     if kind.name != "Binding":
-        assert kind_named(kind.api_version, f"{kind.name}List") is not None
+        assert find_kind(kind.api_version, f"{kind.name}List") is not None
 
 
 @pytest.mark.parametrize(("api_version", "kind"), FURTHER_KINDS)
 def test_kinds_of_requests_and_answers_have_a_message(api_version: str, kind: str) -> None:
-    assert kind_named(api_version, kind) is not None
+    assert find_kind(api_version, kind) is not None
 
 
 @pytest.mark.parametrize(
@@ -109,69 +94,19 @@ def test_kinds_of_requests_and_answers_have_a_message(api_version: str, kind: st
     ],
 )
 def test_what_is_no_kind_of_its_version_has_none(api_version: str, kind: str) -> None:
-    assert kind_named(api_version, kind) is None
-
-
-@pytest.mark.parametrize("kind", SERVED, ids=ids)
-def test_every_declared_field_has_a_number(kind: Any) -> None:
-    missing = set(_without_number(kind.struct, message_of(kind.api_version, kind.name), set()))
-    unexpected = {
-        (name, field)
-        for name, field in missing
-        if not WITHOUT_NUMBER & {(name, field), (name.partition(".")[2], field)}
-    }
-    assert unexpected == set()
+    assert find_kind(api_version, kind) is None
 
 
 def test_numbers_are_used_once_in_a_message() -> None:
-    for name in kinds():
-        numbers = [field.number for field in declaration(name).fields]
+    for name in type_names():
+        numbers = [field.number for field in api_type(name).fields if field.number]
         assert len(numbers) == len(set(numbers))
-
-
-def _without_number(
-    struct: type[Struct], message: str, seen: set[Any]
-) -> Iterator[tuple[str, str]]:
-    if (struct, message) in seen:
-        return
-    seen.add((struct, message))
-    known = dict(_by_json_name(message))
-    hints = get_type_hints(struct)
-    for info in fields(struct):
-        if info.encode_name == EXTRA:
-            continue
-        if declaration(message).is_kind and info.name in ("api_version", "kind"):
-            continue
-        if info.encode_name not in known:
-            yield message, info.encode_name
-        elif isinstance(inner := _inner(hints[info.name]), type) and issubclass(inner, Struct):
-            yield from _without_number(inner, known[info.encode_name].type, seen)
-
-
-def _by_json_name(message: str) -> Iterator[tuple[str, Field]]:
-    for field in declaration(message).fields:
-        if field.is_inline:
-            yield from _by_json_name(field.type)
-        else:
-            yield field.name, field
-
-
-def _inner(annotation: Any) -> Any:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        return _inner(next(a for a in arguments if a is not types.NoneType))
-    if origin in (tuple, dict):
-        return _inner(arguments[0 if origin is tuple else 1])
-    return annotation
-
-
-# --- laws ---------------------------------------------------------------------------------
 
 
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_what_is_written_reads_back_equal(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(kinds()))
+    name = data.draw(st.sampled_from(type_names(kinds_only=True)))
     api_version, kind = _said(name)
     tree = {**data.draw(trees(name)), "apiVersion": api_version, "kind": kind}
     body = encode(tree)
@@ -197,7 +132,7 @@ def test_objects_survive(kind: Any, data: st.DataObject) -> None:
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_bad_bytes_give_the_one_error(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(kinds()))
+    name = data.draw(st.sampled_from(type_names(kinds_only=True)))
     raw = data.draw(st.binary(max_size=60) | _damaged(name))
     for body in (raw, MAGIC + raw, seal(*_said(name), raw)):
         _decode_or_refuse(body)
@@ -209,7 +144,7 @@ def _said(name: str) -> tuple[str, str]:
     groups = sorted({each.group for each in CATALOGUE} | {"autoscaling", "meta.k8s.io", "policy"})
     for group in groups:
         api_version = f"{group}/{version.partition('/')[2]}".removeprefix("/")
-        if kind_named(api_version, kind) == name:
+        if find_kind(api_version, kind) == name:
             return api_version, kind
     raise LookupError(name)
 
@@ -362,12 +297,12 @@ def test_bodies_are_bounded_in_size_and_messages() -> None:
 
 
 def test_messages_in_one_another_are_bounded() -> None:
-    template = declaration("scheduling/v1alpha3.CompositePodGroupTemplate")
+    template = api_type("scheduling/v1alpha3.CompositePodGroupTemplate")
     number = next(f.number for f in template.fields if f.type == template.name)
     inner = b""
     for _ in range(200):
         inner = bytes([number << 3 | 2]) + _delimited(inner)
-    holder = declaration("scheduling/v1alpha3.WorkloadSpec")
+    holder = api_type("scheduling/v1alpha3.WorkloadSpec")
     outer = next(f.number for f in holder.fields if f.type == template.name)
     spec = b"\x12" + _delimited(bytes([outer << 3 | 2]) + _delimited(inner))
     with pytest.raises(ProtobufError, match="nested too deeply"):

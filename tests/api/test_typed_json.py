@@ -9,19 +9,19 @@ import pytest
 from mooring.api.codec import to_tree
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
-from mooring.api.reading import Reading, read_tree
-from mooring.api.typed_json import ITEMS_MAX, go_words
+from mooring.api.go_types import ITEMS_MAX, go_words
+from mooring.api.object_reader import ReadObject, read_tree
 
 Tree = dict[str, Any]
 
 
-def read(**spec: Any) -> Reading:
+def read(**spec: Any) -> ReadObject:
     containers = [{"name": "c", "image": "i"}]
     tree = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers, **spec}}
     return read_tree(tree, gates=Gates.parse(), extensions=False)
 
 
-def volume(**source: Any) -> Reading:
+def volume(**source: Any) -> ReadObject:
     return read(volumes=[{"name": "v", **source}])
 
 

@@ -172,7 +172,7 @@ def test_who_may_do_what(kubectl: Kubectl, namespace: str) -> None:
 
 def test_explain(shared: Kubectl) -> None:
     told = shared("explain", "pod.spec.resourceClaims")
-    assert "Claims that must have their devices before the pod starts." in told
+    assert "Claims that must be allocated and reserved before the pod starts." in told
     assert "resourceClaimTemplateName\t<string>" in told
     assert "<no description>" not in told
 

@@ -1,1 +1,40 @@
-"""The nouns of DRA: kinds, quantities, versions, names, paths, gates, and how they are read."""
+"""The API types: structs, schema, and how objects are read and written.
+
+The schema
+    schema              what each field of each type is, from the tables GROUP.schema.txt
+
+Types of the API groups
+    meta                what all objects share: metadata, conditions, label selectors
+    core                pods, nodes, namespaces (core/v1)
+    resource            claims, classes, slices, taint rules (resource.k8s.io)
+    scheduling          pod groups, workloads, priority classes (scheduling.k8s.io)
+    apps, batch         controllers of pods, Scale, jobs
+    authentication, authorization, rbac
+    coordination        leases
+    events              events.k8s.io/v1
+    runtime_class       node.k8s.io/v1
+    device_metadata     files with metadata of devices in containers
+    scheduler_config    the configuration file of the scheduler
+    kinds, catalogue    kinds by apiVersion and name; conversion to the stored version
+
+From text to objects and back
+    documents           YAML and JSON with places
+    seedforms           forms of the KEPs that are accepted
+    object_reader       from a parsed document to an object
+    codec               JSON to structs and back; tolerant_reader reads what msgspec refuses
+    go_types            JSON as Go types read it
+    raw_json            JSON of drivers inside objects
+    protobuf            objects in protobuf
+    structs             the base classes of structs
+
+Values
+    quantity            quantities; quantity_text reads them, go_integers computes as Go does
+    semver, timestamp, names, field_path
+    labels              label selectors
+    node_affinity       node selectors of pods and slices
+    tolerations         taints and tolerations
+    gates               feature gates; gate_history has their stages
+    cdi                 CDI specs
+    process_binding     variables that bind a process to CPUs, memory and devices
+    errors              the tree of errors
+"""

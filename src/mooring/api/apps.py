@@ -1,11 +1,9 @@
-"""apps/v1: controllers that keep pods running."""
+"""apps/v1: the controllers that keep pods running, and Scale (autoscaling/v1), their size."""
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import Json, LabelSelector, ObjectMeta
 from mooring.api.structs import Int32, Int64, Open, always
 from mooring.api.timestamp import Timestamp
@@ -185,22 +183,40 @@ class StatefulSet(Open, frozen=True, gc=False):
     status: StatefulSetStatus = always(StatefulSetStatus())
 
 
-def _kind(struct: type[Struct], plural: str, short_name: str) -> Kind:
-    return Kind(
-        api_version=API_VERSION,
-        name=struct.__name__,
-        plural=plural,
-        namespaced=True,
-        struct=struct,
-        hub_version=API_VERSION,
-        has_status=True,
-        short_names=(short_name,),
-    )
+# --- autoscaling/v1: a part of controllers, never stored --------------------------------------
 
+SCALE_API_VERSION = "autoscaling/v1"
+
+
+class ScaleSpec(Open, frozen=True, gc=False):
+    """How many pods are wanted."""
+
+    replicas: Int32 = 0
+
+
+class ScaleStatus(Open, frozen=True, gc=False):
+    """How many pods there are, and by which labels they are found."""
+
+    replicas: Int32 = always(0)
+    selector: str = ""
+
+
+class Scale(Open, frozen=True, gc=False):
+    """The number of pods of a controller."""
+
+    api_version: str = always(SCALE_API_VERSION)
+    kind: str = always("Scale")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: ScaleSpec = always(ScaleSpec())
+    status: ScaleStatus = always(ScaleStatus())
+
+
+SCALE = declare_kind(Scale, "")
 
 KINDS: tuple[Kind, ...] = (
-    _kind(DaemonSet, "daemonsets", "ds"),
-    _kind(Deployment, "deployments", "deploy"),
-    _kind(ReplicaSet, "replicasets", "rs"),
-    _kind(StatefulSet, "statefulsets", "sts"),
+    declare_kind(DaemonSet, "daemonsets", "ds", has_status=True),
+    declare_kind(Deployment, "deployments", "deploy", has_status=True),
+    declare_kind(ReplicaSet, "replicasets", "rs", has_status=True),
+    declare_kind(StatefulSet, "statefulsets", "sts", has_status=True),
+    SCALE,
 )

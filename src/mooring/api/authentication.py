@@ -1,10 +1,10 @@
-"""authentication.k8s.io/v1: who somebody is. These kinds are asked, never stored."""
+"""authentication.k8s.io/v1: tokens and users; these kinds are answered, never stored."""
 
 from __future__ import annotations
 
 from msgspec import field
 
-from mooring.api.kinds import Kind, asked_kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.structs import Int64, Open, always
 from mooring.api.timestamp import Timestamp
@@ -14,7 +14,7 @@ API_VERSION = "authentication.k8s.io/v1"
 
 
 class UserInfo(Open, frozen=True, gc=False):
-    """A user, and what else is known of it."""
+    """A user, with its groups and extra information."""
 
     username: str = ""
     uid: str = ""
@@ -23,14 +23,14 @@ class UserInfo(Open, frozen=True, gc=False):
 
 
 class TokenReviewSpec(Open, frozen=True, gc=False):
-    """A token, and whom it should be for."""
+    """A token, and its intended audiences."""
 
     token: str = ""
     audiences: tuple[str, ...] = ()
 
 
 class TokenReviewStatus(Open, frozen=True, gc=False):
-    """Whose token it is, or why it is nobody's."""
+    """The user of the token, or why it is not valid."""
 
     authenticated: bool = False
     user: UserInfo = always(UserInfo())
@@ -39,7 +39,7 @@ class TokenReviewStatus(Open, frozen=True, gc=False):
 
 
 class TokenReview(Open, frozen=True, gc=False):
-    """The question whose token this is."""
+    """Checks a token and finds its user."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("TokenReview")
@@ -49,13 +49,13 @@ class TokenReview(Open, frozen=True, gc=False):
 
 
 class SelfSubjectReviewStatus(Open, frozen=True, gc=False):
-    """Who asks."""
+    """The user that makes the request."""
 
     user_info: UserInfo = always(UserInfo())
 
 
 class SelfSubjectReview(Open, frozen=True, gc=False):
-    """The question who I am."""
+    """Returns the attributes of the current user."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("SelfSubjectReview")
@@ -64,7 +64,7 @@ class SelfSubjectReview(Open, frozen=True, gc=False):
 
 
 class BoundObjectReference(Open, frozen=True, gc=False):
-    """The object that a token lives no longer than."""
+    """The object whose deletion ends a token."""
 
     kind: str = ""
     api_version: str = ""
@@ -73,7 +73,7 @@ class BoundObjectReference(Open, frozen=True, gc=False):
 
 
 class TokenRequestSpec(Open, frozen=True, gc=False):
-    """What token is wanted."""
+    """The requested token."""
 
     audiences: tuple[str, ...] | None = always(None)
     expiration_seconds: Int64 | None = always(None)
@@ -89,7 +89,7 @@ class TokenRequestStatus(Open, frozen=True, gc=False):
 
 
 class TokenRequest(Open, frozen=True, gc=False):
-    """The wish for a token of a service account."""
+    """Requests a token for a service account."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("TokenRequest")
@@ -99,7 +99,7 @@ class TokenRequest(Open, frozen=True, gc=False):
 
 
 KINDS: tuple[Kind, ...] = (
-    asked_kind(SelfSubjectReview, "selfsubjectreviews", API_VERSION),
-    asked_kind(TokenRequest, "", API_VERSION, namespaced=True),  # only as serviceaccounts/token
-    asked_kind(TokenReview, "tokenreviews", API_VERSION),
+    declare_kind(SelfSubjectReview, "selfsubjectreviews", namespaced=False, is_asked=True),
+    declare_kind(TokenRequest, "", is_asked=True),  # only as serviceaccounts/token
+    declare_kind(TokenReview, "tokenreviews", namespaced=False, is_asked=True),
 )

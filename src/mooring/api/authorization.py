@@ -1,10 +1,10 @@
-"""authorization.k8s.io/v1: what somebody may do. These kinds are asked, never stored."""
+"""authorization.k8s.io/v1: reviews of what a user may do; they are answered, never stored."""
 
 from __future__ import annotations
 
 from msgspec import field
 
-from mooring.api.kinds import Kind, asked_kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import LabelSelectorRequirement, ObjectMeta
 from mooring.api.structs import Open, always, named
 
@@ -21,14 +21,14 @@ class FieldSelectorRequirement(Open, frozen=True, gc=False):
 
 
 class FieldSelectorAttributes(Open, frozen=True, gc=False):
-    """The objects that are meant, by fields."""
+    """Limits access by a field selector."""
 
     raw_selector: str = ""
     requirements: tuple[FieldSelectorRequirement, ...] = ()
 
 
 class LabelSelectorAttributes(Open, frozen=True, gc=False):
-    """The objects that are meant, by labels."""
+    """Limits access by a label selector."""
 
     raw_selector: str = ""
     requirements: tuple[LabelSelectorRequirement, ...] = ()
@@ -56,7 +56,7 @@ class NonResourceAttributes(Open, frozen=True, gc=False):
 
 
 class SubjectAccessReviewSpec(Open, frozen=True, gc=False):
-    """Who wants to do what."""
+    """A user and the action to review."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
@@ -67,14 +67,14 @@ class SubjectAccessReviewSpec(Open, frozen=True, gc=False):
 
 
 class SelfSubjectAccessReviewSpec(Open, frozen=True, gc=False):
-    """What I want to do."""
+    """The action to review."""
 
     resource_attributes: ResourceAttributes | None = None
     non_resource_attributes: NonResourceAttributes | None = None
 
 
 class SubjectAccessReviewStatus(Open, frozen=True, gc=False):
-    """Whether it is allowed, and why."""
+    """Whether the action is allowed, and why."""
 
     allowed: bool = always(False)
     denied: bool = False
@@ -83,7 +83,7 @@ class SubjectAccessReviewStatus(Open, frozen=True, gc=False):
 
 
 class SubjectAccessReview(Open, frozen=True, gc=False):
-    """The question whether somebody may do something."""
+    """Checks whether a user may perform an action."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("SubjectAccessReview")
@@ -93,13 +93,13 @@ class SubjectAccessReview(Open, frozen=True, gc=False):
 
 
 class LocalSubjectAccessReview(SubjectAccessReview, frozen=True, gc=False):
-    """The same question, within one namespace."""
+    """Checks whether a user may perform an action in a namespace."""
 
     kind: str = always("LocalSubjectAccessReview")
 
 
 class SelfSubjectAccessReview(Open, frozen=True, gc=False):
-    """The question whether I may do something."""
+    """Checks whether the current user may perform an action."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("SelfSubjectAccessReview")
@@ -109,7 +109,7 @@ class SelfSubjectAccessReview(Open, frozen=True, gc=False):
 
 
 class SelfSubjectRulesReviewSpec(Open, frozen=True, gc=False):
-    """The namespace that is meant."""
+    """The namespace to evaluate rules for."""
 
     namespace: str = ""
 
@@ -131,7 +131,7 @@ class NonResourceRule(Open, frozen=True, gc=False):
 
 
 class SubjectRulesReviewStatus(Open, frozen=True, gc=False):
-    """All that is allowed, as far as it can be told."""
+    """Everything that is allowed, as far as known."""
 
     resource_rules: tuple[ResourceRule, ...] = always(())
     non_resource_rules: tuple[NonResourceRule, ...] = always(())
@@ -140,7 +140,7 @@ class SubjectRulesReviewStatus(Open, frozen=True, gc=False):
 
 
 class SelfSubjectRulesReview(Open, frozen=True, gc=False):
-    """The question what I may do in a namespace."""
+    """Lists the actions that the current user may perform in a namespace."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("SelfSubjectRulesReview")
@@ -150,8 +150,12 @@ class SelfSubjectRulesReview(Open, frozen=True, gc=False):
 
 
 KINDS: tuple[Kind, ...] = (
-    asked_kind(LocalSubjectAccessReview, "localsubjectaccessreviews", API_VERSION, namespaced=True),
-    asked_kind(SelfSubjectAccessReview, "selfsubjectaccessreviews", API_VERSION),
-    asked_kind(SelfSubjectRulesReview, "selfsubjectrulesreviews", API_VERSION),
-    asked_kind(SubjectAccessReview, "subjectaccessreviews", API_VERSION),
+    declare_kind(LocalSubjectAccessReview, "localsubjectaccessreviews", is_asked=True),
+    declare_kind(
+        SelfSubjectAccessReview, "selfsubjectaccessreviews", namespaced=False, is_asked=True
+    ),
+    declare_kind(
+        SelfSubjectRulesReview, "selfsubjectrulesreviews", namespaced=False, is_asked=True
+    ),
+    declare_kind(SubjectAccessReview, "subjectaccessreviews", namespaced=False, is_asked=True),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import Json, LabelSelector, ObjectMeta
 from mooring.api.structs import Int32, Int64, Open, always
 from mooring.api.timestamp import Timestamp
@@ -70,14 +70,4 @@ class Job(Open, frozen=True, gc=False):
     status: JobStatus = always(JobStatus())
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(
-        api_version=API_VERSION,
-        name="Job",
-        plural="jobs",
-        namespaced=True,
-        struct=Job,
-        hub_version=API_VERSION,
-        has_status=True,
-    ),
-)
+KINDS: tuple[Kind, ...] = (declare_kind(Job, "jobs", has_status=True),)

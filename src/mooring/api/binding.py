@@ -1,68 +1,10 @@
-"""What a container without walls is told by its environment: where to run, and what to see.
+"""MOVED."""
 
-A process that is not in a container cannot be given a part of the machine by a runtime of
-containers. Drivers therefore say in variables what it gets, and whoever starts it obeys:
+from mooring.api.process_binding import CPUS as CPUS  # noqa
+from mooring.api.process_binding import ITEMS as ITEMS  # noqa
+from mooring.api.process_binding import MEMORY_NODES as MEMORY_NODES  # noqa
+from mooring.api.process_binding import process_binding as binding_of  # noqa
+from mooring.api.process_binding import item_variable as item_variable  # noqa
+from mooring.api.process_binding import binding_variable as variable  # noqa
 
-    MOORING_CPUSET_…=0-3,8                  runs on these CPUs; several are added together
-    MOORING_MEMS_…=0                        takes memory of these NUMA nodes; the same
-    MOORING_LIST_…__CUDA_VISIBLE_DEVICES=a  is an item of that variable; several are joined
-
-The end of a name keeps apart what comes from different claims and requests. Without any variable
-of a sort nothing is bound.
-"""
-
-from __future__ import annotations
-
-import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
-
-CPUS = "MOORING_CPUSET"
-MEMORY_NODES = "MOORING_MEMS"
-ITEMS = "MOORING_LIST"
-_BETWEEN = "__"  # an item's variable and what keeps it apart
-_STRANGE = re.compile(r"[^A-Za-z0-9_]")
-_ITEM = re.compile(rf"{ITEMS}_.*?{_BETWEEN}([A-Za-z][A-Za-z0-9_]*)")
-
-
-class Binding(NamedTuple):
-    """What the variables of a container say together."""
-
-    cpus: tuple[str, ...] = ()  # lists as the kernel writes them, to be added together
-    memory_nodes: tuple[str, ...] = ()
-    variables: dict[str, str] = {}  # noqa: RUF012  # to be set besides; never changed
-
-
-def variable(prefix: str, *parts: str) -> str:
-    """Return the name of a variable: a prefix, and what keeps it apart from others."""
-    return "_".join((prefix, *(_STRANGE.sub("_", part) for part in parts)))
-
-
-def item_variable(name: str, *parts: str) -> str:
-    """Return the name under which an item of a list variable is given."""
-    ends = (re.sub("_+", "_", _STRANGE.sub("_", part)).strip("_") for part in parts)
-    return f"{ITEMS}_{'_'.join(ends)}{_BETWEEN}{name}"
-
-
-def binding_of(environment: Mapping[str, str]) -> Binding:
-    """Return what a container's variables bind it to, in the order of their names."""
-    items: dict[str, list[str]] = {}
-    for name in sorted(environment):
-        found = _ITEM.fullmatch(name)
-        if found is not None:
-            items.setdefault(found[1], []).extend(environment[name].split(","))
-    joined = {name: ",".join(_once(values)) for name, values in items.items()}
-    return Binding(_lists(environment, CPUS), _lists(environment, MEMORY_NODES), joined)
-
-
-def _lists(environment: Mapping[str, str], prefix: str) -> tuple[str, ...]:
-    names = (each for each in sorted(environment) if _begins(each, prefix))
-    return tuple(environment[name] for name in names)
-
-
-def _begins(name: str, prefix: str) -> bool:
-    return name == prefix or name.startswith(f"{prefix}_")
-
-
-def _once(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(value for value in values if value))
+__all__ = ["CPUS", "ITEMS", "MEMORY_NODES", "binding_of", "item_variable", "variable"]  # noqa

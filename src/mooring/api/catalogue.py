@@ -15,21 +15,20 @@ from mooring.api import (
     apps,
     authentication,
     authorization,
-    autoscaling,
     batch,
-    conversion,
     coordination,
     core,
-    devicemetadata,
+    device_metadata,
     events,
     rbac,
-    runtimeclass,
-    schedulerconfig,
+    runtime_class,
+    scheduler_config,
     scheduling,
 )
 from mooring.api.kinds import Catalogue, Kind
-from mooring.api.resource.kinds import KINDS as RESOURCE_KINDS
+from mooring.api.resource import versions
 from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
+from mooring.api.resource.versions import KINDS as RESOURCE_KINDS
 
 KINDS: tuple[Kind, ...] = (
     *RESOURCE_KINDS,
@@ -39,13 +38,12 @@ KINDS: tuple[Kind, ...] = (
     *scheduling.KINDS,
     *coordination.KINDS,
     *rbac.KINDS,
-    *runtimeclass.KINDS,
+    *runtime_class.KINDS,
     *authentication.KINDS,
     *authorization.KINDS,
-    *autoscaling.KINDS,
     *events.KINDS,
-    *schedulerconfig.KINDS,
-    *devicemetadata.KINDS,
+    *scheduler_config.KINDS,
+    *device_metadata.KINDS,
 )
 
 SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural and not kind.is_asked)
@@ -92,7 +90,7 @@ def to_hub(value: Any, kind: Kind | None = None) -> Any:
     """Return an object of any kind in the version that it is stored in."""
     kind = kind or CATALOGUE.find(value.api_version, value.kind)
     if kind.group == RESOURCE_GROUP:
-        return conversion.to_hub(value, kind.hub_version)
+        return versions.to_hub(value, kind.hub_version)
     if kind.group == scheduling.GROUP:
         return scheduling.to_hub(value)
     if isinstance(value, events.Event):
@@ -106,7 +104,7 @@ def from_hub(value: Any, api_version: str) -> Any:
         return value
     group = CATALOGUE.find(api_version, value.kind).group
     if group == RESOURCE_GROUP:
-        return conversion.from_hub(value, api_version)
+        return versions.from_hub(value, api_version)
     if group == scheduling.GROUP:
         return scheduling.from_hub(value, api_version)
     if isinstance(value, core.Event):

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from msgspec import field
 from msgspec.structs import replace
 
-from mooring.api.checked_structs import Checked, shortened
-from mooring.api.structs import Int64, Open, always, named
+from mooring.api.structs import Checked, Int64, Open, always, named, shortened
 
 VERSION = "0.6.0"  # what our specs need at least; read are all below 2
 STATIC_FOLDER, DYNAMIC_FOLDER = "/etc/cdi", "/var/run/cdi"  # the second wins
@@ -181,7 +180,7 @@ class IntelRdt(Open, frozen=True, gc=False, metaclass=Checked):
 
 
 class ContainerEdits(Open, frozen=True, gc=False, metaclass=Checked):
-    """What is done to a container."""
+    """Edits of a container."""
 
     env: tuple[str, ...] = ()  # NAME=VALUE
     device_nodes: tuple[DeviceNode, ...] = ()
@@ -192,7 +191,7 @@ class ContainerEdits(Open, frozen=True, gc=False, metaclass=Checked):
     additional_gids: tuple[Int64, ...] = named("additionalGids", ())
 
     def __add__(self, other: ContainerEdits) -> ContainerEdits:
-        """Return both; what is the same in both is there once."""
+        """Return both, without duplicates."""
         return replace(
             self,
             env=_joined(self.env, other.env),
@@ -281,7 +280,7 @@ class CdiId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> CdiId:
-        """Read an id, or raise ValueError that says what is wrong."""
+        """Read an id, or raise ValueError with the reason."""
         kind, separator, name = text.partition("=")
         vendor, slash, class_ = kind.partition("/")
         if not separator or not slash:

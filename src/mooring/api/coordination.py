@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.structs import Int32, Open, always
 from mooring.api.timestamp import MicroTimestamp
@@ -31,13 +31,4 @@ class Lease(Open, frozen=True, gc=False):
     spec: LeaseSpec = always(LeaseSpec())
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(
-        api_version=API_VERSION,
-        name="Lease",
-        plural="leases",
-        namespaced=True,
-        struct=Lease,
-        hub_version=API_VERSION,
-    ),
-)
+KINDS: tuple[Kind, ...] = (declare_kind(Lease, "leases"),)

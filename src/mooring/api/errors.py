@@ -11,7 +11,7 @@ ApiError
 
 from __future__ import annotations
 
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 
 class ApiError(ValueError):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import asdict
 
 from mooring.api import core
-from mooring.api.core.event import EventSource
-from mooring.api.core.references import ObjectReference
+from mooring.api.core.namespace import EventSource, ObjectReference
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.structs import Int32, Open, always

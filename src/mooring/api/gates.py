@@ -9,12 +9,12 @@ not. Three things decide whether it is on:
 2. AllAlpha and AllBeta, which set every gate of that stage that is not named itself;
 3. the gates that are named.
 
-What cannot be set is refused with Kubernetes' own words: a locked gate, a gate that the emulated
-version does not know yet, a gate that is on while one that it needs is off.
+A setting that is not allowed is refused with Kubernetes' own words: a locked gate, a gate that the
+emulated version does not know yet, a gate that is on while one that it needs is off.
 
 Every gate of Kubernetes is accepted. Those that switch something in Mooring are members of
-`Gate`; the others (`mooring.api.inert_gates`) are checked in the same way, and whoever sets one
-is told that it has no effect.
+`Gate`; the others are inert: they are checked in the same way, and a note says that setting one
+has no effect.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from mooring.api.gate_history import (
     Spec,
     Stage,
 )
+from mooring.kit.go_quote import go_quote
 
 __all__ = [
     "BINARY_MINOR",
@@ -59,7 +60,7 @@ EMULATED_MINOR_MIN = 34
 
 
 class Preset(StrEnum):
-    """What the gates that nobody names are."""
+    """The state of gates that are not named."""
 
     MOORING = "mooring"
     KUBERNETES = "kubernetes-1.37"
@@ -83,7 +84,7 @@ CURRENT = Versions()
 
 
 def spec_of(gate: str, versions: Versions = CURRENT) -> Spec:
-    """Return what holds for a gate at these versions."""
+    """Return the spec of a gate at these versions."""
     emulated, compatible = versions
     for spec in reversed(HISTORY_BY_NAME[gate]):
         if spec.minor <= emulated and spec.compatible_minor <= compatible:
@@ -110,7 +111,7 @@ class Gates:
         return tuple(sorted(gate.value for gate in self.on))
 
     def notes(self) -> tuple[str, ...]:
-        """What whoever set the gates should know of them."""
+        """Notes for whoever set the gates."""
         return tuple(f"feature gate {name} has no effect in Mooring" for name in self.inert)
 
     def __str__(self) -> str:
@@ -201,7 +202,7 @@ def _named(wanted: Mapping[str, bool], versions: Versions, *, unlocked: bool) ->
 
 
 def _unrecognized(name: str) -> str:
-    """Return that there is no such gate, with the nearest one there is."""
+    """Return the error for an unknown gate, with the nearest name."""
     fact = f"unrecognized feature gate: {name}"
     by_lower = {known_name.lower(): known_name for known_name in HISTORY_BY_NAME}
     near = difflib.get_close_matches(name.lower()[:_NAME_MAX], by_lower, n=1)
@@ -223,9 +224,9 @@ def _setting_fault(name: str, versions: Versions, *, is_on: bool, unlocked: bool
 
 
 def _switch_off_dependents(state: dict[str, bool], named: Mapping[str, bool]) -> None:
-    """Switch off what nobody asked for and what lacks something it needs.
+    """Switch off gates that are not named and lack a gate they need.
 
-    Mooring has everything on; who switches one feature off need not know what builds on it.
+    Mooring has everything on; whoever switches one feature off need not know what builds on it.
     """
     while off := [gate for gate in NEEDS_BY_NAME if gate not in named and _lacks(gate, state)]:
         state.update(dict.fromkeys(off, False))
@@ -307,10 +308,9 @@ def _parse_setting(setting: str) -> tuple[str, bool]:
     if not equals:
         raise GateError(f"missing bool value for {name}")
     if value not in _BOOLS:
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
         raise GateError(
             f"invalid value of {name}={value}, "
-            f'err: strconv.ParseBool: parsing "{quoted}": invalid syntax'
+            f"err: strconv.ParseBool: parsing {go_quote(value)}: invalid syntax"
         )
     return name, _BOOLS[value]
 

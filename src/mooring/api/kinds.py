@@ -1,4 +1,4 @@
-"""The catalogue of kinds: what an apiVersion and kind are called, made of and stored as."""
+"""Kinds of objects: names, struct and stored version of each apiVersion and kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from mooring.api.errors import DecodeError
 from mooring.api.names import dns1123_subdomain
 
-NEAR_MIN = 0.8  # likeness from which on a name is taken for a mistyped one
+NEAR_MIN = 0.8  # similarity above which a name counts as mistyped
 _KIND_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 _PROTECTED_GROUPS = (".k8s.io", ".kubernetes.io")  # nobody may use them without approval
 _VERSION = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -31,7 +31,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     has_status: bool = False
     short_names: tuple[str, ...] = ()
     is_extension: bool = False  # Kubernetes does not have it in this version
-    is_asked: bool = False  # it is answered when it is created, and never stored
+    is_asked: bool = False  # answered when it is created, and never stored
 
     @property
     def group(self) -> str:
@@ -46,14 +46,20 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     @property
     def singular(self) -> str:
-        """The name in lower case, as kubectl takes it."""
+        """The name in lower case, as kubectl accepts it."""
         return self.name.lower()
 
 
-def asked_kind(
-    struct: type[Struct], plural: str, api_version: str, *, namespaced: bool = False
+def declare_kind(
+    struct: type[Struct],
+    plural: str,
+    *short_names: str,
+    namespaced: bool = True,
+    has_status: bool = False,
+    is_asked: bool = False,
 ) -> Kind:
-    """Return a kind that is answered when it is created, and never stored."""
+    """Return the kind of a struct, which has one version."""
+    api_version: str = struct().api_version  # type: ignore[attr-defined]
     return Kind(
         api_version=api_version,
         name=struct.__name__,
@@ -61,15 +67,14 @@ def asked_kind(
         namespaced=namespaced,
         struct=struct,
         hub_version=api_version,
-        is_asked=True,
+        has_status=has_status,
+        short_names=short_names,
+        is_asked=is_asked,
     )
 
 
 class Catalogue:
-    """Kinds by apiVersion and name, and those that a server has besides them.
-
-    `others` are the kinds of Kubernetes that cannot be read here, by apiVersion.
-    """
+    """Kinds by apiVersion and name; `others` are kinds of Kubernetes that Mooring cannot read."""
 
     def __init__(
         self, kinds: Iterable[Kind], others: Mapping[str, tuple[str, ...]] | None = None
@@ -85,11 +90,10 @@ class Catalogue:
         return kind
 
     def is_foreign(self, api_version: str, name: str) -> bool:
-        """Tell whether a server may have a kind that cannot be read here.
+        """Return whether a server may have a kind that Mooring cannot read.
 
-        That is so for the other kinds of Kubernetes, and for kinds of custom resources: those of
-        groups that are not Kubernetes'. A kind of ours in a group that looks like a mistyped one
-        is not taken for a custom resource.
+        These are the other kinds of Kubernetes, and custom resources: kinds of groups that are
+        not Kubernetes'. A kind of ours in a group that looks mistyped is no custom resource.
         """
         if (api_version, name) in self._others:
             return True
@@ -136,7 +140,7 @@ def _group(api_version: str) -> str:
 
 
 def _differ_by_a_slip(text: str, other: str) -> bool:
-    """Tell whether a letter was forgotten, added, mistaken, or swapped with the next one."""
+    """Return whether one letter is missing, added, mistaken, or swapped with the next one."""
     start = _shared(text, other)
     rest, other_rest = text[start:], other[start:]
     end = _shared(rest[::-1], other_rest[::-1])
@@ -146,13 +150,13 @@ def _differ_by_a_slip(text: str, other: str) -> bool:
 
 
 def _shared(text: str, other: str) -> int:
-    """Return how many letters two texts begin with together."""
+    """Return the length of the common prefix."""
     pairs = zip(text, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is very much like the given one; capitals do not count."""
+    """Return the known name that is most similar, if any is; case does not count."""
     by_lower = {each.lower(): each for each in sorted(known)}
     near = difflib.get_close_matches(name[:253].lower(), by_lower, n=1, cutoff=NEAR_MIN)
     return by_lower[near[0]] if near else None

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from mooring.api import names
-from mooring.api.gointegers import parse_int64
+from mooring.api.go_integers import parse_int64
 from mooring.api.meta import LabelSelector
 
 IN = "In"
@@ -36,14 +36,14 @@ class Requirement(Protocol):
 
     @property
     def operator(self) -> str:
-        """How its value must stand to the values."""
+        """How the label must relate to the values."""
 
     @property
     def values(self) -> tuple[str, ...]:
         """What it is compared with."""
 
 
-class Rule(NamedTuple):
+class LabelRule(NamedTuple):
     """A requirement that was read."""
 
     key: str
@@ -76,14 +76,14 @@ class SelectorFault(NamedTuple):
 
 
 class Selector(Struct, frozen=True, gc=False):
-    """A query over labels; all of it must hold, and the empty one selects everything."""
+    """A query over labels: all requirements must hold; the empty one selects everything."""
 
     exact: tuple[tuple[str, str], ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[LabelRule, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether it selects everything because it asks for nothing."""
+        """Whether it has no requirements, and so selects everything."""
         return not (self.exact or self.rules)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -115,18 +115,18 @@ class Selector(Struct, frozen=True, gc=False):
         return Selector(exact=self.exact + other.exact, rules=self.rules + other.rules)
 
     def asks_for(self, key: str) -> bool:
-        """Return whether some part of it is about the label."""
+        """Return whether a requirement is about the label."""
         return any(key == asked for asked, _ in self.exact) or any(
             key == rule.key for rule in self.rules
         )
 
 
 EVERYTHING = Selector()
-NOTHING = Selector(rules=(Rule("", IN, frozenset()),))
+NOTHING = Selector(rules=(LabelRule("", IN, frozenset()),))
 
 
 def read_selector(selector: LabelSelector | None) -> Selector | SelectorFault:
-    """Return the selector; none selects nothing. Of several faults the first is told."""
+    """Return the selector, or its first fault; None selects nothing."""
     if selector is None:
         return NOTHING
     for key, value in sorted(selector.match_labels.items()):
@@ -148,24 +148,24 @@ def exactly(labels: Mapping[str, str]) -> Selector:
     return Selector(exact=tuple(sorted(labels.items())))
 
 
-def _read_rule(requirement: Requirement) -> Rule:
+def _read_rule(requirement: Requirement) -> LabelRule:
     """Return a requirement without faults as a rule."""
     limit = None
     if requirement.operator in (GREATER, LESS):
         limit = parse_int64(requirement.values[0])
-    return Rule(requirement.key, requirement.operator, frozenset(requirement.values), limit)
+    return LabelRule(requirement.key, requirement.operator, frozenset(requirement.values), limit)
 
 
 # --- faults -------------------------------------------------------------------------------------
 
 
 def requirement_faults(requirement: Requirement, place: str) -> list[str]:
-    """Return what is wrong with a requirement; the place, with its dot, stands before each."""
+    """Return the faults of a requirement; each begins with the place, which ends with a dot."""
     operator, values = requirement.operator, requirement.values
     if operator not in OPERATORS:
         return [unsupported_operator(place, operator, OPERATORS)]
     found: list[str] = []
-    shown = f"{place}values: Invalid value: {_go_list(values)}"
+    shown = f"{place}values: Invalid value: {shown_values(values)}"
     if operator in (IN, NOT_IN) and not values:
         found.append(f"{shown}: for 'in', 'notin' operators, values set can't be empty")
     if operator in (EXISTS, DOES_NOT_EXIST) and values:
@@ -177,7 +177,7 @@ def requirement_faults(requirement: Requirement, place: str) -> list[str]:
 
 
 def name_faults(key: str, values: tuple[str, ...], place: str) -> list[str]:
-    """Return what is wrong with a label's key and values as names."""
+    """Return the faults of a label's key and values as names."""
     key_faults, value_faults = _name_faults(key, values, place)
     return key_faults + value_faults
 
@@ -186,6 +186,11 @@ def unsupported_operator(place: str, operator: str, supported: tuple[str, ...]) 
     """Return the fault of an operator that is none."""
     listed = ", ".join(f'"{each}"' for each in supported)
     return f'{place}operator: Unsupported value: "{operator}": supported values: {listed}'
+
+
+def shown_values(values: tuple[str, ...]) -> str:
+    """Return values as Kubernetes shows them in errors: `["a","b"]`."""
+    return "[" + ",".join(f'"{value}"' for value in values) + "]"
 
 
 def joined(faults: list[str]) -> str:
@@ -207,7 +212,7 @@ def _comparison_faults(values: tuple[str, ...], place: str, shown: str) -> list[
 
 
 def _name_faults(key: str, values: tuple[str, ...], place: str) -> tuple[list[str], list[str]]:
-    """Return what is wrong with the key and with the values, each told in one fault."""
+    """Return the faults of the key and of the values."""
     reasons = "; ".join(names.label_name(key))
     key_faults = [f'{place}key: Invalid value: "{key}": {reasons}'] if reasons else []
     return key_faults, [
@@ -215,7 +220,3 @@ def _name_faults(key: str, values: tuple[str, ...], place: str) -> tuple[list[st
         for number, value in enumerate(values)
         if (reasons := "; ".join(names.label_value(value)))
     ]
-
-
-def _go_list(values: tuple[str, ...]) -> str:
-    return "[" + ",".join(f'"{value}"' for value in values) + "]"

@@ -178,12 +178,12 @@ def path_segment_prefix(text: str) -> list[str]:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether the text is a UUID in lower case."""
+    """Return whether the text is a UUID in lower case."""
     return _is_uuid(text) is not None
 
 
 def is_extended_resource(text: str) -> bool:
-    """Tell whether pods can ask for the text as an extended resource."""
+    """Return whether pods can request the text as an extended resource."""
     if "/" not in text or "kubernetes.io/" in text or text.startswith("requests."):
         return False
     return not label_name(f"requests.{text}")

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from typing import ClassVar, Final, final
 
-from mooring.api.gointegers import (
+from mooring.api.go_integers import (
     aligned,
     fits_int64,
     float_power_of_ten,
@@ -26,12 +26,12 @@ from mooring.api.gointegers import (
     trailing_zero_bits,
     wide_scaled,
 )
-from mooring.api.quantityplain import read_plain
-from mooring.api.quantitytext import (
+from mooring.api.quantity_text import (
     BINARY_NAMES,
     DECIMAL_NAMES,
     DIGITS_MAX,
     Format,
+    read_plain,
     read_quantity,
 )
 
@@ -251,7 +251,7 @@ class Quantity:
         return Quantity(total, min(self._exponent, other._exponent), not is_narrow, notation)
 
     def __mul__(self, factor: Quantity | int) -> Quantity:
-        """Return the product, in this notation; what is finer than a billionth is rounded up."""
+        """Return the product, in this notation; anything finer than a billionth is rounded up."""
         other = Quantity.from_int(factor) if isinstance(factor, int) else factor
         unscaled = self._unscaled * other._unscaled
         exponent = self._exponent + other._exponent

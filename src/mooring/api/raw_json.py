@@ -8,27 +8,31 @@ patch               without spaces, with what browsers might obey escaped       
 a strategic merge   all of it is parsed and written anew: keys are sorted,
 patch, apply, YAML  numbers are as Go writes them                               `remarshal`
 
+Struct types show where objects hold raw JSON (`to_raw_tree`, `raws_of`, `holds_raw`).
+
 # raw: such a piece of JSON; in a tree it is msgspec.Raw where its text is known
 """
 
 from __future__ import annotations
 
 import json
-import re
+import types
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec.structs import fields
 
+from mooring.api.codec import compact, to_tree
 from mooring.api.documents.numbers import NumberText
-from mooring.api.gointegers import fits_int64
+from mooring.api.go_integers import fits_int64
 
 Tree = Any
 Place = tuple[str | int, ...]
 
-_TEXT_OR_SPACE: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
 _ESCAPED: Final = {
     b"<": rb"\u003c",
     b">": rb"\u003e",
@@ -42,21 +46,18 @@ _MEMBERS: Final = msgspec.json.Decoder(list[Raw] | dict[str, Raw])
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def compact(text: bytes) -> bytes:
-    """Return JSON text without the spaces between its tokens."""
-    return _TEXT_OR_SPACE.sub(lambda found: found[1] or b"", text)
-
-
-def in_one_line(text: bytes) -> bytes:
-    """Return JSON text without line breaks, which end an event of a watch."""
-    return compact(text) if b"\n" in text or b"\r" in text else text
-
-
 def escaped(text: bytes) -> bytes:
     """Return JSON text with what HTML would read escaped, as Go writes it."""
     for character, escape in _ESCAPED.items():
         text = text.replace(character, escape)
     return text
+
+
+def go_json(value: Tree, *, indent: int | None = None) -> str:
+    """Return JSON as Go writes it: without spaces unless it is indented, and fit for HTML."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=False)
+    return escaped(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def marshal(value: Tree) -> bytes:
@@ -115,7 +116,7 @@ def _number(value: int | float | NumberText) -> str:
 
 
 def keep_texts(tree: Tree, text: bytes) -> None:
-    """Have a tree hold each raw as it is written in the text that the tree was parsed from."""
+    """Replace each raw in a tree by its text in the document that the tree was parsed from."""
     members: dict[Place, Any] = {}
 
     def at(place: Place) -> bytes | Raw:
@@ -139,12 +140,12 @@ def keep_texts(tree: Tree, text: bytes) -> None:
 
 
 def remarshal(tree: Tree) -> None:
-    """Have a tree hold each raw as Go writes it anew."""
+    """Replace each raw in a tree by the text that Go would write."""
     _change(tree, lambda _, value: marshal(value))
 
 
 def keep_written(tree: Tree, raws: Iterable[Raw]) -> None:
-    """Have a tree hold each raw as one of these that says the same, as it is in JSON."""
+    """Replace each raw in a tree by the equal one of these raws, compacted and escaped."""
     known = {marshal(raw): escaped(compact(bytes(raw))) for raw in raws}
 
     def written(_: Place, value: Tree) -> bytes:
@@ -162,7 +163,7 @@ def _change(tree: Tree, text_of: Callable[[Place, Tree], bytes]) -> None:
 
 
 def _holders(tree: Tree, place: Place) -> Iterator[tuple[dict[str, Any], str, Place]]:
-    """Give every map that has a raw, with its key: opaque.parameters, status.devices[].data."""
+    """Yield every map that has a raw, with its key: opaque.parameters, status.devices[].data."""
     match tree:
         case dict():
             key = ""
@@ -178,3 +179,93 @@ def _holders(tree: Tree, place: Place) -> Iterator[tuple[dict[str, Any], str, Pl
         case list():
             for number, item in enumerate(tree):
                 yield from _holders(item, (*place, number))
+
+
+# --- where objects hold raw JSON ---------------------------------------------------------------
+
+
+def to_raw_tree(value: Struct) -> Any:
+    """Return an object as a tree; raw JSON of drivers is msgspec.Raw in it, as it was given."""
+    tree = to_tree(value)
+    graft = _grafter(type(value))
+    if graft is not None:
+        graft(value, tree)
+    return tree
+
+
+def raws_of(value: Struct) -> list[Raw]:
+    """Return the raw JSON of drivers in an object."""
+    found: list[Raw] = []
+    graft = _grafter(type(value))
+    if graft is not None:
+        graft(value, to_tree(value), found)
+    return found
+
+
+def holds_raw(struct: type[Struct]) -> bool:
+    """Return whether objects of a kind can hold raw JSON of drivers."""
+    return _grafter(struct) is not None
+
+
+# graft: (a value, its tree, where raws are noted) -> None; puts raws into the tree
+Graft = Callable[[Any, Any, list[Raw] | None], None]
+
+
+@lru_cache(maxsize=1024)
+def _grafter(struct: type[Struct]) -> Callable[..., None] | None:
+    """Return the function that puts the raws of an object into its tree; None if it has none.
+
+    The owners of fields are raw as well, but the server writes those itself.
+    """
+    if struct.__name__ == "ObjectMeta":
+        return None
+    plan: list[tuple[str, str, Graft | None]] = []
+    hints = get_type_hints(struct, include_extras=True)
+    for info in fields(struct):
+        hint = hints[info.name]
+        if hint is Raw:
+            plan.append((info.name, info.encode_name, None))
+        elif (inner := _member_grafter(hint)) is not None:
+            plan.append((info.name, info.encode_name, inner))
+    if not plan:
+        return None
+
+    def graft(value: Any, tree: Any, noted: list[Raw] | None = None) -> None:
+        for name, key, inner in plan:
+            if tree.get(key) is None:
+                continue
+            member = getattr(value, name)
+            if inner is not None:
+                inner(member, tree[key], noted)
+                continue
+            tree[key] = member
+            if noted is not None:
+                noted.append(member)
+
+    return graft
+
+
+def _member_grafter(hint: Any) -> Graft | None:
+    """Return the grafter for the value of a field; None if it cannot hold raws."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        (wanted,) = (a for a in arguments if a is not types.NoneType)
+        return _member_grafter(wanted)
+    if origin is tuple:
+        inner = _member_grafter(arguments[0])
+        return None if inner is None else _list_grafter(inner)
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _grafter(hint)
+    return None
+
+
+def _list_grafter(inner: Graft) -> Graft:
+    def graft(values: Any, trees: Any, noted: list[Raw] | None) -> None:
+        for value, tree in zip(values, trees, strict=True):
+            inner(value, tree, noted)
+
+    return graft
+
+
+# MOVED
+from mooring.api.codec import in_one_line as in_one_line  # noqa: E402, F401

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from mooring.api.kinds import Kind
+from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.structs import Open, always, named
 
@@ -84,20 +82,9 @@ class ClusterRoleBinding(Open, frozen=True, gc=False):
     role_ref: RoleRef = always(RoleRef())
 
 
-def _kind(struct: type[Struct], plural: str, *, namespaced: bool) -> Kind:
-    return Kind(
-        api_version=API_VERSION,
-        name=struct.__name__,
-        plural=plural,
-        namespaced=namespaced,
-        struct=struct,
-        hub_version=API_VERSION,
-    )
-
-
 KINDS: tuple[Kind, ...] = (
-    _kind(ClusterRole, "clusterroles", namespaced=False),
-    _kind(ClusterRoleBinding, "clusterrolebindings", namespaced=False),
-    _kind(Role, "roles", namespaced=True),
-    _kind(RoleBinding, "rolebindings", namespaced=True),
+    declare_kind(ClusterRole, "clusterroles", namespaced=False),
+    declare_kind(ClusterRoleBinding, "clusterrolebindings", namespaced=False),
+    declare_kind(Role, "roles"),
+    declare_kind(RoleBinding, "rolebindings"),
 )

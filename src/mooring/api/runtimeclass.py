@@ -1,50 +1,8 @@
-"""node.k8s.io/v1: runtime classes, by which pods choose how their containers are run."""
+"""MOVED."""
 
-from __future__ import annotations
+from mooring.api.runtime_class import GROUP as GROUP  # noqa
+from mooring.api.runtime_class import Overhead as Overhead  # noqa
+from mooring.api.runtime_class import RuntimeClass as RuntimeClass  # noqa
+from mooring.api.runtime_class import Scheduling as Scheduling  # noqa
 
-from msgspec import field
-
-from mooring.api.core.placement import Toleration
-from mooring.api.core.resources import ResourceList
-from mooring.api.kinds import Kind
-from mooring.api.meta import ObjectMeta
-from mooring.api.structs import Open, always
-
-GROUP = "node.k8s.io"
-API_VERSION = f"{GROUP}/v1"
-
-
-class Overhead(Open, frozen=True, gc=False):
-    """What a pod takes besides what its containers ask for."""
-
-    pod_fixed: ResourceList = field(default_factory=dict)
-
-
-class Scheduling(Open, frozen=True, gc=False):
-    """The nodes that have the runtime, and what pods must tolerate to go there."""
-
-    node_selector: dict[str, str] = field(default_factory=dict)
-    tolerations: tuple[Toleration, ...] = ()
-
-
-class RuntimeClass(Open, frozen=True, gc=False):
-    """One way to run containers: a handler that nodes are configured with."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("RuntimeClass")
-    metadata: ObjectMeta = always(ObjectMeta())
-    handler: str = always("")
-    overhead: Overhead | None = None
-    scheduling: Scheduling | None = None
-
-
-KINDS: tuple[Kind, ...] = (
-    Kind(
-        api_version=API_VERSION,
-        name="RuntimeClass",
-        plural="runtimeclasses",
-        namespaced=False,
-        struct=RuntimeClass,
-        hub_version=API_VERSION,
-    ),
-)
+__all__ = ["GROUP", "Overhead", "RuntimeClass", "Scheduling"]  # noqa

@@ -1,195 +1,21 @@
-"""kubescheduler.config.k8s.io/v1: the configuration file of the scheduler.
+"""MOVED."""
 
-Only the parts that Mooring's scheduler understands are declared; the rest is kept. Durations are
-texts such as `600s`, as in the file; `duration_ns` reads them.
-"""
+from mooring.api.scheduler_config import DYNAMIC_RESOURCES as DYNAMIC_RESOURCES  # noqa
+from mooring.api.scheduler_config import DynamicResourcesArgs as DynamicResourcesArgs  # noqa
+from mooring.api.scheduler_config import KubeSchedulerConfiguration as KubeSchedulerConfiguration  # noqa
+from mooring.api.scheduler_config import KubeSchedulerProfile as KubeSchedulerProfile  # noqa
+from mooring.api.scheduler_config import PluginConfig as PluginConfig  # noqa
+from mooring.api.scheduler_config import duration_ns as duration_ns  # noqa
+from mooring.api.scheduler_config import duration_text as duration_text  # noqa
+from mooring.api.scheduler_config import dynamic_resources_args as dynamic_resources_args  # noqa
 
-from __future__ import annotations
-
-import re
-
-from mooring.api.codec import decode_tree
-from mooring.api.errors import DecodeError
-from mooring.api.kinds import Kind
-from mooring.api.meta import Json
-from mooring.api.structs import Int32, Int64, Open, always
-
-API_VERSION = "kubescheduler.config.k8s.io/v1"
-
-DYNAMIC_RESOURCES = "DynamicResources"
-
-_INT64_MAX = 2**63 - 1
-_SECOND_NS = 1_000_000_000
-
-
-class DynamicResourcesArgs(Open, frozen=True, gc=False):
-    """How long the plugin for claims may search a node and wait for devices."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("DynamicResourcesArgs")
-    filter_timeout: str | None = always(None)
-    binding_timeout: str | None = None
-
-
-class Plugin(Open, frozen=True, gc=False):
-    """A plugin and its weight in scoring."""
-
-    name: str = always("")
-    weight: Int32 | None = None
-
-
-class PluginSet(Open, frozen=True, gc=False):
-    """Plugins that are switched on or off at an extension point."""
-
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
-
-
-class PluginConfig(Open, frozen=True, gc=False):
-    """The arguments of one plugin."""
-
-    name: str = always("")
-    args: Json = None
-
-
-class KubeSchedulerProfile(Open, frozen=True, gc=False):
-    """One scheduler by name, with its plugins."""
-
-    scheduler_name: str | None = None
-    percentage_of_nodes_to_score: Int32 | None = None
-    plugins: dict[str, PluginSet] | None = None
-    plugin_config: tuple[PluginConfig, ...] = ()
-
-
-class KubeSchedulerConfiguration(Open, frozen=True, gc=False):
-    """Everything that can be set for a scheduler."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("KubeSchedulerConfiguration")
-    parallelism: Int32 | None = None
-    leader_election: Json = None
-    client_connection: Json = None
-    percentage_of_nodes_to_score: Int32 | None = None
-    pod_initial_backoff_seconds: Int64 | None = None
-    pod_max_backoff_seconds: Int64 | None = None
-    profiles: tuple[KubeSchedulerProfile, ...] = ()
-    extenders: tuple[Json, ...] = ()
-    delay_cache_until_active: bool = False
-
-
-def dynamic_resources_args(profile: KubeSchedulerProfile) -> DynamicResourcesArgs | None:
-    """Return the profile's arguments for claims, or None where it has none."""
-    for config in profile.plugin_config:
-        if config.name == DYNAMIC_RESOURCES:
-            return _read_args(config.args)
-    return None
-
-
-def _read_args(tree: Json) -> DynamicResourcesArgs:
-    args = decode_tree({} if tree is None else tree, DynamicResourcesArgs).value
-    if args.kind != "DynamicResourcesArgs":
-        raise DecodeError(
-            f"args for plugin {DYNAMIC_RESOURCES} were not of type DynamicResourcesArgs."
-            f"kubescheduler.config.k8s.io, got {args.kind}.{args.api_version.partition('/')[0]}"
-        )
-    for text in (args.filter_timeout, args.binding_timeout):
-        if text is not None:
-            duration_ns(text)
-    return args
-
-
-# --- durations ----------------------------------------------------------------------------
-
-_UNITS_NS = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,  # U+00B5, the micro sign
-    "μs": 1_000,  # U+03BC, the Greek letter
-    "ms": 1_000_000,
-    "s": _SECOND_NS,
-    "m": 60 * _SECOND_NS,
-    "h": 3600 * _SECOND_NS,
-}
-
-_match_part = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)").match
-
-
-def duration_ns(text: str) -> int:
-    """duration = [ "+" | "-" ] ( "0" | part+ );  part = ( digits | digits "." digits ) unit
-
-    Return the nanoseconds, or raise DecodeError with the text of Go's time.ParseDuration.
-    """
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
-        return 0
-    if not rest:
-        raise _wrong_duration(text)
-    total = 0
-    while rest:
-        part, rest = _read_part(text, rest)
-        total += part
-    is_negative = text[0] == "-"
-    if total > _INT64_MAX + is_negative:
-        raise _wrong_duration(text)
-    return -total if is_negative else total
-
-
-def duration_text(nanoseconds: int) -> str:
-    """Return the duration as Go prints it: `1h2m3.5s`, `500ms`, `0s`."""
-    minus, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    if rest == 0:
-        return "0s"
-    if rest < _SECOND_NS:
-        unit = next(unit for unit in ("ms", "µs", "ns") if rest >= _UNITS_NS[unit])
-        return minus + _decimal(rest, _UNITS_NS[unit]) + unit
-    minutes, rest = divmod(rest, 60 * _SECOND_NS)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{hours}h" if hours else ""
-    text += f"{minutes}m" if hours or minutes else ""
-    return minus + text + _decimal(rest, _SECOND_NS) + "s"
-
-
-def _read_part(text: str, rest: str) -> tuple[int, str]:
-    """Return the nanoseconds of the first part, and what follows it."""
-    match = _match_part(rest)
-    assert match is not None  # every group may be empty
-    whole, fraction, unit = match.groups()
-    if not whole and not fraction:
-        raise _wrong_duration(text)
-    if not unit:
-        raise DecodeError(f'time: missing unit in duration "{text[:64]}"')
-    if unit not in _UNITS_NS:
-        raise DecodeError(f'time: unknown unit "{unit[:64]}" in duration "{text[:64]}"')
-    if len(whole.lstrip("0")) > 19:
-        raise _wrong_duration(text)
-    scale = _UNITS_NS[unit]
-    digits = (fraction or "")[:18]
-    return int(whole or "0") * scale + int(digits or "0") * scale // 10 ** len(digits), rest[
-        match.end() :
-    ]
-
-
-def _decimal(value: int, scale: int) -> str:
-    whole, rest = divmod(value, scale)
-    if not rest:
-        return str(whole)
-    places = len(str(scale)) - 1
-    return f"{whole}.{rest:0{places}d}".rstrip("0")
-
-
-def _wrong_duration(text: str) -> DecodeError:
-    return DecodeError(f'time: invalid duration "{text[:64]}"')
-
-
-# Without a plural: no server serves them.
-KINDS: tuple[Kind, ...] = tuple(
-    Kind(
-        api_version=API_VERSION,
-        name=struct.__name__,
-        plural="",
-        namespaced=False,
-        struct=struct,
-        hub_version=API_VERSION,
-    )
-    for struct in (KubeSchedulerConfiguration, DynamicResourcesArgs)
-)
+__all__ = [
+    "DYNAMIC_RESOURCES",
+    "DynamicResourcesArgs",
+    "KubeSchedulerConfiguration",
+    "KubeSchedulerProfile",
+    "PluginConfig",
+    "duration_ns",
+    "duration_text",
+    "dynamic_resources_args",
+]  # noqa

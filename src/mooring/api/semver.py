@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from mooring.api.errors import VersionError
+from mooring.kit.go_quote import go_quote
 
 UINT64_MAX: Final = 2**64 - 1
 
@@ -135,9 +136,9 @@ def _without_leading_zeros(part: str) -> str:
 
 def _parse_number(text: str, name: str) -> int:
     if not _is_numeric(text):
-        raise VersionError(f"Invalid character(s) found in {name.lower()} number {_quoted(text)}")
+        raise VersionError(f"Invalid character(s) found in {name.lower()} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise VersionError(f"{name} number must not contain leading zeroes {_quoted(text)}")
+        raise VersionError(f"{name} number must not contain leading zeroes {go_quote(text)}")
     return _parse_uint64(text)
 
 
@@ -147,11 +148,11 @@ def _parse_prerelease(text: str) -> int | str:
     if _is_numeric(text):
         if len(text) > 1 and text[0] == "0":
             raise VersionError(
-                f"Numeric PreRelease version must not contain leading zeroes {_quoted(text)}"
+                f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             )
         return _parse_uint64(text)
     if not _is_alphanumeric(text):
-        raise VersionError(f"Invalid character(s) found in prerelease {_quoted(text)}")
+        raise VersionError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text
 
 
@@ -159,7 +160,7 @@ def _parse_build(text: str) -> str:
     if not text:
         raise VersionError("Build meta data is empty")
     if not _is_alphanumeric(text):
-        raise VersionError(f"Invalid character(s) found in build meta data {_quoted(text)}")
+        raise VersionError(f"Invalid character(s) found in build meta data {go_quote(text)}")
     return text
 
 
@@ -170,28 +171,3 @@ def _parse_uint64(digits: str) -> int:
     if len(digits) > 20 or int(digits) > UINT64_MAX:
         raise VersionError(f'strconv.ParseUint: parsing "{digits}": value out of range')
     return int(digits)
-
-
-# --- quoting like Go's --------------------------------------------------------------------------
-
-_ESCAPES: Final = {
-    "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
-    "\\": r"\\", '"': r"\"",
-}  # fmt: skip
-
-
-def _quoted(text: str) -> str:
-    """Return the text as Go's %q prints it."""
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(character: str) -> str:
-    known = _ESCAPES.get(character)
-    if known is not None:
-        return known
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

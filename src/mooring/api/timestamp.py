@@ -39,7 +39,7 @@ class Timestamp:
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is the first instant of the calendar, which Go takes for no time at all."""
+        """Whether this is the first instant of the calendar, which is the zero time of Go."""
         return self.instant == NO_TIME.instant
 
     def truncated(self) -> Timestamp:
@@ -76,8 +76,8 @@ def _read(text: str) -> datetime:
         raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
 
 
-# Most times of a cluster are told many times: the same second in many objects, and in each of
-# them in several places.
+# Most times of a cluster occur many times: the same second in many objects, and several times in
+# each of them.
 _instant = lru_cache(maxsize=8192)(_read)
 
 

@@ -23,10 +23,9 @@ DOCUMENTS = [
     ("apis_scheduling.k8s.io_v1beta1", "scheduling.k8s.io", "v1beta1"),
 ]
 
-# Extensions of ours, and one struct that we share with other kinds.
+# Extensions of ours.
 OURS = {
     "DeviceTaintSelector": {"deviceClassName", "selectors"},
-    "NamespaceCondition": {"observedGeneration"},
 }
 UNSUPPORTED_PARAMETERS = {"shardSelector", "ignoreStoreReadErrorWithClusterBreakingPotential"}
 # What these are is told by other groups, or in more detail than clients need.

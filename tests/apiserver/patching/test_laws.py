@@ -24,14 +24,14 @@ from mooring.apiserver.patching import (
 )
 from mooring.apiserver.patching.field_set import FieldSet, from_json, to_json
 from mooring.apiserver.patching.json_values import same
+from mooring.apiserver.patching.shapes import find_shape, shape_of
 from mooring.apiserver.patching.structured_compare import compare, fields_of
 from mooring.apiserver.patching.structured_merge import merge, remove
-from mooring.apiserver.patching.tables import find_shape, table
 from tests.apiserver.patching.diffs import json_patch_back, strategic_diff
 from tests.apiserver.patching.makers import LATER, POD, apply, owners, pod, written
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").rglob("*.yaml"))
-SHAPE = table("v1").shape("Pod")
+SHAPE = shape_of("core/v1.Pod")
 
 
 law = settings(

@@ -1,18 +1,36 @@
-"""core/v1: pods, nodes, namespaces and what else claims meet.
+"""core/v1: pods, nodes, namespaces and other types that claims refer to.
 
 These kinds belong to others, so their structs are Open: fields that are not declared here are
 kept and written back.
+
+pod                 pods: containers, spec, status, sums of resources
+pod_log_options     the options of a request for logs
+node                nodes
+placement           node selectors, affinity, taints, tolerations, topology spread
+resources           resource lists and requirements
+namespace           namespaces, quotas, accounts, config maps, secrets, events, references
+kinds               the kinds of the group; services and replication controllers
 """
 
-from mooring.api.core.container import Container, ContainerPort, EphemeralContainer
-from mooring.api.core.event import Event, EventSeries, EventSource
-from mooring.api.core.kinds import KINDS
+from mooring.api.core.kinds import (
+    FOREIGN_KINDS,
+    KINDS,
+    ReplicationController,
+    ReplicationControllerSpec,
+    Service,
+    ServiceSpec,
+)
 from mooring.api.core.namespace import (
     Binding,
     ConfigMap,
+    Event,
+    EventSeries,
+    EventSource,
+    LocalObjectReference,
     Namespace,
     NamespaceSpec,
     NamespaceStatus,
+    ObjectReference,
     ResourceQuota,
     ResourceQuotaSpec,
     ResourceQuotaStatus,
@@ -48,38 +66,31 @@ from mooring.api.core.pod import (
     API_VERSION,
     DEFAULT_SCHEDULER,
     MIRROR_POD_ANNOTATION,
-    Pod,
-    PodResourceClaim,
-    PodSchedulingGate,
-    PodSchedulingGroup,
-    PodSpec,
-    PodTemplateSpec,
-)
-from mooring.api.core.podstatus import (
+    Container,
     ContainerExtendedResourceRequest,
+    ContainerPort,
     ContainerState,
     ContainerStateTerminated,
     ContainerStatus,
+    EphemeralContainer,
     NodeAllocatableMappedResource,
     NodeAllocatableOverheadResource,
     NodeAllocatableResourceClaimStatus,
+    Pod,
     PodCondition,
     PodExtendedResourceClaimStatus,
     PodIP,
+    PodResourceClaim,
     PodResourceClaimStatus,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    PodSpec,
     PodStatus,
+    PodTemplateSpec,
     ResourceHealth,
     ResourceStatus,
 )
-from mooring.api.core.references import LocalObjectReference, ObjectReference
 from mooring.api.core.resources import ContainerClaim, ResourceList, ResourceRequirements
-from mooring.api.core.selecting import (
-    FOREIGN_KINDS,
-    ReplicationController,
-    ReplicationControllerSpec,
-    Service,
-    ServiceSpec,
-)
 
 __all__ = [
     "API_VERSION",

@@ -16,7 +16,7 @@ READY = "Ready"
 
 
 class NodeSpec(Open, frozen=True, gc=False):
-    """What is wanted of a node."""
+    """The spec of a node."""
 
     pod_cidr: str = named("podCIDR", "")
     pod_cidrs: tuple[str, ...] = named("podCIDRs", ())
@@ -83,7 +83,7 @@ class ContainerImage(Open, frozen=True, gc=False):
 
 
 class NodeStatus(Open, frozen=True, gc=False):
-    """What a node has and how it is."""
+    """The capacity and condition of a node."""
 
     capacity: ResourceList = field(default_factory=dict)
     allocatable: ResourceList = field(default_factory=dict)

@@ -1,11 +1,32 @@
-"""Where a pod may go: taints and tolerations, affinity, spreading."""
+"""Where pods may go (core/v1): node selectors, affinity, taints, tolerations and spreading."""
 
 from __future__ import annotations
 
 from mooring.api.meta import LabelSelector
-from mooring.api.nodeselector import NodeSelector, NodeSelectorTerm
-from mooring.api.structs import Int32, Int64, Open, always
+from mooring.api.structs import Checked, Closed, Int32, Int64, Open, always
 from mooring.api.timestamp import Timestamp
+
+
+class NodeSelectorRequirement(Closed, frozen=True, gc=False, metaclass=Checked):
+    """One expression over a node's labels or fields."""
+
+    key: str = always("")
+    operator: str = always("")
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Closed, frozen=True, gc=False, metaclass=Checked):
+    """Expressions that must all hold; the empty term matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Closed, frozen=True, gc=False, metaclass=Checked):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = always(None)
+
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -22,7 +43,7 @@ class Taint(Open, frozen=True, gc=False):
 
 
 class Toleration(Open, frozen=True, gc=False):
-    """Taints of nodes that a pod puts up with."""
+    """Taints of nodes that a pod tolerates."""
 
     key: str = ""
     operator: str = ""

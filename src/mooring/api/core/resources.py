@@ -1,4 +1,4 @@
-"""Amounts of node resources that containers and pods ask for."""
+"""Resource requirements of containers and pods (core/v1)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HUGE_PAGES_PREFIX = "hugepages-"
 
 
 class ContainerClaim(Open, frozen=True, gc=False):
-    """A claim of the pod, or one request of it, that a container uses."""
+    """A claim of the pod, or one of its requests, that a container uses."""
 
     name: str = always("")
     request: str = ""
 
 
 class ResourceRequirements(Open, frozen=True, gc=False):
-    """What a container, or a whole pod, needs and may take."""
+    """The resource requests, limits and claims of a container or pod."""
 
     limits: ResourceList = field(default_factory=dict)
     requests: ResourceList = field(default_factory=dict)

@@ -5,10 +5,22 @@ encode          tree → body, byte for byte as Kubernetes writes it
 encode_object   the same for an object
 encode_event    one event of a watch, with its length in front
 decode_event    and back; split_events cuts a stream into messages
+
+Modules: envelope (bodies and events), reader and writer (messages, by the schema), values
+(scalars), wire (tags, varints and lengths).
 """
 
-from mooring.api.protobuf.envelope import Body, decode, encode, encode_object, is_protobuf
-from mooring.api.protobuf.watch import WatchEvent, decode_event, encode_event, split_events
+from mooring.api.protobuf.envelope import (
+    ProtobufBody,
+    WatchEvent,
+    decode,
+    decode_event,
+    encode,
+    encode_event,
+    encode_object,
+    is_protobuf,
+    split_events,
+)
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 WATCH_CONTENT_TYPE = f"{CONTENT_TYPE};stream=watch"
@@ -16,7 +28,7 @@ WATCH_CONTENT_TYPE = f"{CONTENT_TYPE};stream=watch"
 __all__ = [
     "CONTENT_TYPE",
     "WATCH_CONTENT_TYPE",
-    "Body",
+    "ProtobufBody",
     "WatchEvent",
     "decode",
     "decode_event",

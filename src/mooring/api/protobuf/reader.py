@@ -1,8 +1,8 @@
 """From the bytes of a message to a tree, as JSON would have it.
 
 A `MessageReader` is made once for each message, from its declaration. For every tag it has a take:
-a function that puts the value into the tree. What is on the wire is in the tree, but for the zeros
-of fields that cannot be absent: Go writes all of these, and JSON leaves them out.
+a function that puts the value into the tree. The tree has everything on the wire except the zeros
+of fields that cannot be absent: Go writes all of these, and JSON omits them.
 
 As in Kubernetes: unknown fields are passed over, of a value that comes twice the last one counts,
 messages that come twice are merged, lists of numbers may be packed.
@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.fieldpath import Key, Segment
-from mooring.api.protobuf.table import Field, declaration
+from mooring.api.field_path import MapKey, Segment
 from mooring.api.protobuf.values import VALUES, Value
 from mooring.api.protobuf.wire import (
     LENGTH,
     VARINT,
-    Shape,
     WireError,
+    WireFields,
     check_unknown,
     pass_over,
     tag_of,
     truncated,
     varint,
 )
+from mooring.api.schema import Field, api_type
 
 Tree = dict[str, Any]
 
@@ -39,7 +39,7 @@ MESSAGES_MAX = 500_000
 
 
 @dataclass(slots=True)
-class Budget:
+class ReadBudget:
     """How much more a reading may do."""
 
     messages_left: int = MESSAGES_MAX
@@ -47,7 +47,7 @@ class Budget:
 
 
 # take: (tree, data, start, stop, budget) -> None; for a varint, start is its value
-Take = Callable[[Tree, bytes, int, int, Budget], None]
+Take = Callable[[Tree, bytes, int, int, ReadBudget], None]
 
 
 @lru_cache(maxsize=1024)
@@ -60,11 +60,11 @@ class MessageReader:
     """Reads one message."""
 
     def __init__(self, name: str) -> None:
-        fields = declaration(name).fields
+        fields = [field for field in api_type(name).fields if field.number]
         self._numbers = frozenset(field.number for field in fields)
         self._takes = {tag: (field.name, take) for field in fields for tag, take in _takes(field)}
 
-    def read(self, tree: Tree, data: bytes, at: int, end: int, budget: Budget) -> None:
+    def read(self, tree: Tree, data: bytes, at: int, end: int, budget: ReadBudget) -> None:
         """Put the fields of a message into a tree."""
         takes = self._takes
         name = ""
@@ -104,7 +104,7 @@ class MessageReader:
         budget.depth_left += 1
 
 
-def _exhausted(budget: Budget) -> WireError:
+def _exhausted(budget: ReadBudget) -> WireError:
     return WireError("too many messages" if budget.messages_left < 0 else "nested too deeply")
 
 
@@ -142,7 +142,7 @@ def _value_take(field: Field, value: Value) -> Take:
     name, read = field.name, value.read
     is_zero_told = field.is_pointer or field.is_shown or field.type == "int-or-string"
 
-    def take(tree: Tree, data: bytes, start: int, stop: int, _: Budget) -> None:
+    def take(tree: Tree, data: bytes, start: int, stop: int, _: ReadBudget) -> None:
         found = read(data, start, stop)
         if found or (is_zero_told and found is not None):
             tree[name] = found
@@ -155,7 +155,7 @@ def _value_take(field: Field, value: Value) -> Take:
 def _list_take(name: str, value: Value) -> Take:
     read = value.read
 
-    def take(tree: Tree, data: bytes, start: int, stop: int, _: Budget) -> None:
+    def take(tree: Tree, data: bytes, start: int, stop: int, _: ReadBudget) -> None:
         items = tree.get(name)
         if items is None:
             items = tree[name] = []
@@ -170,7 +170,7 @@ def _list_take(name: str, value: Value) -> Take:
 def _packed_take(name: str, value: Value) -> Take:
     read = value.read
 
-    def take(tree: Tree, data: bytes, at: int, stop: int, _: Budget) -> None:
+    def take(tree: Tree, data: bytes, at: int, stop: int, _: ReadBudget) -> None:
         items = tree.setdefault(name, []) if at < stop else []
         while at < stop:
             number, at = varint(data, at, stop)
@@ -180,41 +180,41 @@ def _packed_take(name: str, value: Value) -> Take:
 
 
 def _message_take(field: Field) -> Take:
-    name, message = field.name, field.type
+    name, type_name = field.name, field.type
     if field.is_inline:
 
-        def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
-            reader_of(message).read(tree, data, start, stop, budget)
+        def take(tree: Tree, data: bytes, start: int, stop: int, budget: ReadBudget) -> None:
+            reader_of(type_name).read(tree, data, start, stop, budget)
 
     elif field.is_list:
 
-        def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
+        def take(tree: Tree, data: bytes, start: int, stop: int, budget: ReadBudget) -> None:
             items = tree.get(name)
             if items is None:
                 items = tree[name] = []
             item: Tree = {}
             try:
-                reader_of(message).read(item, data, start, stop, budget)
+                reader_of(type_name).read(item, data, start, stop, budget)
             except WireError as fault:
                 raise _within(fault, len(items)) from None
             items.append(item)
 
     else:
 
-        def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
+        def take(tree: Tree, data: bytes, start: int, stop: int, budget: ReadBudget) -> None:
             inner = tree.get(name)
             if inner is None:
                 inner = tree[name] = {}
-            reader_of(message).read(inner, data, start, stop, budget)
+            reader_of(type_name).read(inner, data, start, stop, budget)
 
     return take
 
 
 def _map_take(field: Field, value: Value | None) -> Take:
-    name, message = field.name, field.type
+    name, type_name = field.name, field.type
     find = _entry_finder(LENGTH if value is None else value.wire_type)
 
-    def take(tree: Tree, data: bytes, start: int, stop: int, budget: Budget) -> None:
+    def take(tree: Tree, data: bytes, start: int, stop: int, budget: ReadBudget) -> None:
         members = tree.get(name)
         if members is None:
             members = tree[name] = {}
@@ -223,11 +223,11 @@ def _map_take(field: Field, value: Value | None) -> Take:
             if value is None:
                 inner: Tree = {}
                 members[key] = inner
-                reader_of(message).read(inner, data, *(place or (0, 0)), budget)
+                reader_of(type_name).read(inner, data, *(place or (0, 0)), budget)
             else:
                 members[key] = value.read(data, *place) if place else value.zero
         except (WireError, UnicodeDecodeError) as error:
-            raise _within(error, Key(key)) from None
+            raise _within(error, MapKey(key)) from None
 
     return take
 
@@ -237,7 +237,7 @@ def _entry_finder(
 ) -> Callable[[bytes, int, int], tuple[str, tuple[int, int] | None]]:
     """Return what finds the key of a map's entry, and where its value is."""
     value_tag = tag_of(2, wire_type)
-    entry = Shape(key=_KEY_TAG, value=value_tag)
+    entry = WireFields(key=_KEY_TAG, value=value_tag)
     bytes_of = [bytes((value_tag, size)) for size in range(0x80)]
 
     def find(data: bytes, start: int, stop: int) -> tuple[str, tuple[int, int] | None]:

@@ -28,8 +28,8 @@ from mooring.api.errors import ApiError
 from mooring.api.protobuf.wire import (
     LENGTH,
     VARINT,
-    Shape,
     WireError,
+    WireFields,
     check_unknown,
     delimited,
     encode_varint,
@@ -127,9 +127,11 @@ def _write_bytes(value: Any) -> bytes:
 # --- values that are messages on the wire -------------------------------------------------
 
 _TEXT_TAG = tag_of(1, LENGTH)
-_TEXT_SHAPE = Shape(text=_TEXT_TAG)
-_TIME_SHAPE = Shape(seconds=tag_of(1, VARINT), nanos=tag_of(2, VARINT))
-_CHOICE_SHAPE = Shape(which=tag_of(1, VARINT), number=tag_of(2, VARINT), text=tag_of(3, LENGTH))
+_TEXT_SHAPE = WireFields(text=_TEXT_TAG)
+_TIME_SHAPE = WireFields(seconds=tag_of(1, VARINT), nanos=tag_of(2, VARINT))
+_CHOICE_SHAPE = WireFields(
+    which=tag_of(1, VARINT), number=tag_of(2, VARINT), text=tag_of(3, LENGTH)
+)
 
 _NONE = (0, 0)
 
@@ -159,7 +161,7 @@ def _write_quantity(value: Any) -> bytes:
 
 
 def _time(wanted: type[Timestamp], unit: int) -> Value:
-    """Return a type of times; unit is how many nanoseconds the text tells apart."""
+    """Return a type of times; the text has a resolution of `unit` nanoseconds."""
     return Value(LENGTH, _time_reader(wanted, unit), _time_writer(wanted, unit), None, b"")
 
 

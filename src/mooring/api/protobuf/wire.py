@@ -1,15 +1,15 @@
-"""The wire format of protobuf: tags, varints and lengths, and how to pass over what is unknown.
+"""The wire format of protobuf: tags, varints and lengths, and how to skip unknown fields.
 
 tag     number of a field times eight, plus its wire type
 shape   the few fields of a small message, read in one go into a dict
 
 Whatever is wrong is a WireError. It says the fact; the place is put together on the way up, and the
-door (`mooring.api.protobuf.envelope`) makes one error of both.
+envelope turns both into one error.
 """
 
 from __future__ import annotations
 
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 
@@ -21,7 +21,7 @@ _MASK64 = 2**64 - 1
 
 
 class WireError(Exception):
-    """What is wrong with bytes or a tree, and where: segments of the place, innermost first."""
+    """A fault in bytes or a tree, with the segments of its path, innermost first."""
 
     def __init__(self, fact: str) -> None:
         super().__init__(fact)
@@ -102,7 +102,7 @@ def check_unknown(tag: int, numbers: frozenset[int]) -> None:
         raise WireError(f"there is no field number {number}")
 
 
-class Shape:
+class WireFields:
     """The fields of a small message by name: numbers as they are, the rest as start and stop."""
 
     def __init__(self, **tags: int) -> None:

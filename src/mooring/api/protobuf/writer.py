@@ -1,7 +1,7 @@
 """From a tree to the bytes of a message, byte for byte as Kubernetes writes it.
 
 Fields come by number, members of maps by key. A field that cannot be absent is written even where
-the tree does not have it, as zero. What the message has no field for is left out.
+the tree does not have it, as zero. A value that the type has no field for is omitted.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mooring.api.fieldpath import Key
-from mooring.api.protobuf.table import Field, declaration
+from mooring.api.field_path import MapKey
 from mooring.api.protobuf.values import VALUES, mismatch
 from mooring.api.protobuf.wire import LENGTH, WireError, delimited, encode_varint, tag_of
+from mooring.api.schema import Field, api_type
 
 DEPTH_MAX = 100
 
@@ -33,8 +33,10 @@ class MessageWriter:
     """Writes one message."""
 
     def __init__(self, name: str) -> None:
-        fields = sorted(declaration(name).fields, key=lambda field: field.number)
-        self._writes = tuple((field.name, _write(field), _absent(field)) for field in fields)
+        fields = sorted(api_type(name).fields, key=lambda field: field.number)
+        self._writes = tuple(
+            (field.name, _write(field), _absent(field)) for field in fields if field.number
+        )
 
     def write(self, tree: Any, depth: int = DEPTH_MAX) -> bytes:
         """Return the bytes of a message."""
@@ -76,7 +78,7 @@ def _write(field: Field) -> Write:
 
 
 def _absent(field: Field) -> Callable[[], bytes]:
-    """Return what stands for a field that the tree does not have; made when first needed."""
+    """Return the bytes of a field that the tree lacks; made when first needed."""
     if field.is_pointer or field.is_list or field.is_map:
         return bytes
     tag = encode_varint(tag_of(field.number, _wire_type(field)))
@@ -139,7 +141,7 @@ def _map_write(field: Field, tag: bytes) -> Write:
                 encoded = value_tag + (zero() if item is None else payload(item, depth))
                 parts.append(tag + delimited(b"\x0a" + delimited(encoded_key) + encoded))
         except WireError as error:
-            error.place.append(Key(key))
+            error.place.append(MapKey(key))
             raise
         return b"".join(parts)
 

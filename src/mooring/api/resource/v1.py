@@ -1,6 +1,6 @@
 """resource.k8s.io/v1, and v1beta2, which has the same layout.
 
-What drivers are made of (devices and all that is in them) is checked when Python code makes it.
+Devices and slices are in `devices`; all names of the version can be imported from here.
 
 A list or map whose absence means something else than its emptiness is `… | None`; all others
 are empty when absent.
@@ -10,15 +10,51 @@ from __future__ import annotations
 
 from msgspec import Raw, field
 
-from mooring.api.checked_structs import Checked, shortened
+from mooring.api.core.placement import NodeSelector
 from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
-from mooring.api.structs import NULL, Closed, Int64, always, named
+from mooring.api.resource.devices import (
+    API_VERSION,
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    Counter,
+    CounterSet,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    DeviceTaint,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from mooring.api.structs import NULL, Checked, Closed, Int64, always, named
 from mooring.api.timestamp import Timestamp
 
+# Re-exported from `devices`.
+__all__ = [
+    "API_VERSION",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
+    "Counter",
+    "CounterSet",
+    "Device",
+    "DeviceAttribute",
+    "DeviceCapacity",
+    "DeviceCounterConsumption",
+    "DeviceTaint",
+    "NodeAllocatableMapping",
+    "NodeAllocatableOverhead",
+    "NodeAllocatableResource",
+    "ResourcePool",
+    "ResourceSlice",
+    "ResourceSliceSpec",
+]
+
 GROUP = "resource.k8s.io"
-API_VERSION = "resource.k8s.io/v1"
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
@@ -26,183 +62,11 @@ EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-c
 DEVICE_CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 ADMIN_NAMESPACE_LABEL = "resource.kubernetes.io/admin-access"
 
-# --- ResourceSlice ------------------------------------------------------------------------
-
-
-class DeviceAttribute(Closed, frozen=True, gc=False, metaclass=Checked):
-    """A typed value that describes a device: exactly one member is set."""
-
-    int_value: Int64 | None = named("int", None)
-    bool_value: bool | None = named("bool", None)
-    string_value: str | None = named("string", None)
-    version_value: str | None = named("version", None)
-    int_values: tuple[Int64, ...] | None = named("ints", None)
-    bool_values: tuple[bool, ...] | None = named("bools", None)
-    string_values: tuple[str, ...] | None = named("strings", None)
-    version_values: tuple[str, ...] | None = named("versions", None)
-
-    @staticmethod
-    def instead_of(value: object) -> str:
-        """Return the code that makes an attribute of a value; "" if there is none."""
-        many = isinstance(value, list | tuple) and bool(value)
-        one = value[0] if isinstance(value, list | tuple) and value else value
-        # A bool is an int, too.
-        for kind, name in ((bool, "bool_value"), (int, "int_value"), (str, "string_value")):
-            if isinstance(one, kind):
-                return f"DeviceAttribute({name}{'s' if many else ''}={shortened(repr(value))})"
-        return ""
-
-
-class CapacityRequestPolicyRange(Closed, frozen=True, gc=False, metaclass=Checked):
-    """Amounts from min to max in steps."""
-
-    min: Quantity | None = None
-    max: Quantity | None = None
-    step: Quantity | None = None
-
-
-class CapacityRequestPolicy(Closed, frozen=True, gc=False, metaclass=Checked):
-    """How much of a shareable capacity one request may consume."""
-
-    default: Quantity | None = always(None)
-    valid_values: tuple[Quantity, ...] = ()
-    valid_range: CapacityRequestPolicyRange | None = None
-
-
-class DeviceCapacity(Closed, frozen=True, gc=False, metaclass=Checked):
-    """An amount that a device has of something."""
-
-    value: Quantity = always(Quantity.ZERO)
-    request_policy: CapacityRequestPolicy | None = None
-
-    @staticmethod
-    def instead_of(value: object) -> str:
-        """Return the code that makes a capacity of a value; "" if there is none."""
-        return _amount("DeviceCapacity", value)
-
-
-class Counter(Closed, frozen=True, gc=False, metaclass=Checked):
-    """An amount in a counter set, or what a device takes of it."""
-
-    value: Quantity = always(Quantity.ZERO)
-
-    @staticmethod
-    def instead_of(value: object) -> str:
-        """Return the code that makes a counter of a value; "" if there is none."""
-        return _amount("Counter", value)
-
-
-def _amount(kind: str, value: object) -> str:
-    quantity = "…" if isinstance(value, Quantity) else Quantity.instead_of(value)
-    return f"{kind}(value={quantity})" if quantity else ""
-
-
-class CounterSet(Closed, frozen=True, gc=False, metaclass=Checked):
-    """Counters that the devices of a pool share."""
-
-    name: str = always("")
-    counters: dict[str, Counter] = field(default_factory=dict)
-
-
-class DeviceCounterConsumption(Closed, frozen=True, gc=False, metaclass=Checked):
-    """What a device takes of one counter set while it is allocated."""
-
-    counter_set: str = always("")
-    counters: dict[str, Counter] = field(default_factory=dict)
-    compatibility_groups: tuple[str, ...] = ()
-
-
-class DeviceTaint(Closed, frozen=True, gc=False, metaclass=Checked):
-    """A mark that keeps claims without a toleration away from a device."""
-
-    key: str = always("")
-    value: str = ""
-    effect: str = always("")
-    time_added: Timestamp | None = None
-
-
-class NodeAllocatableMapping(Closed, frozen=True, gc=False, metaclass=Checked):
-    """How an allocation of a device turns into an amount of a node resource."""
-
-    capacity_key: str | None = None
-    capacity_multiplier: Quantity | None = None
-    device_multiplier: Quantity | None = None
-
-
-class NodeAllocatableOverhead(Closed, frozen=True, gc=False, metaclass=Checked):
-    """What using a device costs the node besides."""
-
-    per_pod: Quantity | None = None
-    per_container: Quantity | None = None
-
-
-class NodeAllocatableResource(Closed, frozen=True, gc=False, metaclass=Checked):
-    """The part of a node resource that a device stands for."""
-
-    mapping: NodeAllocatableMapping | None = None
-    overhead: NodeAllocatableOverhead | None = None
-
-
-class Device(Closed, frozen=True, gc=False, metaclass=Checked):
-    """One device of a pool."""
-
-    name: str = always("")
-    attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
-    capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
-    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
-    node_name: str | None = None
-    node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
-    taints: tuple[DeviceTaint, ...] = ()
-    binds_to_node: bool | None = None
-    binding_conditions: tuple[str, ...] = ()
-    binding_failure_conditions: tuple[str, ...] = ()
-    allow_multiple_allocations: bool | None = None
-    node_allocatable_resources: dict[str, NodeAllocatableResource] = field(default_factory=dict)
-
-    @staticmethod
-    def instead_of(value: object) -> str:
-        """Return the code that makes a device of a value; "" if there is none."""
-        return f"Device(name={shortened(repr(value))})" if isinstance(value, str) else ""
-
-
-class ResourcePool(Closed, frozen=True, gc=False):
-    """The pool that a slice is part of."""
-
-    name: str = always("")
-    generation: Int64 = always(0)
-    resource_slice_count: Int64 = always(0)
-
-
-class ResourceSliceSpec(Closed, frozen=True, gc=False):
-    """Devices, or counters, that a driver publishes for some nodes."""
-
-    driver: str = always("")
-    pool: ResourcePool = always(ResourcePool())
-    node_name: str | None = None
-    node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
-    devices: tuple[Device, ...] | None = None
-    per_device_node_selection: bool | None = None
-    shared_counters: tuple[CounterSet, ...] | None = None
-    partition_type_attribute: str | None = None
-    skip_node_operations: tuple[str, ...] = ()
-
-
-class ResourceSlice(Closed, frozen=True, gc=False):
-    """What one driver offers in one pool, or a part of it."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("ResourceSlice")
-    metadata: ObjectMeta = always(ObjectMeta())
-    spec: ResourceSliceSpec = always(ResourceSliceSpec())
-
-
 # --- ResourceClaim ------------------------------------------------------------------------
 
 
 class CELDeviceSelector(Closed, frozen=True, gc=False):
-    """A CEL expression that is true for the devices wanted."""
+    """A CEL expression that is true for matching devices."""
 
     expression: str = always("")
 
@@ -214,7 +78,7 @@ class DeviceSelector(Closed, frozen=True, gc=False):
 
 
 class DeviceToleration(Closed, frozen=True, gc=False):
-    """Taints that a request puts up with."""
+    """Taints that a request tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -224,7 +88,7 @@ class DeviceToleration(Closed, frozen=True, gc=False):
 
 
 class CapacityRequirements(Closed, frozen=True, gc=False):
-    """Amounts of capacity that a request wants of each device."""
+    """Amounts of capacity that a request needs of each device."""
 
     requests: dict[str, Quantity] = field(default_factory=dict)
 
@@ -293,7 +157,7 @@ class DeviceClaimConfiguration(Closed, frozen=True, gc=False):
 
 
 class DeviceClaim(Closed, frozen=True, gc=False):
-    """What a claim asks for."""
+    """The devices that a claim requests."""
 
     requests: tuple[DeviceRequest, ...] | None = always(None)
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -301,13 +165,13 @@ class DeviceClaim(Closed, frozen=True, gc=False):
 
 
 class ResourceClaimSpec(Closed, frozen=True, gc=False):
-    """What a claim asks for; immutable."""
+    """The spec of a claim; immutable."""
 
     devices: DeviceClaim = always(DeviceClaim())
 
 
 class DeviceRequestAllocationResult(Closed, frozen=True, gc=False):
-    """A device, or a share of one, given to a request."""
+    """A device, or a share of one, allocated for a request."""
 
     request: str = always("")
     driver: str = always("")
@@ -331,14 +195,14 @@ class DeviceAllocationConfiguration(Closed, frozen=True, gc=False):
 
 
 class DeviceAllocationResult(Closed, frozen=True, gc=False):
-    """All devices given to a claim, and their configuration."""
+    """All devices allocated to a claim, and their configuration."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     config: tuple[DeviceAllocationConfiguration, ...] = ()
 
 
 class AllocationResult(Closed, frozen=True, gc=False):
-    """What a claim got, and where it can be used."""
+    """The devices allocated to a claim, and the nodes where they can be used."""
 
     devices: DeviceAllocationResult = always(DeviceAllocationResult())
     node_selector: NodeSelector | None = None
@@ -355,7 +219,7 @@ class ResourceClaimConsumerReference(Closed, frozen=True, gc=False):
 
 
 class NetworkDeviceData(Closed, frozen=True, gc=False, metaclass=Checked):
-    """What a driver reports of a network device."""
+    """The network data that a driver reports for a device."""
 
     interface_name: str = ""
     ips: tuple[str, ...] = ()
@@ -363,7 +227,7 @@ class NetworkDeviceData(Closed, frozen=True, gc=False, metaclass=Checked):
 
 
 class AllocatedDeviceStatus(Closed, frozen=True, gc=False):
-    """What a driver reports of an allocated device."""
+    """The status that a driver reports for an allocated device."""
 
     driver: str = always("")
     pool: str = always("")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec import field
 
+from mooring.api.core.placement import NodeSelector
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodeselector import NodeSelector
 from mooring.api.resource import v1
 from mooring.api.structs import Closed, Int64, always
 
@@ -56,7 +56,7 @@ class ResourceSliceSpec(Closed, frozen=True, gc=False):
 
 
 class ResourceSlice(Closed, frozen=True, gc=False):
-    """What one driver offers in one pool, or a part of it."""
+    """Devices, or counters, of one pool of a driver."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("ResourceSlice")

@@ -1,12 +1,10 @@
-"""scheduling.k8s.io: groups of pods, the workloads they come from, priorities.
+"""scheduling.k8s.io: pod groups, the workloads they come from, and priority classes.
 
-The structs here are those of the hub version, v1beta1; `to_hub` and `from_hub` lead from the
-other versions to it and back.
+v1beta1     the structs of v1beta1, in which objects are stored, and PriorityClass of v1
+v1alpha2    the structs that differ in v1alpha2
+versions    kinds in all versions, and conversion between them
 """
 
-from mooring.api.scheduling.conversion import from_hub, to_hub
-from mooring.api.scheduling.kinds import KINDS
-from mooring.api.scheduling.v1 import PriorityClass
 from mooring.api.scheduling.v1beta1 import (
     API_VERSION,
     GROUP,
@@ -29,12 +27,14 @@ from mooring.api.scheduling.v1beta1 import (
     PodGroupSpec,
     PodGroupStatus,
     PodGroupTemplate,
+    PriorityClass,
     TopologyConstraint,
     TypedLocalObjectReference,
     Workload,
     WorkloadReference,
     WorkloadSpec,
 )
+from mooring.api.scheduling.versions import KINDS, from_hub, to_hub
 
 __all__ = [
     "API_VERSION",

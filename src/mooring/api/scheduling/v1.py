@@ -1,23 +1,7 @@
-"""scheduling.k8s.io/v1: priority classes."""
+"""MOVED."""
 
-from __future__ import annotations
+from mooring.api.scheduling.v1beta1 import HIGHEST_USER_PRIORITY as HIGHEST_USER_PRIORITY  # noqa
+from mooring.api.scheduling.v1beta1 import PriorityClass as PriorityClass  # noqa
+from mooring.api.scheduling.v1beta1 import SYSTEM_CRITICAL_PRIORITY as SYSTEM_CRITICAL_PRIORITY  # noqa
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.structs import Int32, Open, always
-
-API_VERSION = "scheduling.k8s.io/v1"
-
-HIGHEST_USER_PRIORITY = 1_000_000_000
-SYSTEM_CRITICAL_PRIORITY = 2 * HIGHEST_USER_PRIORITY
-
-
-class PriorityClass(Open, frozen=True, gc=False):
-    """A name for a priority."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("PriorityClass")
-    metadata: ObjectMeta = always(ObjectMeta())
-    value: Int32 = always(0)
-    global_default: bool = False
-    description: str = ""
-    preemption_policy: str | None = None
+__all__ = ["HIGHEST_USER_PRIORITY", "PriorityClass", "SYSTEM_CRITICAL_PRIORITY"]  # noqa

@@ -84,7 +84,7 @@ class WorkloadSpec(Open, frozen=True, gc=False):
 
 
 class Workload(Open, frozen=True, gc=False):
-    """What a controller tells the scheduler about its pods."""
+    """Information for the scheduler about the pods of a controller."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Workload")

@@ -1,6 +1,6 @@
-"""scheduling.k8s.io/v1beta1, and v1alpha3, which has the same layout.
+"""scheduling.k8s.io/v1beta1, and v1alpha3, which has the same layout; PriorityClass of v1.
 
-CompositePodGroup exists in v1alpha3 only; it stands here because it is made of the same parts.
+CompositePodGroup exists in v1alpha3 only; it is here because it is made of the same parts.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ from mooring.api.structs import Int32, Open, always
 GROUP = "scheduling.k8s.io"
 API_VERSION = "scheduling.k8s.io/v1beta1"
 V1ALPHA3 = "scheduling.k8s.io/v1alpha3"
+V1 = "scheduling.k8s.io/v1"  # of PriorityClass
 
 PROTECTION_FINALIZER = "scheduling.k8s.io/podgroup-protection"
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 PREEMPT_NEVER = "Never"
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM_CRITICAL_PRIORITY = 2 * HIGHEST_USER_PRIORITY
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
@@ -24,11 +28,11 @@ INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
 
 class BasicSchedulingPolicy(Open, frozen=True, gc=False):
-    """Each pod, or group, by itself."""
+    """Each pod, or group, on its own."""
 
 
 class GangSchedulingPolicy(Open, frozen=True, gc=False):
-    """So many pods together, or none."""
+    """At least this many pods together, or none."""
 
     min_count: Int32 = always(0)
 
@@ -41,7 +45,7 @@ class PodGroupSchedulingPolicy(Open, frozen=True, gc=False):
 
 
 class CompositeGangSchedulingPolicy(Open, frozen=True, gc=False):
-    """So many groups together, or none."""
+    """At least this many groups together, or none."""
 
     min_group_count: Int32 = always(0)
 
@@ -60,13 +64,13 @@ class TopologyConstraint(Open, frozen=True, gc=False):
 
 
 class PodGroupSchedulingConstraints(Open, frozen=True, gc=False):
-    """Where the pods of a group must be in relation to each other."""
+    """Constraints on where the pods of a group run."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
 
 class EmptyMode(Open, frozen=True, gc=False):
-    """A mode without settings: that it is there says it all."""
+    """A mode without settings."""
 
 
 class DisruptionMode(Open, frozen=True, gc=False):
@@ -116,7 +120,7 @@ class PodGroupResourceClaimStatus(Open, frozen=True, gc=False):
 
 
 class PodGroupStatus(Open, frozen=True, gc=False):
-    """How far a group has come."""
+    """The progress of a group."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
@@ -151,7 +155,7 @@ class CompositePodGroupSpec(Open, frozen=True, gc=False):
 
 
 class CompositePodGroupStatus(Open, frozen=True, gc=False):
-    """How far a composite group has come."""
+    """The progress of a composite group."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -226,9 +230,24 @@ class WorkloadSpec(Open, frozen=True, gc=False):
 
 
 class Workload(Open, frozen=True, gc=False):
-    """What a controller tells the scheduler about its pods."""
+    """Information for the scheduler about the pods of a controller."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("Workload")
     metadata: ObjectMeta = always(ObjectMeta())
     spec: WorkloadSpec = always(WorkloadSpec())
+
+
+# --- PriorityClass ----------------------------------------------------------------------
+
+
+class PriorityClass(Open, frozen=True, gc=False):
+    """A name for a priority."""
+
+    api_version: str = always(V1)
+    kind: str = always("PriorityClass")
+    metadata: ObjectMeta = always(ObjectMeta())
+    value: Int32 = always(0)
+    global_default: bool = False
+    description: str = ""
+    preemption_policy: str | None = None

@@ -1,15 +1,13 @@
-"""Schemas and paths of what is served, as OpenAPI v3.
+"""OpenAPI v3 and v2 of the served kinds.
 
-    OpenAPI             the index and the documents, as bytes
-    openapi_document    one document
-    Moved               where a document is that was asked for under an old hash
-
-Types come from our structs, fields and what lists mean from `patching.tables`, words from
-docstrings and `descriptions`.
+documents   OpenAPI: the index and the documents, as bytes; openapi_document makes one; Moved says
+            where a document is that a client knows under an old hash
+paths       paths, operations and parameters
+schemas     components: types and fields, derived from `mooring.api.schema`
 """
 
 from __future__ import annotations
 
-from mooring.apiserver.openapi.openapi import Moved, OpenAPI, openapi_document
+from mooring.apiserver.openapi.documents import Moved, OpenAPI, openapi_document
 
 __all__ = ["Moved", "OpenAPI", "openapi_document"]

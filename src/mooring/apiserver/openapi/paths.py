@@ -1,4 +1,4 @@
-"""The paths of a version of a group, and what may be done there.
+"""The paths of a version of a group, what may be done there, and the parameters of queries.
 
 # action: what Kubernetes calls an operation (x-kubernetes-action)
 """
@@ -9,12 +9,104 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mooring.api.kinds import Kind
-from mooring.apiserver.openapi import names
-from mooring.apiserver.openapi.parameters import PARAMETERS, PRETTY, path_parameter
+from mooring.apiserver.openapi import schemas
 from mooring.apiserver.patching import CONTENT_TYPES
 from mooring.apiserver.served import Part, Review, Served, part_of, verbs_of
 
+# --- parameters of queries ---------------------------------------------------------------------
+
+
 Tree = dict[str, Any]
+
+
+def _query(name: str, kind: str, description: str) -> Tree:
+    return {
+        "name": name,
+        "in": "query",
+        "description": description,
+        "schema": {"type": kind, "uniqueItems": True},
+    }
+
+
+_DRY_RUN = _query("dryRun", "string", "All for a dry run, which stores nothing.")
+_MANAGER = _query("fieldManager", "string", "Name of the field manager.")
+_VALIDATION = _query(
+    "fieldValidation", "string", "Ignore, Warn or Strict: how unknown fields are handled."
+)
+_FORCE = _query("force", "boolean", "Whether an apply takes fields over from other managers.")
+_GRACE = _query("gracePeriodSeconds", "integer", "Seconds before the object is deleted.")
+_ORPHAN = _query("orphanDependents", "boolean", "Deprecated form of propagationPolicy.")
+_PROPAGATION = _query(
+    "propagationPolicy", "string", "Orphan, Background or Foreground: what happens to dependents."
+)
+_VERSION = _query("resourceVersion", "string", "Resource version to start from.")
+_VERSION_MATCH = _query(
+    "resourceVersionMatch", "string", "Exact or NotOlderThan: how resourceVersion applies."
+)
+_LABELS = _query("labelSelector", "string", "Selector by labels.")
+_FIELDS = _query("fieldSelector", "string", "Selector by fields.")
+_LIMIT = _query("limit", "integer", "Maximum number of objects.")
+_CONTINUE = _query("continue", "string", "Token of the previous page.")
+_TIMEOUT = _query("timeoutSeconds", "integer", "Timeout of the request in seconds.")
+_WATCH = _query("watch", "boolean", "Whether to watch for changes.")
+_BOOKMARKS = _query("allowWatchBookmarks", "boolean", "Whether a watch sends bookmarks.")
+_INITIAL = _query(
+    "sendInitialEvents", "boolean", "Whether a watch begins with the existing objects."
+)
+
+PRETTY = _query("pretty", "string", "Whether the output is indented.")
+
+_LIST = (
+    _BOOKMARKS,
+    _CONTINUE,
+    _FIELDS,
+    _LABELS,
+    _LIMIT,
+    _VERSION,
+    _VERSION_MATCH,
+    _INITIAL,
+    _TIMEOUT,
+    _WATCH,
+)
+_DELETE = (_DRY_RUN, _GRACE, _ORPHAN, _PROPAGATION)
+
+PARAMETERS: dict[str, tuple[Tree, ...]] = {
+    "get": (),
+    "list": _LIST,
+    "post": (_DRY_RUN, _MANAGER, _VALIDATION),
+    "put": (_DRY_RUN, _MANAGER, _VALIDATION),
+    "patch": (_DRY_RUN, _MANAGER, _VALIDATION, _FORCE),
+    "delete": _DELETE,
+    "deletecollection": (
+        _CONTINUE,
+        _DRY_RUN,
+        _FIELDS,
+        _GRACE,
+        _LABELS,
+        _LIMIT,
+        _ORPHAN,
+        _PROPAGATION,
+        _VERSION,
+        _VERSION_MATCH,
+        _INITIAL,
+        _TIMEOUT,
+    ),
+}
+
+
+def path_parameter(name: str, description: str) -> Tree:
+    """Return a part of a path that requests fill in."""
+    return {
+        "name": name,
+        "in": "path",
+        "description": description,
+        "required": True,
+        "schema": {"type": "string", "uniqueItems": True},
+    }
+
+
+# --- operations --------------------------------------------------------------------------------
+
 
 _ANSWERS = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
@@ -42,13 +134,13 @@ _DONE = {
 }
 
 
-class _Place(NamedTuple):
-    """A path, and what its operations are about."""
+class _PathInfo(NamedTuple):
+    """A path, and the subject of its operations."""
 
     tag: str  # group and version in CamelCase, for the ids of operations
     label: str  # of the kind and the part, likewise
     gvk: Tree
-    component: str  # what is sent and answered
+    component: str  # the type of bodies and responses
 
 
 def paths_of(
@@ -67,9 +159,9 @@ def paths_of(
 def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[str, Tree]]:
     inner = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
     gvk = {"group": kind.group, "version": kind.version, "kind": kind.name}
-    component = names.component_name(kind.group, kind.version, kind.name)
+    component = schemas.component_of(kind)
     scope = "Namespaced" if kind.namespaced else ""
-    place = _Place(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
+    place = _PathInfo(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
     verbs = verbs_of(resource.plural)
     many = {verb: _OF_MANY[verb] for verb in _OF_MANY if verb in verbs}
     one = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in verbs}
@@ -86,12 +178,12 @@ def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[s
         yield f"{path}/{{name}}/{name}", _part_operations(place, name, part_of(name), shared)
 
 
-def _part_operations(place: _Place, name: str, part: Part, shared: list[Tree]) -> Tree:
+def _part_operations(place: _PathInfo, name: str, part: Part, shared: list[Tree]) -> Tree:
     verbs = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in part.verbs}
     if "create" in part.verbs:
         verbs["create"] = _OF_MANY["create"]
     if part.kind:
-        component = names.RAW  # of another group, and none that this document tells of
+        component = schemas.RAW  # of another group, which this document does not describe
         gvk = {**place.gvk, "kind": part.kind}
         if part.group:
             gvk = {"group": part.group, "version": part.version, "kind": part.kind}
@@ -103,9 +195,9 @@ def _part_operations(place: _Place, name: str, part: Part, shared: list[Tree]) -
 def _review_paths(base: str, review: Review) -> Iterator[tuple[str, Tree]]:
     inner = f"{base}/namespaces/{{namespace}}" if review.namespaced else base
     gvk = {"group": review.group, "version": review.version, "kind": review.kind}
-    component = f"{names.package_of(review.group, review.version)}.{review.kind}"
+    component = f"{schemas.package_of(review.group, review.version)}.{review.kind}"
     scope = "Namespaced" if review.namespaced else ""
-    place = _Place(_tag(review.group, review.version), f"{scope}{review.kind}", gvk, component)
+    place = _PathInfo(_tag(review.group, review.version), f"{scope}{review.kind}", gvk, component)
     verbs = {"create": _OF_MANY["create"]}
     yield f"{inner}/{review.plural}", _operations(place, verbs, _shared(review.namespaced))
 
@@ -123,14 +215,16 @@ def _shared(namespaced: bool, kind: str = "") -> list[Tree]:
     return [*shared, PRETTY]
 
 
-def _operations(place: _Place, verbs: dict[str, tuple[str, str, str]], shared: list[Tree]) -> Tree:
+def _operations(
+    place: _PathInfo, verbs: dict[str, tuple[str, str, str]], shared: list[Tree]
+) -> Tree:
     found = {
         method: _operation(place, method, action, word) for method, action, word in verbs.values()
     }
     return {**found, "parameters": shared or [PRETTY]}
 
 
-def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
+def _operation(place: _PathInfo, method: str, action: str, word: str) -> Tree:
     tree: Tree = {
         "description": f"{_DONE[word]}: {place.gvk['kind']}.",
         "operationId": _operation_id(place, word),
@@ -140,31 +234,31 @@ def _operation(place: _Place, method: str, action: str, word: str) -> Tree:
         tree["requestBody"] = body
     answer = f"{place.component}List" if action == "list" else place.component
     if action in ("delete", "deletecollection"):
-        answer = names.STATUS
+        answer = schemas.STATUS
     types = _ANSWERS + (_STREAMS if action == "list" else ())
     tree["responses"] = {"200": _answer(answer, types), "401": {"description": "Unauthorized"}}
     return {**tree, "x-kubernetes-action": action, "x-kubernetes-group-version-kind": place.gvk}
 
 
-def _operation_id(place: _Place, word: str) -> str:
+def _operation_id(place: _PathInfo, word: str) -> str:
     verb, is_collection, _ = word.partition("Collection")
     return f"{verb}{place.tag}{is_collection}{place.label}"
 
 
-def _body(place: _Place, action: str) -> Tree | None:
-    """Return what is sent with a request."""
+def _body(place: _PathInfo, action: str) -> Tree | None:
+    """Return the body of a request."""
     match action:
         case "post" | "put":
-            schema = {"schema": names.reference(place.component)}
+            schema = {"schema": schemas.reference(place.component)}
             return {"content": {"*/*": schema}, "required": True}
         case "patch":
-            schema = {"schema": names.reference(names.PATCH)}
+            schema = {"schema": schemas.reference(schemas.PATCH)}
             return {"content": dict.fromkeys(CONTENT_TYPES, schema), "required": True}
         case "delete" | "deletecollection":
-            return {"content": {"*/*": {"schema": names.reference(names.DELETE_OPTIONS)}}}
+            return {"content": {"*/*": {"schema": schemas.reference(schemas.DELETE_OPTIONS)}}}
     return None
 
 
 def _answer(component: str, types: tuple[str, ...]) -> Tree:
-    schema = {"schema": names.reference(component)}
+    schema = {"schema": schemas.reference(component)}
     return {"description": "OK", "content": dict.fromkeys(types, schema)}

@@ -1,212 +1,294 @@
-"""Schemas of all structs that the kinds of a version are made of.
+"""The schemas of all types that the kinds of a version are made of.
 
-Two sources are laid over each other: the shapes of `patching`, which know every field that
-Kubernetes has and what lists mean, and our structs, which know types and formats, and in their
-docstrings what it is all for.
+Fields, types, markers and words derive from the schema (`mooring.api.schema`). A type is described
+by the docstring of our struct, if we have one; so is a field without words of its own.
+
+# component: a type in a document, by the name that Kubernetes gives it
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from mooring.api.kinds import Kind
-from mooring.apiserver.openapi import common, names
-from mooring.apiserver.openapi.choices import choices_of
-from mooring.apiserver.openapi.descriptions import describe_field
-from mooring.apiserver.openapi.hints import (
-    declared_fields,
-    element_hint,
-    scalar_schema,
-    struct_of,
-)
-from mooring.apiserver.openapi.required import required_fields
-from mooring.apiserver.openapi.structs import StructsFound, is_free, struct_shape
-from mooring.apiserver.patching.shapes import Field, Relation, Shape
-from mooring.apiserver.patching.tables import find_shape
+from mooring.api.schema import ApiType, Field, api_type, find_kind, shared_words
 from mooring.apiserver.served import verbs_of
 
 Tree = dict[str, Any]
 
-_SCALARS: dict[str, Tree] = {
-    "string": {"type": "string"},
-    "numeric": {"type": "integer", "format": "int32"},
-    "boolean": {"type": "boolean"},
-}
-_BYTES = {("Secret", "data"), ("ConfigMap", "binaryData")}
-# Numbers of structs that only Kubernetes declares; the others have 32 bits.
-_LARGE = frozenset(
-    (
-        "capacity",
-        "defaultUser",
-        "expirationSeconds",
-        "fsGroup",
-        "gid",
-        "runAsGroup",
-        "runAsUser",
-        "seconds",
-        "supplementalGroups",
-        "terminationGracePeriodSeconds",
-        "uid",
-        "user",
-    )
+_MACHINERY = "io.k8s.apimachinery.pkg"
+_META = f"{_MACHINERY}.apis.meta.v1"
+_QUANTITY = f"{_MACHINERY}.api.resource.Quantity"
+_INT_OR_STRING = f"{_MACHINERY}.util.intstr.IntOrString"
+RAW = f"{_MACHINERY}.runtime.RawExtension"
+DELETE_OPTIONS = f"{_META}.DeleteOptions"
+PATCH = f"{_META}.Patch"
+STATUS = f"{_META}.Status"
+
+# The components that every document has.
+_COMMON = (
+    "meta/v1.DeleteOptions",
+    "meta/v1.ListMeta",
+    "meta/v1.Preconditions",
+    "meta/v1.Status",
+    "meta/v1.StatusCause",
+    "meta/v1.StatusDetails",
 )
-_NUMBER_OR_NAME = ("port", "targetPort", "maxSurge", "maxUnavailable")
+# Fields of these that Mooring does not know.
+_UNSUPPORTED = frozenset(("ignoreStoreReadErrorWithClusterBreakingPotential", "shardInfo"))
+
+API_VERSION = {
+    "description": "API group and version of the object.",
+    "type": "string",
+}
+KIND = {"description": "Kind of the object, in CamelCase.", "type": "string"}
+
+# Scalars with a form of their own; a document has those that it refers to.
+SCALARS: dict[str, Tree] = {
+    _QUANTITY: {
+        "description": (
+            "A number with a suffix for its magnitude: decimal (n, u, m, k, M, G, T, P, E), "
+            "binary (Ki, Mi, Gi, Ti, Pi, Ei), or an exponent such as e3."
+        ),
+        "oneOf": [{"type": "string"}, {"type": "number"}],
+    },
+    f"{_META}.Time": {
+        "description": "A time in RFC 3339 format with seconds.",
+        "type": "string",
+        "format": "date-time",
+    },
+    f"{_META}.MicroTime": {
+        "description": "A time in RFC 3339 format with microseconds.",
+        "type": "string",
+        "format": "date-time",
+    },
+    _INT_OR_STRING: {
+        "description": "An integer, or a string such as a name or a percentage.",
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+    f"{_META}.FieldsV1": {
+        "description": "A set of fields, as a tree of field names.",
+        "type": "object",
+    },
+    RAW: {"description": "Arbitrary JSON.", "type": "object"},
+}
 
 
-def schemas_of(group: str, version: str, kinds: Iterable[Kind]) -> dict[str, Tree]:
-    """Return the components of a version of a group, by name."""
-    return _Builder(group, version, kinds).components()
+def reference(component: str) -> dict[str, str]:
+    """Return a reference to a component."""
+    return {"$ref": f"#/components/schemas/{component}"}
 
 
-class _Builder:
-    """Makes each component once."""
-
-    def __init__(self, group: str, version: str, kinds: Iterable[Kind]) -> None:
-        self._group, self._version = group, version
-        self._kinds = tuple(kinds)
-        self._found = StructsFound()
-        self._components: dict[str, Tree] = dict(common.COMPONENTS)
-
-    def components(self) -> dict[str, Tree]:
-        for kind in self._kinds:
-            self._found.learn(find_shape(kind.api_version, kind.name), kind.struct)
-        for struct_name, shape in self._found.shapes.items():
-            self._components[self._name(struct_name)] = self._struct(struct_name, shape)
-        for kind in self._kinds:
-            self._mark(kind)
-        return _used(self._components)
-
-    def _name(self, struct_name: str) -> str:
-        return names.component_name(self._group, self._version, struct_name)
-
-    def _struct(self, struct_name: str, shape: Shape | None) -> Tree:
-        struct = self._found.structs.get(struct_name)
-        known = declared_fields(struct) if struct is not None else {}
-        form = None if shape is None else shape.map
-        listed = form.fields if form is not None else {}
-        properties = {
-            name: self._property(struct_name, name, listed.get(name), known.get(name, Any))
-            for name in sorted({**listed, **known})
-        }
-        required = [f for f in required_fields(self._group, struct_name) if f in properties]
-        description = _docstring(struct)
-        tree: Tree = {"description": description} if description else {}
-        tree["type"] = "object"
-        if required:
-            tree["required"] = required
-        if properties:
-            tree["properties"] = properties
-        if form is not None and form.is_atomic:
-            tree["x-kubernetes-map-type"] = "atomic"
-        return tree
-
-    def _property(self, struct_name: str, name: str, field: Field | None, hint: Any) -> Tree:
-        shape = None if field is None else field.shape
-        schema = self._value(shape, hint, name)
-        if (struct_name, name) in _BYTES:
-            schema["additionalProperties"] = {"type": "string", "format": "byte"}
-        if choices := choices_of(struct_name, name):
-            schema.get("items", schema)["enum"] = choices
-        described = describe_field(self._group, struct_name, name)
-        description = described or _described_by(shape, hint)
-        tree: Tree = {"description": description} if description else {}
-        tree.update({"allOf": [schema]} if "$ref" in schema else schema)
-        return {**tree, **_extensions(field)}
-
-    def _value(self, shape: Shape | None, hint: Any, name: str) -> Tree:
-        """Return the schema of a value."""
-        if (schema := scalar_schema(hint)) is not None:
-            is_fields = name == "fieldsV1"
-            return names.reference(names.FIELDS) if is_fields else dict(schema)
-        if is_free(shape):
-            return names.reference(names.RAW)
-        if (struct := struct_of(hint)) is not None and struct_shape(shape) is None:
-            return names.reference(self._name(struct.__name__))
-        if shape is None:
-            return self._hinted(hint, name)
-        if shape.is_struct:
-            return names.reference(self._name(shape.name))
-        if shape.list is not None:
-            items = self._value(shape.list.element, element_hint(hint), name)
-            return {"type": "array", "items": items}
-        if shape.map is not None:
-            items = self._value(shape.map.element, element_hint(hint), name)
-            return {"type": "object", "additionalProperties": items}
-        if shape.scalar == "numeric" and name in _LARGE:
-            return {"type": "integer", "format": "int64"}
-        return dict(_SCALARS.get(shape.scalar) or _guessed(name))
-
-    def _hinted(self, hint: Any, name: str) -> Tree:
-        element = element_hint(hint)
-        if element is Any:
-            return names.reference(names.RAW)
-        return {"type": "array", "items": self._value(None, element, name)}
-
-    def _mark(self, kind: Kind) -> None:
-        """Say of a kind what it is, and add its list."""
-        component = self._name(kind.name)
-        gvk = [{"group": kind.group, "kind": kind.name, "version": kind.version}]
-        self._components[component]["x-kubernetes-group-version-kind"] = gvk
-        if "list" in verbs_of(kind.plural):
-            self._components[f"{component}List"] = common.list_of(kind, component)
+_VALUES: dict[str, Tree] = {
+    "string": {"type": "string"},
+    "bytes": {"type": "string", "format": "byte"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "quantity": reference(_QUANTITY),
+    "time": reference(f"{_META}.Time"),
+    "microtime": reference(f"{_META}.MicroTime"),
+    "int-or-string": reference(_INT_OR_STRING),
+    "json": reference(RAW),
+    "strings": {"type": "array", "items": {"type": "string"}},
+}
 
 
-def _described_by(shape: Shape | None, hint: Any) -> str:
-    """Return the description of the struct that a field holds, or of its items."""
-    while shape is not None and not shape.is_struct and (shape.list or shape.map):
-        if is_free(shape):
-            return ""
-        below = shape.list.element if shape.list else shape.map.element if shape.map else None
-        shape, hint = below, element_hint(hint)
-    return _docstring(struct_of(hint))
+def package_of(group: str, version: str) -> str:
+    """Return where Kubernetes keeps the types of a version of a group."""
+    return f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}"
 
 
-def _used(components: dict[str, Tree]) -> dict[str, Tree]:
-    """Return the components in order, without scalars that none of them has."""
+def component_of(kind: Kind) -> str:
+    """Return the component of a kind."""
+    return _component(_type_name(kind))
+
+
+def schemas_of(kinds: Iterable[Kind]) -> dict[str, Tree]:
+    """Return the components of a version of a group, which has these kinds, by name."""
+    kinds = tuple(kinds)
+    docstrings: dict[str, str] = {}
+    for kind in kinds:
+        docstrings.update(_docstrings(_type_name(kind), kind.struct, docstrings))
+    names = dict.fromkeys(_COMMON)
+    for kind in kinds:
+        names.update(_types_below(_type_name(kind), names))
+    components: dict[str, Tree] = {
+        **SCALARS,
+        PATCH: {"description": "A change to an object.", "type": "object"},
+    }
+    components.update((_component(name), _struct(api_type(name), docstrings)) for name in names)
+    for kind in kinds:
+        components.update(_marked(kind, components))
     text = msgspec.json.encode(components)
     return {
         name: tree
         for name, tree in sorted(components.items())
-        if name not in common.SCALARS or f'schemas/{name}"'.encode() in text
+        if name not in SCALARS or f'schemas/{name}"'.encode() in text
     }
 
 
-def _guessed(name: str) -> Tree:
-    """Return the schema of a scalar that may be a text or a number, by what it is called."""
-    if name in _NUMBER_OR_NAME:
-        return names.reference(names.INT_OR_STRING)
-    if name.endswith(("Time", "At", "Timestamp")):
-        return names.reference(names.TIME)
-    return names.reference(names.QUANTITY)
+def _type_name(kind: Kind) -> str:
+    name = find_kind(kind.api_version, kind.name)
+    assert name is not None, f"no schema of {kind.api_version} {kind.name}"
+    return name
 
 
-def _extensions(field: Field | None) -> Tree:
-    """Return what a field's list or map means when two objects are merged."""
-    if field is None or is_free(field.shape):
-        return {}
-    tree: Tree = {}
-    form = field.shape.list
-    if form is not None:
-        if form.relation is Relation.KEYED:
-            tree["x-kubernetes-list-map-keys"] = list(form.keys)
-        tree["x-kubernetes-list-type"] = {Relation.KEYED: "map"}.get(
-            form.relation, form.relation.value
-        )
-    elif field.shape.map is not None and not field.shape.is_struct and field.shape.map.is_atomic:
+def _component(type_name: str) -> str:
+    version, _, name = type_name.rpartition(".")
+    return f"{_META if version == 'meta/v1' else package_of(*version.split('/'))}.{name}"
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _types_below(name: str, seen: dict[str, None]) -> dict[str, None]:
+    """Return a type and all that it is made of, but for those that were seen before."""
+    found: dict[str, None] = {}
+    left = [name]
+    while left:
+        name = left.pop()
+        if name not in seen and name not in found:
+            found[name] = None
+            left += [field.type for field in api_type(name).json_fields() if field.is_struct]
+    return found
+
+
+def _docstrings(name: str, struct: type[Struct], seen: dict[str, str]) -> dict[str, str]:
+    """Return what the docstrings of structs say of types that were not seen before."""
+    found: dict[str, str] = {}
+    left = [(name, struct)]
+    while left:
+        name, struct = left.pop(0)
+        if name in seen or name in found:
+            continue
+        paragraph = inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0]
+        found[name] = " ".join(paragraph.split())
+        types = {field.name: field.type for field in api_type(name).json_fields()}
+        hints = get_type_hints(struct)
+        for info in fields(struct):
+            below = types.get(info.encode_name, "")
+            if "." in below:
+                left += [(below, inner) for inner in _structs_in(hints[info.name])]
+    return found
+
+
+def _structs_in(hint: Any) -> Iterator[type[Struct]]:
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        yield hint
+    for argument in get_args(hint):
+        yield from _structs_in(argument)
+
+
+def _struct(declared: ApiType, docstrings: dict[str, str]) -> Tree:
+    declared_fields = [f for f in declared.json_fields() if f.name not in _UNSUPPORTED]
+    properties = {field.name: _property(field, docstrings) for field in declared_fields}
+    if declared.is_kind:
+        is_common = declared.name in _COMMON
+        properties["apiVersion"] = API_VERSION if is_common else _shared("apiVersion")
+        properties["kind"] = KIND if is_common else _shared("kind")
+    tree = _described(docstrings.get(declared.name) or declared.words, {"type": "object"})
+    if required := [field.name for field in declared_fields if field.markers.required]:
+        tree["required"] = required
+    if properties:
+        tree["properties"] = dict(sorted(properties.items()))
+    if declared.is_atomic:
         tree["x-kubernetes-map-type"] = "atomic"
-    if field.merge_key:
-        tree["x-kubernetes-patch-merge-key"] = field.merge_key
-    if field.strategy:
-        tree["x-kubernetes-patch-strategy"] = ",".join(field.strategy)
     return tree
 
 
-def _docstring(struct: type[Struct] | None) -> str:
-    """Return the first paragraph of a struct's docstring in one line."""
-    text = inspect.cleandoc(struct.__doc__ or "") if struct is not None else ""
-    return " ".join(text.partition("\n\n")[0].split())
+def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
+    """Return the component of a kind with what it is, and its list if it has one."""
+    component = component_of(kind)
+    about = {"group": kind.group, "kind": kind.name, "version": kind.version}
+    marked = {component: {**components[component], _GVK: [about]}}
+    if "list" in verbs_of(kind.plural):
+        items = {
+            "description": "List of objects.",
+            "type": "array",
+            "items": reference(component),
+        }
+        metadata = {
+            "description": "Metadata of the list.",
+            "allOf": [reference(f"{_META}.ListMeta")],
+        }
+        marked[f"{component}List"] = {
+            "description": f"A list of {kind.name} objects.",
+            "type": "object",
+            "required": ["items"],
+            "properties": {
+                "apiVersion": API_VERSION,
+                "items": items,
+                "kind": KIND,
+                "metadata": metadata,
+            },
+            _GVK: [{**about, "kind": f"{kind.name}List"}],
+        }
+    return marked
+
+
+_GVK = "x-kubernetes-group-version-kind"
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+def _property(field: Field, docstrings: dict[str, str]) -> Tree:
+    markers = field.markers
+    value = _value(field)
+    if markers.enum:
+        value = {**value, "enum": list(markers.enum)}
+    if field.is_list:
+        value = {"type": "array", "items": value}
+    elif field.is_map:
+        value = {"type": "object", "additionalProperties": value}
+    elif "$ref" in value:
+        value = {"allOf": [value]}
+    words = markers.words or _shared_words().get(field.name) or docstrings.get(field.type, "")
+    return {**_described(words, value), **_extensions(field)}
+
+
+def _value(field: Field) -> Tree:
+    if field.is_struct:
+        return reference(_component(field.type))
+    if field.name == "fieldsV1":
+        return reference(f"{_META}.FieldsV1")
+    return _VALUES[field.type]
+
+
+def _extensions(field: Field) -> Tree:
+    """Return what the list or map of a field means when two objects are merged."""
+    markers = field.markers
+    tree: Tree = {}
+    if field.is_list:
+        if markers.list_map_keys:
+            tree["x-kubernetes-list-map-keys"] = list(markers.list_map_keys)
+        tree["x-kubernetes-list-type"] = markers.list_type
+    elif markers.map_type:
+        tree["x-kubernetes-map-type"] = markers.map_type
+    if markers.patch_merge_key:
+        tree["x-kubernetes-patch-merge-key"] = markers.patch_merge_key
+    if markers.patch_strategy:
+        tree["x-kubernetes-patch-strategy"] = ",".join(markers.patch_strategy)
+    return tree
+
+
+def _described(words: str, tree: Tree) -> Tree:
+    return {"description": words, **tree} if words else tree
+
+
+def _shared(name: str) -> Tree:
+    return {"description": _shared_words()[name], "type": "string"}
+
+
+@cache
+def _shared_words() -> dict[str, str]:
+    return shared_words()

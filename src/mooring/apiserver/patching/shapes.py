@@ -1,9 +1,9 @@
 """The shapes of objects: what lists and maps mean when two objects are merged.
 
 A shape says which forms a value may have: a scalar, a list, a map; most have one. Two readers
-use it: server-side apply (which items of a list are the same, what is owned as a whole) and
-strategic merge patch (`strategy` and `merge_key`, which Kubernetes writes down separately, and
-which sometimes differ).
+use it: server-side apply (which items of a list are the same, which values are owned whole) and
+strategic merge patch (`strategy` and `merge_key`, which Kubernetes declares separately, and
+which sometimes differ). Shapes derive from the schema (`mooring.api.schema`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, NamedTuple
 
+from mooring.api import schema
+
 
 class Relation(Enum):
     """What the items of a list are to each other."""
 
     ATOMIC = "atomic"  # the list is one value
     SET = "set"  # scalars, each at most once
-    KEYED = "keyed"  # maps, told apart by key fields
+    KEYED = "map"  # maps, identified by key fields
 
 
-class Field(NamedTuple):
+class ShapeField(NamedTuple):
     """A declared field of a struct."""
 
     shape: Shape
@@ -40,7 +42,7 @@ class ListForm(NamedTuple):
 class MapForm(NamedTuple):
     """A struct (its fields are declared), a map (its values have one shape), or both."""
 
-    fields: dict[str, Field]
+    fields: dict[str, ShapeField]
     element: Shape | None
     is_atomic: bool
 
@@ -103,3 +105,73 @@ JSON.map = MapForm({}, JSON, is_atomic=True)
 DEDUCED = Shape("RawExtension", scalar="untyped", is_plain=False)
 DEDUCED.list = ListForm(JSON, Relation.ATOMIC)
 DEDUCED.map = MapForm({}, DEDUCED, is_atomic=False)
+
+_SCALARS = {
+    "string": STRING,
+    "bytes": STRING,
+    "bool": BOOLEAN,
+    "int32": NUMBER,
+    "int64": NUMBER,
+    "quantity": ANY,
+    "time": ANY,
+    "microtime": ANY,
+    "int-or-string": ANY,
+    "json": JSON,
+    "strings": Shape("slice", list_form=ListForm(STRING, Relation.ATOMIC)),
+}
+
+_shapes: dict[str, Shape] = {}  # by the full name of the type; at most one for each in the schema
+
+
+def find_shape(api_version: str, kind: str) -> Shape | None:
+    """Return the shape of a kind; None if this version lacks it or nobody manages its fields."""
+    name = schema.find_kind(api_version, kind)
+    return shape_of(name) if name is not None and schema.api_type(name).is_managed else None
+
+
+def shape_of(name: str) -> Shape:
+    """Return the shape of a type by its full name in the schema."""
+    if (shape := _shapes.get(name)) is None:
+        declared = schema.api_type(name)
+        shape = _shapes[name] = Shape(declared.short_name)  # first: a struct may contain itself
+        fields = {field.name: _field(field) for field in declared.json_fields()}
+        if declared.is_kind:
+            fields.update(apiVersion=ShapeField(STRING), kind=ShapeField(STRING))
+        element = None if fields else DEDUCED  # Go's empty structs accept any field
+        shape.map = MapForm(fields, element, is_atomic=declared.is_atomic)
+    return shape
+
+
+def _field(field: schema.Field) -> ShapeField:
+    markers = field.markers
+    shape = _SCALARS.get(field.type) or shape_of(field.type)
+    if field.is_list:
+        shape = Shape("slice", list_form=_list_form(shape, field))
+    elif field.is_map:
+        form = MapForm({}, shape, is_atomic=markers.map_type == "atomic")
+        shape = Shape("map", map_form=form)
+    return ShapeField(shape, markers.patch_strategy, markers.patch_merge_key)
+
+
+def _list_form(element: Shape, field: schema.Field) -> ListForm:
+    markers = field.markers
+    relation = Relation(markers.list_type)
+    if relation is not Relation.KEYED:
+        return ListForm(element, relation)
+    fields = {inner.name: inner for inner in schema.api_type(field.type).json_fields()}
+    defaults = {key: _key_default(fields[key]) for key in markers.list_map_keys}
+    known = {key: default for key, default in defaults.items() if default is not None}
+    return ListForm(element, relation, markers.list_map_keys, known)
+
+
+def _key_default(field: schema.Field) -> Any:
+    """Return what a missing key of an item means; None if it is then simply missing."""
+    if field.markers.default is not None:
+        return field.markers.default
+    if field.is_shown:
+        return "" if field.type == "string" else 0
+    return None
+
+
+# MOVED
+Field = ShapeField  # MOVED

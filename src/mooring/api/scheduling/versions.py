@@ -1,0 +1,204 @@
+"""The kinds of scheduling.k8s.io in all their versions, and conversion between these.
+
+Groups and workloads are stored in v1beta1. v1alpha3 shares its layout, so only the apiVersion
+changes. What v1alpha2 cannot say (a disruption mode that is neither word) becomes a mode with
+nothing set, which validation refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from mooring.api.kinds import Kind, declare_kind
+from mooring.api.scheduling import v1alpha2, v1beta1
+
+
+def _versions(
+    structs: dict[str, type[Struct]], plural: str, *, hub_version: str, has_status: bool = False
+) -> Iterator[Kind]:
+    for api_version, struct in structs.items():
+        yield Kind(
+            api_version=api_version,
+            name=struct.__name__,
+            plural=plural,
+            namespaced=True,
+            struct=struct,
+            hub_version=hub_version,
+            has_status=has_status,
+            is_extension=api_version == v1alpha2.API_VERSION,  # gone from Kubernetes 1.37
+        )
+
+
+KINDS: tuple[Kind, ...] = (
+    declare_kind(v1beta1.PriorityClass, "priorityclasses", "pc", namespaced=False),
+    *_versions(
+        {
+            v1beta1.API_VERSION: v1beta1.PodGroup,
+            v1beta1.V1ALPHA3: v1beta1.PodGroup,
+            v1alpha2.API_VERSION: v1alpha2.PodGroup,
+        },
+        "podgroups",
+        hub_version=v1beta1.API_VERSION,
+        has_status=True,
+    ),
+    *_versions(
+        {
+            v1beta1.API_VERSION: v1beta1.Workload,
+            v1beta1.V1ALPHA3: v1beta1.Workload,
+            v1alpha2.API_VERSION: v1alpha2.Workload,
+        },
+        "workloads",
+        hub_version=v1beta1.API_VERSION,
+    ),
+    *_versions(
+        {v1beta1.V1ALPHA3: v1beta1.CompositePodGroup},
+        "compositepodgroups",
+        hub_version=v1beta1.V1ALPHA3,
+        has_status=True,
+    ),
+)
+
+
+# --- conversion --------------------------------------------------------------------------------
+
+
+def to_hub(value: Any) -> Any:
+    """Return an object of the group in the version that it is stored in."""
+    match value:
+        case v1alpha2.PodGroup():
+            return v1beta1.PodGroup(
+                metadata=value.metadata,
+                spec=_group_spec_to_hub(value.spec),
+                status=value.status,
+                extra=value.extra,
+            )
+        case v1alpha2.Workload():
+            spec = _workload_spec_to_hub(value.spec)
+            return v1beta1.Workload(metadata=value.metadata, spec=spec, extra=value.extra)
+        case v1beta1.PodGroup() | v1beta1.Workload():
+            return replace(value, api_version=v1beta1.API_VERSION)
+        case _:
+            return value
+
+
+def from_hub(value: Any, api_version: str) -> Any:
+    """Return a stored object in another version of its group."""
+    match value:
+        case v1beta1.PodGroup() if api_version == v1alpha2.API_VERSION:
+            return v1alpha2.PodGroup(
+                metadata=value.metadata,
+                spec=_group_spec_from_hub(value.spec),
+                status=value.status,
+                extra=value.extra,
+            )
+        case v1beta1.Workload() if api_version == v1alpha2.API_VERSION:
+            spec = _workload_spec_from_hub(value.spec)
+            return v1alpha2.Workload(metadata=value.metadata, spec=spec, extra=value.extra)
+        case _:
+            return replace(value, api_version=api_version)
+
+
+# --- groups -------------------------------------------------------------------------------
+
+
+def _group_spec_to_hub(spec: v1alpha2.PodGroupSpec) -> v1beta1.PodGroupSpec:
+    fields = asdict(spec)
+    reference = fields.pop("pod_group_template_ref")
+    fields["workload_ref"] = _reference_to_hub(reference)
+    fields["disruption_mode"] = _mode_to_hub(spec.disruption_mode)
+    return v1beta1.PodGroupSpec(**fields)
+
+
+def _group_spec_from_hub(spec: v1beta1.PodGroupSpec) -> v1alpha2.PodGroupSpec:
+    fields = asdict(spec)
+    reference = fields.pop("workload_ref")
+    fields["pod_group_template_ref"] = _reference_from_hub(reference)
+    fields["disruption_mode"] = _mode_from_hub(spec.disruption_mode)
+    return v1alpha2.PodGroupSpec(**fields)
+
+
+def _reference_to_hub(
+    reference: v1alpha2.PodGroupTemplateReference | None,
+) -> v1beta1.WorkloadReference | None:
+    if reference is None:
+        return None
+    workload = reference.workload or v1alpha2.WorkloadPodGroupTemplateReference()
+    return v1beta1.WorkloadReference(
+        workload_name=workload.workload_name,
+        template_name=workload.pod_group_template_name,
+        extra=workload.extra,
+    )
+
+
+def _reference_from_hub(
+    reference: v1beta1.WorkloadReference | None,
+) -> v1alpha2.PodGroupTemplateReference | None:
+    if reference is None:
+        return None
+    workload = v1alpha2.WorkloadPodGroupTemplateReference(
+        workload_name=reference.workload_name,
+        pod_group_template_name=reference.template_name,
+        extra=reference.extra,
+    )
+    return v1alpha2.PodGroupTemplateReference(workload=workload)
+
+
+def _mode_to_hub(mode: str | None) -> v1beta1.DisruptionMode | None:
+    match mode:
+        case None:
+            return None
+        case v1alpha2.DISRUPT_POD:
+            return v1beta1.DisruptionMode(single=v1beta1.EmptyMode())
+        case v1alpha2.DISRUPT_POD_GROUP:
+            return v1beta1.DisruptionMode(all=v1beta1.EmptyMode())
+        case _:
+            return v1beta1.DisruptionMode()
+
+
+def _mode_from_hub(mode: v1beta1.DisruptionMode | None) -> str | None:
+    if mode is None:
+        return None
+    return v1alpha2.DISRUPT_POD if mode.all is None else v1alpha2.DISRUPT_POD_GROUP
+
+
+# --- workloads ----------------------------------------------------------------------------
+
+
+def _workload_spec_to_hub(spec: v1alpha2.WorkloadSpec) -> v1beta1.WorkloadSpec:
+    templates = spec.pod_group_templates
+    return v1beta1.WorkloadSpec(
+        **{
+            **asdict(spec),
+            "pod_group_templates": None
+            if templates is None
+            else tuple(
+                v1beta1.PodGroupTemplate(**_with_mode(template, _mode_to_hub))
+                for template in templates
+            ),
+        }
+    )
+
+
+def _workload_spec_from_hub(spec: v1beta1.WorkloadSpec) -> v1alpha2.WorkloadSpec:
+    templates = spec.pod_group_templates
+    return v1alpha2.WorkloadSpec(
+        **{
+            **asdict(spec),
+            "pod_group_templates": None
+            if templates is None
+            else tuple(
+                v1alpha2.PodGroupTemplate(**_with_mode(template, _mode_from_hub))
+                for template in templates
+            ),
+        }
+    )
+
+
+def _with_mode(template: Struct, convert: Any) -> dict[str, Any]:
+    fields = asdict(template)
+    fields["disruption_mode"] = convert(fields["disruption_mode"])
+    return fields

@@ -1,0 +1,92 @@
+"""Objects as Kubernetes shows them in errors: with the fields of its internal Go types.
+
+All fields of a type are shown, by their Go names in the order of Go, null where they are absent.
+The schema (`mooring.api.schema`) has names and order. Types of meta/v1 are the same internally and
+are shown as JSON has them; so are volumes of rare sorts, whose internal types are not in the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from mooring.api.codec import to_tree
+from mooring.api.core.pod import PodSpec
+from mooring.api.raw_json import go_json
+from mooring.api.resource.v1 import ResourceClaimTemplateSpec
+from mooring.api.schema import Field, api_type
+
+Json = Any
+
+_ZEROS: dict[str, Json] = {
+    "string": "",
+    "bytes": "",
+    "bool": False,
+    "int32": 0,
+    "int64": 0,
+    "quantity": "0",
+}
+
+# Volume sources in a pod whose Go types have names that the schema lacks.
+_AS_WRITTEN = frozenset(
+    f"core/v1.{name}VolumeSource"
+    for name in (
+        "AWSElasticBlockStore AzureDisk AzureFile CephFS Cinder Ephemeral FC Flex Flocker "
+        "GCEPersistentDisk GitRepo Glusterfs ISCSI NFS PhotonPersistentDisk Portworx Quobyte RBD "
+        "ScaleIO StorageOS VsphereVirtualDisk"
+    ).split()
+)
+
+
+def internal_lines(spec: PodSpec) -> list[str]:
+    """Return the lines of a pod's spec in Kubernetes' internal form."""
+    text = go_json(_struct(to_tree(spec), "core/v1.PodSpec"), indent=1)
+    return [f"{line}\n" for line in text.split("\n")]
+
+
+def internal_template(spec: ResourceClaimTemplateSpec) -> dict[str, Any]:
+    """Return the spec of a claim template in Kubernetes' internal form."""
+    tree = to_tree(spec)
+    # Metadata is embedded in the Go struct, and has names of its own for its fields.
+    metadata: dict[str, Any] = tree.get("metadata") or {}
+    return {**metadata, "Spec": _struct(tree.get("spec") or {}, "resource/v1.ResourceClaimSpec")}
+
+
+def internal_form(tree: Mapping[str, Json], name: str) -> dict[str, Json]:
+    """Return a part of a pod's spec in Kubernetes' internal form, by the name of its type."""
+    return _struct(tree, f"core/v1.{name}")
+
+
+def _struct(tree: Mapping[str, Json], type_name: str) -> dict[str, Json]:
+    return {
+        go_name: _shown_field(tree.get(field.name), field) for go_name, field in _layout(type_name)
+    }
+
+
+@lru_cache(maxsize=512)
+def _layout(type_name: str) -> tuple[tuple[str, Field], ...]:
+    """Return the fields of a type with their Go names, in the order of Go."""
+    return tuple(
+        (field.markers.go_name or f"{field.name[0].upper()}{field.name[1:]}", field)
+        for field in api_type(type_name).json_fields()
+    )
+
+
+def _shown_field(value: Json, field: Field) -> Json:
+    can_be_null = field.is_list or field.is_map or field.is_pointer
+    if value is None and can_be_null:
+        return None
+    if field.is_list:
+        return [_shown(item, field.type) for item in value]
+    if field.is_map:
+        return {key: _shown(item, field.type) for key, item in sorted(value.items())}
+    return _shown(value, field.type)
+
+
+def _shown(value: Json, type_name: str) -> Json:
+    if "." not in type_name:
+        return _ZEROS.get(type_name) if value is None else value
+    if type_name.startswith("meta/") or type_name in _AS_WRITTEN:
+        return value
+    return _struct(value or {}, type_name)

@@ -1,0 +1,69 @@
+"""Shapes say what lists and maps mean, as the schema has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.api.catalogue import SERVED
+from mooring.api.kinds import Kind
+from mooring.apiserver.patching.shapes import Relation, find_shape, shape_of
+
+
+@pytest.mark.parametrize("kind", SERVED, ids=lambda k: f"{k.api_version}-{k.name}")
+def test_every_served_kind_has_a_shape(kind: Kind) -> None:
+    assert find_shape(kind.api_version, kind.name) is not None
+
+
+def test_a_struct_may_contain_itself() -> None:
+    template = shape_of("scheduling/v1beta1.CompositePodGroupTemplate")
+    assert template.map is not None
+    inner = template.map.fields["compositePodGroupTemplates"].shape.list
+    assert inner is not None
+    assert inner.element is template
+
+
+def test_unknown_kinds_and_versions_have_no_shape() -> None:
+    assert find_shape("v9", "Pod") is None
+    assert find_shape("v1", "Elephant") is None
+
+
+def test_a_kind_whose_fields_have_no_managers_has_no_shape() -> None:
+    assert find_shape("authorization.k8s.io/v1", "SelfSubjectRulesReview") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "struct", "field", "relation", "keys", "strategy", "merge_key"),
+    [
+        ("core/v1", "PodSpec", "containers", "map", ("name",), ("merge",), "name"),
+        ("core/v1", "Container", "ports", "map", ("containerPort", "protocol"), ("merge",),
+         "containerPort"),
+        ("core/v1", "PodSpec", "tolerations", "atomic", (), (), ""),
+        ("core/v1", "PodSpec", "volumes", "map", ("name",), ("merge", "retainKeys"), "name"),
+        ("core/v1", "PodSpec", "resourceClaims", "map", ("name",), ("merge", "retainKeys"), "name"),
+        ("meta/v1", "ObjectMeta", "ownerReferences", "map", ("uid",), ("merge",), "uid"),
+        ("meta/v1", "ObjectMeta", "finalizers", "set", (), ("merge",), ""),
+        ("core/v1", "PodStatus", "conditions", "map", ("type",), ("merge",), "type"),
+        ("resource/v1", "DeviceClaim", "requests", "atomic", (), (), ""),
+        ("resource/v1", "ResourceClaimStatus", "reservedFor", "map", ("uid",),
+         ("merge",), "uid"),
+        ("resource/v1", "ResourceClaimStatus", "devices", "map",
+         ("driver", "device", "pool", "shareID"), (), ""),
+        ("resource/v1", "ResourceSliceSpec", "devices", "atomic", (), (), ""),
+    ],
+)  # fmt: skip
+def test_lists_mean_what_kubernetes_says(
+    version: str,
+    struct: str,
+    field: str,
+    relation: str,
+    keys: tuple[str, ...],
+    strategy: tuple[str, ...],
+    merge_key: str,
+) -> None:
+    form = shape_of(f"{version}.{struct}").map
+    assert form is not None
+    declared = form.fields[field]
+    assert declared.shape.list is not None
+    assert declared.shape.list.relation is Relation(relation)
+    assert declared.shape.list.keys == keys
+    assert (sorted(declared.strategy), declared.merge_key) == (sorted(strategy), merge_key)
