@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mooring.client.connecting import Access, find_access, http_client
+from mooring.client.client_factory import RestConfig, http_client, load_rest_config
 from mooring.cluster.programs import (
     Controlling,
     Scheduling,
@@ -26,7 +26,7 @@ from mooring.cluster.programs import (
     informers_of,
     run_all,
 )
-from mooring.kit.collector import calm_collector
+from mooring.kit.process_memory import relax_garbage_collector
 
 PROFILE = "LIVE_PROFILE"  # the file for a profile of this process
 STARTED = time.monotonic()
@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
 
 
 async def _run(folder: Path) -> None:
-    access = find_access(str(folder / "kubeconfig"))
+    access = load_rest_config(str(folder / "kubeconfig"))
     around = Surroundings()
     async with (
         http_client(_as_scheduler(access, folder), manager="kube-scheduler") as scheduler,
@@ -57,12 +57,12 @@ async def _run(folder: Path) -> None:
         controlling = Controlling(manager, around, authority=authority, informers=informers)
         task = asyncio.create_task(run_all(informers, scheduling, controlling))
         await informers.wait_synced()
-        calm_collector()
+        relax_garbage_collector()
         print(f"synced {time.monotonic() - STARTED:.3f}", flush=True)
         await task
 
 
-def _as_scheduler(access: Access, folder: Path) -> Access:
+def _as_scheduler(access: RestConfig, folder: Path) -> RestConfig:
     """Return the access with the scheduler's certificate, if the server has certificates."""
     certificate = folder / "pki" / "scheduler.crt"
     if not certificate.exists():

@@ -22,12 +22,12 @@ from benchmarks._clientserver import CLAIM, CLAIMS, Trivial
 from mooring.api.codec import decode_json
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.credentials import Folder
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import Access, http_client
+from mooring.apiserver.auth.credentials import CredentialsFolder
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import RestConfig, http_client
+from mooring.client.in_process import InProcessTransport
+from mooring.client.indexer import Indexer
 from mooring.client.informers import Informer
-from mooring.client.inprocess import InProcessTransport
-from mooring.client.objects import Objects
 from mooring.client.writes import Create, Patch, Target
 
 REQUESTS = 3000
@@ -39,16 +39,16 @@ def main() -> None:
 
 
 async def _measure() -> None:
-    async with _served(Path("none")) as url, http_client(Access(url)) as client:
+    async with _served(Path("none")) as url, http_client(RestConfig(url)) as client:
         await _print_requests("HTTP", client)
         await _print_list(client)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        Folder(folder).ensure(Timestamp(datetime.now(UTC)), addresses=("127.0.0.1",))
+        CredentialsFolder(folder).ensure(Timestamp(datetime.now(UTC)), addresses=("127.0.0.1",))
         authority = (folder / "ca.crt").read_bytes()
         async with (
             _served(folder) as url,
-            http_client(Access(url, authority=authority)) as client,
+            http_client(RestConfig(url, authority=authority)) as client,
         ):
             await _print_requests("HTTPS", client)
     await _print_requests("in-process", ApiClient(InProcessTransport(Trivial())))
@@ -111,7 +111,7 @@ async def _print_list(client: ApiClient) -> None:
 async def _print_events() -> None:
     """Print what an informer does with each event, read from bytes and without a network."""
     client = ApiClient(InProcessTransport(Trivial(events=20_000)))
-    objects = Objects()
+    objects = Indexer()
     objects.index(ResourceClaim, "uid", lambda claim: (claim.metadata.uid,))
     informer = Informer(client, ResourceClaim, objects, random=random.Random(1).random)  # noqa: S311
     done = asyncio.Event()

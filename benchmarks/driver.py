@@ -18,8 +18,8 @@ from pathlib import Path
 
 from mooring.api.core import Node
 from mooring.api.meta import ObjectMeta
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import UnavailableError
 from mooring.client.writes import Create
 from mooring.driver import (
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 async def _measure(folder: Path, kubeconfig: Path) -> None:
-    async with http_client(find_access(str(kubeconfig))) as client:
+    async with http_client(load_rest_config(str(kubeconfig))) as client:
         await _make_node(client)
         await _print_publishing(folder, client)
 

@@ -36,18 +36,17 @@ from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variatio
 from benchmarks._workloads import template as template_setting
 from benchmarks.simulation import allocated, loop_seconds
 from mooring.api.core.namespace import Namespace
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import PodStatus
+from mooring.api.core.pod import Pod, PodStatus
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
 )
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
+from mooring.client.indexer import Indexer
 from mooring.client.informers import Informer
-from mooring.client.objects import Objects
 from mooring.client.writes import Create, Delete, Target, Update
 
 T = TypeVar("T")
@@ -174,7 +173,7 @@ async def _cluster(
 ) -> AsyncIterator[tuple[Processes, ApiClient]]:
     """Run a cluster in which everything is there but the pods."""
     async with serving(folder, plain=plain) as server:
-        access = find_access(str(folder / "kubeconfig"))
+        access = load_rest_config(str(folder / "kubeconfig"))
         async with http_client(access, manager="bench") as client:
             await _set_up(client, setting)
             async with programs(folder) as (process, synced_s):
@@ -249,7 +248,7 @@ async def _watching(client: ApiClient) -> AsyncIterator[_Watcher]:
     informer = Informer(
         client,
         Pod,
-        Objects(),
+        Indexer(),
         random=random.random,
         fields="spec.nodeName!=",
     )
@@ -334,7 +333,7 @@ async def _recover(*, plain: bool) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with serving(folder, plain=plain) as server:
-            access = find_access(str(folder / "kubeconfig"))
+            access = load_rest_config(str(folder / "kubeconfig"))
             async with http_client(access, manager="bench") as client:
                 await _set_up(client, setting)
                 return await _restart(folder, server, client, setting.arrivals[0].pod)

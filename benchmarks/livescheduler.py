@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, TypeVar
 from benchmarks._workloads import PLAIN, Setting, find
 from benchmarks.simulation import allocated
 from mooring.api.core.namespace import Binding
-from mooring.client.contract import Event, Page
-from mooring.client.writes import Create, Tell, Write
+from mooring.client.contract import Event, ObjectList
+from mooring.client.writes import Create, RecordEvent, Write
 from mooring.scheduler.live import LiveScheduler, SchedulerConfig, SchedulerLoop
 from mooring.scheduler.reservation import IdSource
 from tests.scheduler.live.fakeserver import Change, FakeServer
@@ -79,10 +79,10 @@ class MemoryClient:
         rest: str = "",
         fields: str = "",  # noqa: ARG002
         labels: str = "",  # noqa: ARG002
-    ) -> Page:
+    ) -> ObjectList:
         """Return all objects of a kind."""
         del namespace, limit, rest
-        return Page(tuple(self._server.all(struct)), "")
+        return ObjectList(tuple(self._server.all(struct)), "")
 
     async def watch(
         self,
@@ -200,7 +200,7 @@ async def _all_bound(client: MemoryClient, number: int, task: asyncio.Task[None]
         await asyncio.sleep(0.01)
 
 
-def _untold(tell: Tell) -> None:
+def _untold(tell: RecordEvent) -> None:
     """Take an event; what becomes of it is the recorder's business."""
 
 

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 
 from mooring.api.core import Pod
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.contract import Added, Removed
 from mooring.client.errors import NotFoundError
 from mooring.client.writes import Create, Delete, Target
@@ -86,7 +86,7 @@ async def _measure(site: Site) -> None:
         each.start()
     for each in drivers:
         await each.wait_ready()
-    async with http_client(find_access(str(site.kubeconfig))) as client:
+    async with http_client(load_rest_config(str(site.kubeconfig))) as client:
         watch = Watch()
         following = asyncio.create_task(watch.follow(client))
         await _make_templates(client)

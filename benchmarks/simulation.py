@@ -25,11 +25,11 @@ from benchmarks._workloads import Setting, Variation, Workload, find
 from mooring.allocator import Allocated, Inventory, allocate
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.insight.planning.plan import new_names
+from mooring.insight.plan.planner import new_names
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Placed, schedule
-from mooring.scheduler.groups import Gang, schedule_group
-from mooring.scheduler.reserving import Fresh, Reservation, reserve
+from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.reservation import IdSource, Reservation, reserve
+from mooring.scheduler.scheduling_cycle import Placed, schedule
 
 NAME = "simulation"
 REFERENCE_LOOP_S = 0.20
@@ -164,7 +164,7 @@ def simulate(setting: Setting) -> Figures:
 class _Run:
     """Pods that come, and those that are there."""
 
-    def __init__(self, cluster: Cluster, fresh: Fresh, setting: Setting) -> None:
+    def __init__(self, cluster: Cluster, fresh: IdSource, setting: Setting) -> None:
         self._cluster = cluster
         self._fresh = fresh
         self._setting = setting

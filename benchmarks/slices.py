@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.documents import read
 from mooring.api.gates import Gates
-from mooring.api.reading import read_document
+from mooring.api.object_reader import read_document
 from mooring.api.timestamp import Timestamp
-from mooring.validation.admission import admit_create
-from mooring.validation.context import Context
+from mooring.validation.registry import before_create
+from mooring.validation.strategy import Context
 
 KIND = CATALOGUE.find("resource.k8s.io/v1", "ResourceSlice")
 DEVICES = 10
@@ -83,7 +83,7 @@ def admit(text: bytes, context: Context) -> object:
     """Return the slice as it would be stored."""
     (document,) = read(text, source="slice.json")
     reading = read_document(document, gates=context.gates)
-    admission = admit_create(reading.value, reading.kind, context)
+    admission = before_create(reading.value, reading.kind, context)
     assert not admission.errors, admission.errors
     return admission.stored
 

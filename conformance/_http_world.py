@@ -30,20 +30,25 @@ from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.authentication.authenticator import Authenticator
-from mooring.apiserver.authentication.impersonation import impersonated
-from mooring.apiserver.authentication.serviceaccounts import Issuer
-from mooring.apiserver.calls import User
-from mooring.apiserver.exchange import Answer, Request, Streaming
-from mooring.apiserver.guard import Guard
-from mooring.apiserver.guarding import GuardFollower, RoleSecurity, finder, make_roles
-from mooring.apiserver.namespaces import make_namespaces
-from mooring.apiserver.registry import written
+from mooring.apiserver.auth.authenticator import Authenticator, impersonated
+from mooring.apiserver.auth.authorizer import (
+    NO_SENDER,
+    AuthorizerInformer,
+    ClusterAuthorizer,
+    RBACAccessControl,
+    Sender,
+    core_object_reader,
+)
+from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
+from mooring.apiserver.auth.service_account_tokens import Issuer
+from mooring.apiserver.auth.users import AUTHENTICATED, MASTERS, User
+from mooring.apiserver.http.messages import Request, Response, StreamingResponse
+from mooring.apiserver.http.router import Router
+from mooring.apiserver.namespace_controller import create_system_namespaces
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.router import Router
-from mooring.apiserver.security import AUTHENTICATED, MASTERS, NO_SENDER, Sender
-from mooring.apiserver.server import make_application, make_service
+from mooring.apiserver.server import make_application, make_server_context
 from mooring.apiserver.settings import ISSUER
+from mooring.apiserver.storage.registry import written
 from mooring.store.sqlite import open_sqlite
 
 WATCH_EVENT_MAX_S = 2.0
@@ -54,7 +59,7 @@ Tree = dict[str, Any]
 ADMIN = User("admin", (MASTERS, AUTHENTICATED), "admin")
 
 
-class Recorded(RoleSecurity):
+class Recorded(RBACAccessControl):
     """Asks roles what the user may who was recorded; how they showed who they are was not kept."""
 
     user: User | None = ADMIN
@@ -79,20 +84,20 @@ class World:
         self._store = self._run(self._stack.enter_async_context(open_sqlite(self._folder)))
         self.uid, self.suffix = "", ""
         self.now = Timestamp.parse("2026-11-15T06:46:40Z")
-        made = make_service(
+        made = make_server_context(
             self._store,
             gates=Gates.parse(preset="mooring"),
             now=lambda: self.now,
             extensions=False,
         )
-        guard = Guard(made.gates)
+        guard = ClusterAuthorizer(made.gates)
         self._service = replace(
             made,
             new_uid=lambda: self.uid or made.new_uid(),
             new_suffix=lambda: self.suffix or made.new_suffix(),
             guard=guard,
         )
-        authenticator = Authenticator(Issuer(ISSUER, (), ()), finder(made), made.now)
+        authenticator = Authenticator(Issuer(ISSUER, (), ()), core_object_reader(made), made.now)
         self.security = Recorded(guard, authenticator)
         self._router: Router = make_application(self._service, self.security).router
         self.ours: dict[str, str] = {}  # recorded revisions, and ours
@@ -100,10 +105,10 @@ class World:
         self._run(self._begin(guard))
         atexit.register(self.close)
 
-    async def _begin(self, guard: Guard) -> None:
-        await make_namespaces(self._service)
-        await make_roles(self._service)
-        follower = GuardFollower(self._service, guard)
+    async def _begin(self, guard: ClusterAuthorizer) -> None:
+        await create_system_namespaces(self._service)
+        await reconcile_bootstrap_policy(self._service)
+        follower = AuthorizerInformer(self._service, guard)
         await follower.load()
         self._following = asyncio.create_task(follower.run())
 
@@ -121,12 +126,12 @@ class World:
 
     # --- requests -----------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> Answer | Streaming:
+    def ask(self, request: Request) -> Response | StreamingResponse:
         """Return our answer."""
-        answer: Answer | Streaming = self._run(self._router.answer(request))
+        answer: Response | StreamingResponse = self._run(self._router.answer(request))
         return answer
 
-    def next_chunk(self, stream: Streaming) -> bytes | None:
+    def next_chunk(self, stream: StreamingResponse) -> bytes | None:
         """Return what comes next in a stream; None if nothing does."""
 
         async def wait() -> bytes | None:
@@ -139,7 +144,7 @@ class World:
             return None
         return chunk
 
-    def end(self, stream: Streaming) -> None:
+    def end(self, stream: StreamingResponse) -> None:
         """End a stream."""
         self._run(stream.chunks.aclose())  # type: ignore[attr-defined]
 

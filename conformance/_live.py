@@ -26,7 +26,7 @@ from mooring.api.kinds import Kind
 from mooring.client.transport import Request
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
-from mooring.kit.simulation import LoopClock
+from mooring.kit.clock import LoopClock
 from mooring.store.memory import open_memory
 
 Tree = dict[str, Any]

@@ -21,9 +21,15 @@ from conformance._allocation import (
     recorded_essence,
 )
 from conformance.runner import Case, Equal, Outcome, Suite, compared
-from mooring.allocator import Allocated, Failed, Features, Inventory, Unsatisfied, allocate
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
+from mooring.allocator import (
+    Allocated,
+    AllocationFailed,
+    Features,
+    Inventory,
+    Unsatisfied,
+    allocate,
+)
+from mooring.cel.device import CelFeatures, DeviceCompiler
 
 # One for all problems: they have many expressions in common.
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
@@ -105,7 +111,7 @@ def answer_with(inventory: Inventory, problem: Problem) -> Answer:
             return Answer("allocated", found.results(lambda: SHARE_ID), steps=found.steps)
         case Unsatisfied():
             return Answer("none", steps=found.steps)
-        case Failed():
+        case AllocationFailed():
             return Answer(
                 "error", error=found.message, node_only=found.node_only, steps=found.steps
             )

@@ -20,10 +20,9 @@ from mooring.api.codec import decode_tree
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.api.semver import Version
-from mooring.cel.device import DeviceCompiler, Features, Scope
-from mooring.cel.lang.numbers import double_text
+from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
 from mooring.cel.lang.time import Duration, Timestamp
-from mooring.cel.lang.values import Optional, TypeValue, key_value
+from mooring.cel.lang.values import Optional, TypeValue, double_text, key_value
 
 
 def open_suite() -> Suite:
@@ -84,7 +83,7 @@ def _texts(answer: dict[str, Any]) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=16)
 def _compiler(consumable: bool, lists: bool) -> DeviceCompiler:
-    features = Features(consumable_capacity=consumable, list_attributes=lists)
+    features = CelFeatures(consumable_capacity=consumable, list_attributes=lists)
     return DeviceCompiler(features, extensions=False)
 
 

@@ -22,22 +22,18 @@ from conformance._single_changes import single_changes
 from conformance.allocator import COMPILER, answer
 from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite
 from mooring.allocator import Features
-from mooring.insight.diagnosis import (
-    Change,
-    Diagnosis,
-    Fix,
-    Situation,
-    applied,
-    asks_for_nothing,
-    diagnose,
-    members_of,
-    text_of,
-)
-from mooring.insight.diagnosis.changes import (
+from mooring.insight.explain.conflict import members_of
+from mooring.insight.explain.diagnosis import Diagnosis, diagnose
+from mooring.insight.explain.fixes import Fix, asks_for_nothing
+from mooring.insight.explain.phrases import change_text
+from mooring.insight.explain.situation import (
     AskCapacity,
     LowerCount,
     PublishList,
+    Situation,
+    SituationChange,
 )
+from mooring.insight.explain.trials import applied
 
 PLAIN_STEPS_MAX = 3_000
 VERDICT_STEPS_MAX = 60_000
@@ -131,19 +127,21 @@ def faults_of(found: Diagnosis) -> Iterator[str]:
     yield from _unless(False, situation, _others(everything, kept), "conflict: is possible")
     for member in kept:
         rest = [other for other in kept if other != member]
-        text = f"conflict: not needed: {text_of(member, situation)}"
+        text = f"conflict: not needed: {change_text(member, situation)}"
         yield from _unless(True, situation, _others(everything, rest), text)
     for fix in found.fixes:
-        texts = " and ".join(text_of(change, situation) for change in fix.changes)
+        texts = " and ".join(change_text(change, situation) for change in fix.changes)
         yield from _unless(True, situation, fix.changes, f"fix does not hold: {texts}")
 
 
-def _others(everything: Iterable[Change], kept: Collection[Change]) -> list[Change]:
+def _others(
+    everything: Iterable[SituationChange], kept: Collection[SituationChange]
+) -> list[SituationChange]:
     return [member for member in everything if member not in kept]
 
 
 def _unless(
-    expected: bool, situation: Situation, changes: Collection[Change], text: str
+    expected: bool, situation: Situation, changes: Collection[SituationChange], text: str
 ) -> Iterator[str]:
     """Give the text unless the situation with the changes is, or is not, possible."""
     is_possible = possible(problem_of(applied(situation, changes)))

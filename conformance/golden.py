@@ -35,11 +35,11 @@ from mooring.api.core import Node
 from mooring.api.documents import CORE, Document, expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning.plan import Plan, plan
-from mooring.scheduler.cycle import Pending
-from mooring.validation.context import Context
+from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.scheduler.scheduling_cycle import Pending
+from mooring.validation.strategy import Context
 
 NOW = Timestamp.parse("2026-11-15T07:00:00Z")
 # What the nodes of the recording had; its manifests leave the status out.
@@ -163,7 +163,7 @@ class Played:
 
     def __init__(self, manifests: Iterable[list[Document]]) -> None:
         context = Context(gates=Gates.parse(""), now=NOW)
-        intake = Intake(context)
+        intake = SnapshotBuilder(context)
         self._results: dict[str, Pending] = {}
         self.state = Snapshot()
         for documents in manifests:

@@ -47,7 +47,7 @@ from conformance.golden import (
 )
 from conformance.runner import EQUAL, Case, Mismatch, Outcome, Suite
 from mooring.api.documents import Document
-from mooring.kit.simulation import run_simulated
+from mooring.kit.clock import run_simulated
 
 Tree = dict[str, Any]
 

@@ -27,13 +27,10 @@ from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite
 from mooring.api import protobuf
 from mooring.api.errors import ApiError
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.calls import User
-from mooring.apiserver.exchange import Answer, Request, Streaming
-from mooring.apiserver.paths import Target, parse_path
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.security import ANONYMOUS, AUTHENTICATED
-from mooring.apiserver.selectors import wanted_fields
-from mooring.apiserver.served import REVIEWS
+from mooring.apiserver.auth.users import ANONYMOUS, AUTHENTICATED, User
+from mooring.apiserver.http.messages import Request, Response, StreamingResponse, Target, parse_path
+from mooring.apiserver.resources import REVIEWS, Resource
+from mooring.apiserver.verbs.selectors import required_fields
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -85,7 +82,7 @@ class HttpSuite(Suite):
         answer = self._world.ask(self._with_our_tags(request, exchange))
         if case.fields.get("name", "") in _HEAD_ONLY:
             return self._head(exchange, answer)
-        if isinstance(answer, Streaming):
+        if isinstance(answer, StreamingResponse):
             return self._stream(exchange, answer)
         self._learn(exchange, answer)
         return _outcome(exchange, answer, self._world)
@@ -182,7 +179,7 @@ class HttpSuite(Suite):
         place = metadata.get("namespace", ""), metadata.get("name", "")
         found = self._world.objects(resource, place[0]).get(place)
         revision = self._world.ours.get(str(metadata.get("resourceVersion", "")))
-        fields = wanted_fields(exchange.field_selector)
+        fields = required_fields(exchange.field_selector)
         is_known = found is not None and found.metadata.resource_version == revision
         if not is_known or (fields and self._world.is_part(resource, *place)):
             assert exchange.target is not None
@@ -203,7 +200,7 @@ class HttpSuite(Suite):
         self._world.uid = metadata.get("uid", "")
         self._world.suffix = str(metadata.get("name", ""))[-5:]
 
-    def _learn(self, exchange: Exchange, answer: Answer) -> None:
+    def _learn(self, exchange: Exchange, answer: Response) -> None:
         """Note which of our revisions stands for which of theirs."""
         ours, theirs = _decoded(answer.body, answer.content_type), exchange.answer
         match ours, theirs:
@@ -214,7 +211,7 @@ class HttpSuite(Suite):
 
     # --- watches ------------------------------------------------------------------------------
 
-    def _stream(self, exchange: Exchange, stream: Streaming) -> Outcome:
+    def _stream(self, exchange: Exchange, stream: StreamingResponse) -> Outcome:
         """Have others write what was seen then, and compare what we say of it."""
         try:
             events = exchange.events()
@@ -235,11 +232,11 @@ class HttpSuite(Suite):
         finally:
             self._world.end(stream)
 
-    def _head(self, exchange: Exchange, answer: Answer | Streaming) -> Outcome:
+    def _head(self, exchange: Exchange, answer: Response | StreamingResponse) -> Outcome:
         """Compare status and content type only."""
-        status = answer.status if isinstance(answer, Answer) else 200
+        status = answer.status if isinstance(answer, Response) else 200
         faults = tuple(_head_faults(exchange, status, answer.content_type))
-        if isinstance(answer, Streaming):
+        if isinstance(answer, StreamingResponse):
             self._world.end(answer)
         return Mismatch(faults) if faults else EQUAL
 
@@ -487,7 +484,7 @@ def _partial(tree: Any) -> Iterator[Tree]:
 # --- comparing ------------------------------------------------------------------------------------
 
 
-def _outcome(exchange: Exchange, answer: Answer, world: World) -> Outcome:
+def _outcome(exchange: Exchange, answer: Response, world: World) -> Outcome:
     faults = [*_head_faults(exchange, answer.status, answer.content_type)]
     if exchange.answer is not None and not faults:
         ours = _decoded(answer.body, answer.content_type)

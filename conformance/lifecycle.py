@@ -39,7 +39,7 @@ from conformance.runner import EQUAL, Case, Mismatch, Outcome, Suite, Unreadable
 from mooring.api.catalogue import SERVED
 from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.kit.simulation import run_simulated
+from mooring.kit.clock import run_simulated
 
 Tree = dict[str, Any]
 

@@ -25,8 +25,7 @@ import msgspec
 
 from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite, compared
 from mooring.api.gates import Gates
-from mooring.apiserver.exchange import Answer, Request, Streaming
-from mooring.apiserver.paths import parse_path
+from mooring.apiserver.http.messages import Request, Response, StreamingResponse, parse_path
 from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Settings
 from mooring.store.memory import open_memory
@@ -165,12 +164,14 @@ class Server:
 
     def ask(
         self, method: str, path: str, body: bytes, content_type: str = JSON, **query: str
-    ) -> Answer:
+    ) -> Response:
         """Return the answer to a request."""
         headers = {"content-type": content_type, "accept": JSON}
         request = Request(method, path, query, headers, body)
-        answer: Answer | Streaming = self._run(self._made.application.router.answer(request))
-        assert isinstance(answer, Answer)
+        answer: Response | StreamingResponse = self._run(
+            self._made.application.router.answer(request)
+        )
+        assert isinstance(answer, Response)
         return answer
 
     def answer(self, case: Case) -> Tree:
@@ -252,7 +253,7 @@ def _parts(pointer: str) -> Iterator[str]:
 # --- answers --------------------------------------------------------------------------------------
 
 
-def _recorded(answer: Answer, request: bytes) -> Tree:
+def _recorded(answer: Response, request: bytes) -> Tree:
     """Return an answer in the form of the recorded ones."""
     tree = json.loads(answer.body)
     found: Tree = {"code": answer.status}

@@ -16,7 +16,7 @@ import yaml
 from conformance.runner import Apart, Case, Outcome, Suite, UnreadableError, compared
 from mooring.api.codec import to_tree
 from mooring.api.gates import Gates, Preset
-from mooring.apiserver.authorization.bootstrap import bootstrap_objects
+from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects
 
 PATTERN = "*-role*.yaml"
 LISTS = ("apiGroups", "nonResourceURLs", "resourceNames", "resources", "verbs")

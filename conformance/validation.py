@@ -18,17 +18,17 @@ from mooring.api.codec import decode_json, encode_json
 from mooring.api.errors import DecodeError, GateError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
-from mooring.api.reading import Reading, read_json
+from mooring.api.object_reader import ReadObject, read_json
 from mooring.api.timestamp import Timestamp
-from mooring.validation.admission import (
+from mooring.validation.registry import (
     GENERATED_SUFFIX,
-    Admission,
-    admit_create,
-    admit_status,
-    admit_update,
-    read_hub,
+    RegistryResult,
+    before_create,
+    before_status_update,
+    before_update,
+    defaulted_hub,
 )
-from mooring.validation.context import Context, DriverRefusal
+from mooring.validation.strategy import Context, DriverRefusal
 
 NOW = Timestamp(datetime(2031, 7, 9, 11, 13, 17, tzinfo=UTC))
 
@@ -148,23 +148,23 @@ def _stored(raw: msgspec.Raw, kind: Kind, context: Context) -> Any:
     data = bytes(raw)
     version = msgspec.json.decode(data).get("apiVersion") or kind.api_version
     stored_kind = CATALOGUE.find(version, kind.name)
-    hub = read_hub(decode_json(data, stored_kind.struct).value, stored_kind, context)
+    hub = defaulted_hub(decode_json(data, stored_kind.struct).value, stored_kind, context)
     if kind.namespaced and not hub.metadata.namespace:
         metadata = msgspec.structs.replace(hub.metadata, namespace="default")
         hub = msgspec.structs.replace(hub, metadata=metadata)
     return hub
 
 
-def _admit(new: Any, old: Any, kind: Kind, context: Context, fields: Any) -> Admission:
+def _admit(new: Any, old: Any, kind: Kind, context: Context, fields: Any) -> RegistryResult:
     if old is None:
         namespace = new.metadata.namespace or "default"
-        return admit_create(new, kind, context, namespace=namespace)
+        return before_create(new, kind, context, namespace=namespace)
     if fields["subresource"] == "status":
-        return admit_status(new, old, kind, context)
-    return admit_update(new, old, kind, context)
+        return before_status_update(new, old, kind, context)
+    return before_update(new, old, kind, context)
 
 
-def _recorded(admission: Admission, reading: Reading, *, is_create: bool) -> dict[str, Any]:
+def _recorded(admission: RegistryResult, reading: ReadObject, *, is_create: bool) -> dict[str, Any]:
     stored = None
     if admission.stored is not None:
         stored = msgspec.json.decode(encode_json(admission.stored))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.cel.device import DeviceCompiler, Features, Scope
-from mooring.cel.lang.declarations import Library, Macro, Overload
+from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
+from mooring.cel.lang.environment import Library, Overload
+from mooring.cel.lang.macros import Macro
 from reference.markdown import MADE, page_of, table_of
 
 # What a library is for; a test finds libraries without a word.
@@ -50,10 +51,10 @@ _OPERATORS |= {"!_": "!{}", "-_": "-{}", "@in": "{} in {}"}
 
 def functions_page() -> str:
     """Return the page of all functions and macros of CEL."""
-    always = _library_names(Features(), Scope.NEW)
-    stored = _library_names(Features(), Scope.STORED)
+    always = _library_names(CelFeatures(), Scope.NEW)
+    stored = _library_names(CelFeatures(), Scope.STORED)
     sections = ["# Functions of CEL", MADE, _FUNCTIONS_INTRODUCTION]
-    for library in DeviceCompiler(Features())._environment(Scope.STORED).libraries:
+    for library in DeviceCompiler(CelFeatures())._environment(Scope.STORED).libraries:
         sections += [f"## {library.name}", LIBRARY_PURPOSES[library.name]]
         if library.name not in stored:
             sections.append("An extension; `--strict` does not know it.")
@@ -63,7 +64,7 @@ def functions_page() -> str:
     return page_of(sections)
 
 
-def _library_names(features: Features, scope: Scope) -> set[str]:
+def _library_names(features: CelFeatures, scope: Scope) -> set[str]:
     environment = DeviceCompiler(features, extensions=False)._environment(scope)
     return {library.name for library in environment.libraries}
 

@@ -27,9 +27,9 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from mooring.hardware import Catalogue, Fleet, Form
+from mooring.hardware import Catalogue, Fleet, NumaNodeForm
 from mooring.hardware.attributes import NUMA_NODE, PCIE_ROOT
-from mooring.insight.clusters.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import picture
 
 PROFILE = "dgx-h100x2"
@@ -103,7 +103,7 @@ EXAMPLE_CLAIMS = (
 
 def example_picture() -> str:
     """Return the picture as SVG."""
-    fleet = Catalogue().fleet(PROFILE, Form.LIST)
+    fleet = Catalogue().fleet(PROFILE, NumaNodeForm.LIST)
     objects = (*fleet.nodes, *fleet.slices, *fleet.classes, _taint_rule(), *_claims(fleet))
     return picture(Snapshot.of(objects), title="Two DGX H100 and five claims")
 

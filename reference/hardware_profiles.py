@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Profile
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.drivers import DRIVERS
@@ -69,7 +69,7 @@ def _driver_rows(profiles: list[Profile]) -> Iterator[str]:
 
 def _published(profile: Profile) -> dict[str, dict[str, None]]:
     """Return the names of attributes and capacities that each driver publishes of a board."""
-    machine = machine_of(profile, "node", Form.LIST)
+    machine = machine_of(profile, "node", NumaNodeForm.LIST)
     found: dict[str, dict[str, None]] = {}
     for driver, sheets in DRIVERS.items():
         for sheet in sheets(machine):

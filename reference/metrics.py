@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mooring.apiserver.auditing.trail import log_families
-from mooring.apiserver.fairness import Turnstile
-from mooring.apiserver.metrics import Metrics as ServerMetrics
-from mooring.client.objects import Objects
+from mooring.apiserver.audit.auditor import log_families
+from mooring.apiserver.http.flow_control import FlowControl
+from mooring.apiserver.http.metrics import Metrics as ServerMetrics
+from mooring.client.indexer import Indexer
 from mooring.cluster.node import node_families
-from mooring.controllers.dra import DraMetrics
-from mooring.controllers.queuemetrics import QueuesMetrics
+from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
 from mooring.kit.metrics import Family
-from mooring.node.dra.counting import NodeMetrics
-from mooring.node.pods.room import StartCounts
+from mooring.node.dra.manager import DraMetrics
+from mooring.node.pods.pod_context import StartMetrics
+from mooring.scheduler.framework import NODES_MEASURED_MAX
 from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
-from mooring.scheduler.live.podmetrics import resource_families
-from mooring.scheduler.plugin_times import NODES_MEASURED_MAX
+from mooring.scheduler.live.metrics import resource_families
 from reference.markdown import MADE, page_of, table_of
 
 OURS = "mooring_"
@@ -87,14 +86,14 @@ def _row(family: Family) -> tuple[str, ...]:
 
 def _server() -> Iterator[Family]:
     yield from ServerMetrics().families()
-    yield from Turnstile().families()
+    yield from FlowControl().families()
     yield from log_families(lambda: 0, lambda: 0)
 
 
 def _controllers() -> Iterator[Family]:
-    yield from DraMetrics().families(Objects())
-    yield from QueuesMetrics().families()
+    yield from DraMetrics().families(Indexer())
+    yield from WorkQueuesMetrics().families()
 
 
 def _node() -> Iterator[Family]:
-    yield from node_families(list, lambda _: [], StartCounts(), NodeMetrics(dict))
+    yield from node_families(list, lambda _: [], StartMetrics(), DraMetrics(dict))

@@ -31,17 +31,18 @@ from pathlib import Path
 import click
 
 from mooring.api.catalogue import KINDS
-from mooring.api.documents.limits import DEFAULT_LIMITS, Limits
 from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
+from mooring.api.documents.stream import DEFAULT_LIMITS, Limits
+from mooring.api.go_types import ITEMS_MAX
 from mooring.api.kinds import Kind
+from mooring.api.object_reader import reports_unknown
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.api.typed_json import ITEMS_MAX, reports_unknown
 from mooring.cli.inputs import ARCHIVE_LIMITS
 from mooring.cli.main import moor
-from mooring.insight.archives import bundle
-from mooring.insight.archives.archive import UNPACKED_BYTES_MAX
-from mooring.insight.clusters.workloads import PODS_MAX
-from mooring.validation.admission import MetadataOnly, strategy_of
+from mooring.insight.snapshot import bundle
+from mooring.insight.snapshot.archive import UNPACKED_BYTES_MAX
+from mooring.insight.snapshot.workloads import PODS_MAX
+from mooring.validation.registry import MetadataStrategy, strategy_for
 from mooring.validation.strategy import Strategy
 from reference.cel_functions import functions_page
 from reference.example_picture import example_picture
@@ -227,8 +228,8 @@ def _kind_row(versions: list[Kind]) -> tuple[str, ...]:
 
 
 def _checked(kind: Kind) -> str:
-    strategy = strategy_of(kind)
-    if isinstance(strategy, MetadataOnly):
+    strategy = strategy_for(kind)
+    if isinstance(strategy, MetadataStrategy):
         return "metadata"
     return "nothing" if type(strategy).check_create is Strategy.check_create else "rules"
 

@@ -19,7 +19,7 @@ import yaml
 from mooring.api import protobuf
 from mooring.api.catalogue import KINDS, SERVED
 from mooring.api.kinds import Kind
-from mooring.apiserver.served import REVIEWS
+from mooring.apiserver.resources import REVIEWS
 from soak._damage import ODD_VALUES, bases, damaged_bytes, damaged_tree
 
 NAMESPACE = "fuzz"

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import COST_LIMIT, DeviceCompiler, Features, Kind, Scope
-from mooring.cel.inputs import device_variables
+from mooring.cel.device import COST_LIMIT, CelFeatures, DeviceCompiler, ExpressionKind, Scope
+from mooring.cel.device_values import device_variables
 from mooring.cel.lang.attributes import ABSENT, Path
 from mooring.cel.lang.equality import equal
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.program import Evaluated, Program
-from mooring.cel.lang.values import EvalError
 from soak import Outcome, Plan, Tally
 
 LENGTH_MAX = 10 * 1024  # Validation compiles nothing longer.
@@ -117,9 +117,9 @@ class Case(NamedTuple):
     """A text, and how it is compiled."""
 
     expression: str
-    kind: Kind
+    kind: ExpressionKind
     scope: Scope
-    features: Features
+    features: CelFeatures
     cost_limit: int
 
     def outcomes(self) -> Counter[str]:
@@ -234,7 +234,7 @@ def _devices() -> list[dict[str, Any]]:
 
 def is_refused(expression: str) -> bool:
     """Return whether an expression does not compile where everything is allowed."""
-    compiler = DeviceCompiler(Features(list_attributes=True))
+    compiler = DeviceCompiler(CelFeatures(list_attributes=True))
     return compiler.compile(expression, kind="raw").error is not None
 
 
@@ -245,8 +245,8 @@ def make_case(seed: int, number: int) -> Case:
     """Return a case of a seed."""
     random = Random(f"{seed}/{number}")  # noqa: S311 - repeatable, not secret
     expression = random.choice(_MAKERS)(random)[:LENGTH_MAX]
-    kinds: tuple[Kind, ...] = ("selector", "derived", "raw", "raw")
-    features = Features(random.random() < 0.8, random.random() < 0.7)
+    kinds: tuple[ExpressionKind, ...] = ("selector", "derived", "raw", "raw")
+    features = CelFeatures(random.random() < 0.8, random.random() < 0.7)
     limit = COST_LIMIT if random.random() < 0.8 else random.choice((0, 1, 5, 20, 100))
     return Case(expression, random.choice(kinds), random.choice(list(Scope)), features, limit)
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from random import Random
 
 from mooring.api.catalogue import SERVED
-from mooring.store.sqlite.upkeep import check
+from mooring.store.sqlite.maintenance import check
 from soak import Outcome, Plan, Tally
 from soak._http import Address, Connection, LostError, Reply
 from soak._requests import FORMS, NAMESPACE, Sent, make_request

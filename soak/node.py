@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from soak import Outcome, Plan, Tally
 from soak._node.history import History
 from soak._node.programs import Site
@@ -55,7 +55,7 @@ class NodeCase:
     async def _run(self, site: Site) -> Counter[str]:
         await site.start()
         random = Random(f"{self.seed}/{self.number}")  # noqa: S311
-        async with http_client(find_access(str(site.kubeconfig))) as client:
+        async with http_client(load_rest_config(str(site.kubeconfig))) as client:
             history = History(site, client, random)
             await history.begin()
             await history.rounds(self.rounds)

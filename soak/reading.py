@@ -24,8 +24,8 @@ from mooring.api.documents import CORE, KUBERNETES, expand_lists, read
 from mooring.api.errors import DocumentError
 from mooring.api.gates import Gates, Preset
 from mooring.api.timestamp import Timestamp
-from mooring.validation.context import Context
-from mooring.validation.verdicts import Judge, Verdict
+from mooring.validation.manifests import ManifestValidator, Verdict
+from mooring.validation.strategy import Context
 from soak import Outcome, Plan, Tally
 from soak._damage import bases, damaged_bytes, damaged_tree, written
 
@@ -64,7 +64,7 @@ class Case(NamedTuple):
         context = Context(
             gates=Gates.parse(preset=self.preset), now=NOW, extensions=not self.strict
         )
-        judge = Judge(context, strict=self.strict)
+        judge = ManifestValidator(context, strict=self.strict)
         counts: Counter[str] = Counter()
         try:
             for verdict in self._verdicts(judge, self.data):
@@ -76,12 +76,12 @@ class Case(NamedTuple):
             counts["unreadable"] += 1
         return counts
 
-    def _verdicts(self, judge: Judge, data: bytes) -> Iterator[Verdict]:
+    def _verdicts(self, judge: ManifestValidator, data: bytes) -> Iterator[Verdict]:
         schema = KUBERNETES if self.strict else CORE
         for document in read(data, source="case", schema=schema):
             yield from map(judge.judge, expand_lists(document))
 
-    def _check_again(self, judge: Judge, verdict: Verdict) -> None:
+    def _check_again(self, judge: ManifestValidator, verdict: Verdict) -> None:
         text = encode_json(verdict.stored)
         try:
             (again,) = self._verdicts(judge, text)

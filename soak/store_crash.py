@@ -34,7 +34,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from mooring.store import Change, Deletion, Entry, Progress, Put, Store
+from mooring.store import Deletion, Entry, KeyChange, Progress, Put, Store
 from mooring.store.errors import TooOldError
 from mooring.store.sqlite import SqliteStore, open_sqlite
 from soak import Outcome, Plan, Tally
@@ -190,7 +190,7 @@ async def _check_history(
 ) -> None:
     start = await _oldest_kept(store, revision)
     entries = {entry.key: entry for entry in (await store.list("", at=start)).entries}
-    changes: dict[int, Change] = {}
+    changes: dict[int, KeyChange] = {}
     if start < revision:
         watch = await store.watch("", after=start)
         while not changes or max(changes) < revision:
@@ -220,7 +220,7 @@ async def _oldest_kept(store: Store, revision: int) -> int:
     return compacted
 
 
-def _replay(entries: dict[str, Entry], change: Change) -> None:
+def _replay(entries: dict[str, Entry], change: KeyChange) -> None:
     match change:
         case Put(entry, previous):
             assert entries.get(entry.key) == previous

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from mooring.store import Change, Deletion, Entry, Progress, Put, Watch
+from mooring.store import Deletion, Entry, KeyChange, Progress, Put, Watch
 from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
 from mooring.store.sqlite import SqliteStore
 from soak import Outcome, Plan, Tally
@@ -138,7 +138,7 @@ class Watcher:
             if self._is_slow:
                 await asyncio.sleep(SLOW_PAUSE_S)
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: KeyChange) -> None:
         assert change.revision > self.seen, f"{change.revision} comes after {self.seen}"
         self.seen = change.revision
         self.changes += 1

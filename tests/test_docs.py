@@ -33,15 +33,15 @@ from mooring.api import errors as api_errors
 from mooring.api.catalogue import KINDS, SERVED
 from mooring.api.codec import decode_tree
 from mooring.api.documents import read
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import ResourceSlice
-from mooring.cel.device import DeviceCompiler, Features, Scope
+from mooring.cel.device import CelFeatures, DeviceCompiler, Scope
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.program import Evaluated
 from mooring.cli import errors
 from mooring.cli.main import moor
-from mooring.cluster.roster import CONTROLLERS
+from mooring.cluster.programs import CONTROLLERS
 from mooring.validation.errors import ErrorType, FieldError
 from reference import pages
 
@@ -241,7 +241,7 @@ class Bench:
         (block,) = (block for block in blocks_of(CEL_PAGE) if block.file == "slice.yaml")
         (document,) = read("\n".join(block.lines).encode(), source="slice.yaml")
         self._slice = decode_tree(document.tree, ResourceSlice).value
-        self.compiler = DeviceCompiler(Features(list_attributes=True))
+        self.compiler = DeviceCompiler(CelFeatures(list_attributes=True))
 
     def evaluate(self, expression: str) -> Evaluated:
         compiled = self.compiler.compile(expression, kind="raw")
@@ -275,7 +275,7 @@ def test_examples_of_cel_come_to_what_the_page_says() -> None:
 
 def test_examples_of_cel_are_of_every_library() -> None:
     called = " ".join(example.expression for example in examples_of_cel())
-    libraries = DeviceCompiler(Features())._environment(Scope.STORED).libraries
+    libraries = DeviceCompiler(CelFeatures())._environment(Scope.STORED).libraries
     for library in libraries:
         names = {function.name for function in library.functions} | {
             macro.name for macro in library.macros
@@ -388,7 +388,7 @@ def test_every_command_and_option_is_documented() -> None:
 
 def test_every_function_of_cel_is_documented() -> None:
     page = text_of("docs/reference/cel-functions.md")
-    environment = DeviceCompiler(Features(list_attributes=True))._environment(Scope.STORED)
+    environment = DeviceCompiler(CelFeatures(list_attributes=True))._environment(Scope.STORED)
     named = {name for name in environment.functions if name[0] not in "_@!-"}
     overloads = [each for name in named for each in environment.functions[name].overloads]
     assert len(overloads) > 150

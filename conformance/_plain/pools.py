@@ -8,8 +8,8 @@ from collections import defaultdict
 from conformance._allocation import Problem
 from conformance._plain.nouns import Failure, Pool
 from mooring.api.core.node import Node
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.names import label_name, label_value
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import Device, ResourceSlice, ResourceSliceSpec
 
 

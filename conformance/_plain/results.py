@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from conformance._allocation import Problem
 from conformance._plain.nouns import Choice, Failure, Taking
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationConfiguration,

@@ -6,10 +6,10 @@ from conformance._plain.nouns import Candidate, Choice, DeviceId, Failure
 from conformance._plain.pools import matches_node
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceAttribute, DeviceSelector
-from mooring.cel.device import Compiled, DeviceCompiler, Features
+from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler
 from mooring.cel.lang.program import Evaluated
 
-COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
+COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check "
     "with has() for optional fields"

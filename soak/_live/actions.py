@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED, Pod
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from mooring.api.meta import Condition
 from mooring.api.resource.v1 import AllocatedDeviceStatus, ResourceClaim
 from mooring.api.timestamp import Timestamp
-from mooring.scheduler.bindingconditions import failure, is_ready
+from mooring.scheduler.binding_conditions import failure, is_ready
 from soak._live.pools import BROKEN, READY
 
 

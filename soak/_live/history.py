@@ -31,10 +31,10 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.cluster.programs import Controlling, Scheduling, Surroundings
-from mooring.controllers.controller import Refused
+from mooring.controllers.controller import WriteRefused
 from mooring.kit.clock import ManualClock
-from mooring.scheduler.live import Backoff, Config
-from mooring.scheduler.reserving import Fresh
+from mooring.scheduler.live import Backoff, SchedulerConfig
+from mooring.scheduler.reservation import IdSource
 from soak._live import drivers, pools, things
 from soak._live.actions import Action, apply
 from soak._live.laws import Laws, allows
@@ -98,7 +98,7 @@ class World:
         self._doomed: list[tuple[str, bool]] = []  # killed once a write of theirs is under way
         self._names = count(1)
         self._generations: dict[str, int] = {}
-        self._fresh = Fresh(
+        self._fresh = IdSource(
             lambda: f"share-{next(self._names)}", lambda prefix: f"{prefix}x{next(self._names)}"
         )
 
@@ -164,7 +164,7 @@ class World:
         if kind in SCHEDULERS:
             # Nothing is tried only because it waited long: what can help it must wake it.
             backoff = Backoff(parked_most_s=NEVER_S)
-            config = Config(
+            config = SchedulerConfig(
                 (SCHEDULERS[kind],),
                 backoff=backoff,
                 filter_timeout_s=0.0,
@@ -241,7 +241,7 @@ class World:
                 return True
         return False
 
-    def _admits(self, value: Any) -> Refused | None:
+    def _admits(self, value: Any) -> WriteRefused | None:
         refused = check_quota(self.quota, value, self.server.model)
         self.counts["refused by quota"] += refused is not None
         return refused

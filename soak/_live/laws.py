@@ -24,8 +24,7 @@ from itertools import count
 from typing import Any
 
 from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED, Pod
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
@@ -33,46 +32,53 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
-from mooring.claims.consumers import is_reserved_for
-from mooring.claims.features import ALL_FEATURES
-from mooring.claims.owners import group_name
-from mooring.claims.references import Named, NotNeeded, claim_names, reference_of
-from mooring.client.objects import Objects
-from mooring.controllers.controller import Change, Refused
-from mooring.scheduler.bindingconditions import is_ready
+from mooring.claims.pod_claims import (
+    ALL_FEATURES,
+    Named,
+    NotNeeded,
+    claim_names,
+    group_name,
+    reference_of,
+)
+from mooring.claims.reservations import is_reserved_for
+from mooring.client.indexer import Indexer
+from mooring.controllers.controller import ObjectChange, WriteRefused
+from mooring.scheduler.binding_conditions import is_ready
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Pending, Placed, schedule
 from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
-from mooring.scheduler.groups import Gang, schedule_group
+from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.pod_signature import SchedulerProfile
 from mooring.scheduler.preemption import Preemption
-from mooring.scheduler.reserving import Fresh, Reservation
-from mooring.scheduler.shape import Settings
+from mooring.scheduler.reservation import IdSource, Reservation
+from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
 from soak._live.pools import BANDWIDTH, MEMORY, MIG, NIC, PARTS
 from soak._live.things import CPUS, RESOURCE, SCHEDULERS
 
 OVER = (SUCCEEDED, FAILED)
 
 
-def allows(old: Any, new: Any) -> Refused | None:
+def allows(old: Any, new: Any) -> WriteRefused | None:
     """Refuse changes of claims that the API refuses."""
     if not isinstance(new, ResourceClaim) or old.status == new.status:
         return None
     had, has = old.status.allocation, new.status.allocation
     if had is not None and has is not None and had != has:
-        return Refused("Invalid", "status.allocation: field is immutable")
+        return WriteRefused("Invalid", "status.allocation: field is immutable")
     if has is None and new.status.reserved_for:
-        return Refused("Invalid", "status.reservedFor: may not be specified without allocation")
+        return WriteRefused(
+            "Invalid", "status.reservedFor: may not be specified without allocation"
+        )
     if new.metadata.deletion_timestamp is not None:
         added = {*new.status.reserved_for} - {*old.status.reserved_for}
         if (had is None and has is not None) or added:
-            return Refused("Invalid", "the claim is being deleted")
+            return WriteRefused("Invalid", "the claim is being deleted")
     return None
 
 
 class Laws:
     """Watches what is stored."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Indexer) -> None:
         self._objects = objects
         self.meddled: set[str] = set()  # uids of claims
         self.harmed: set[str] = set()  # uids of pods and groups whose claims were meddled with
@@ -90,7 +96,7 @@ class Laws:
 
     # --- after each write -----------------------------------------------------------------------
 
-    def check(self, change: Change) -> None:
+    def check(self, change: ObjectChange) -> None:
         """See that a change breaks no law."""
         match change.new:
             case ResourceClaim(status=status) if status.allocation is not None:
@@ -248,7 +254,9 @@ class Laws:
         scheduled = sum(bool(pod.spec.node_name) for pod in members)
         gang = Gang(found, tuple(pods), scheduled=scheduled, existing=len(members))
         numbers = count(1)
-        fresh = Fresh(lambda: f"share-{next(numbers)}", lambda prefix: f"{prefix}{next(numbers)}")
+        fresh = IdSource(
+            lambda: f"share-{next(numbers)}", lambda prefix: f"{prefix}{next(numbers)}"
+        )
         results = schedule_group(fresh_cluster(self._objects), gang, fresh)
         placed = [each for each in results if isinstance(each, Reservation)]
         text = ", ".join(f"{each.pod.metadata.name} would get {each.node}" for each in placed)
@@ -303,10 +311,10 @@ def check_given(claims: Iterable[ResourceClaim]) -> None:
         assert amount <= BANDWIDTH, f"{'/'.join(share)} is given out {amount}/{BANDWIDTH}"
 
 
-def fresh_cluster(objects: Objects) -> Cluster:
+def fresh_cluster(objects: Indexer) -> Cluster:
     """Return a cluster made anew from what is stored."""
     first, *others = SCHEDULERS
-    settings = Settings(first, other_names=frozenset(others), is_admitted=True)
+    settings = SchedulerProfile(first, other_names=frozenset(others), is_admitted=True)
     cluster = Cluster(EVERYTHING, settings=settings)
     kinds: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
         (Node, cluster.put_node),

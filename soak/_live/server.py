@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.timestamp import Timestamp
-from mooring.client.contract import Added, Event, Page, Removed
+from mooring.client.contract import Added, Event, ObjectList, Removed
 from mooring.client.errors import (
     AlreadyExistsError,
     ClientError,
@@ -29,10 +29,10 @@ from mooring.client.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from mooring.client.writes import Apply, Create, Delete, Patch, Tell, Update
-from mooring.controllers.controller import Change
-from mooring.controllers.model import Model, RefusedError
+from mooring.client.writes import Apply, Create, Delete, Patch, RecordEvent, Update
+from mooring.controllers.controller import ObjectChange
 from mooring.kit.clock import ManualClock
+from tests.controllers.model import Model, RefusedError
 
 Sent = Create | Update | Patch | Apply | Delete
 
@@ -121,7 +121,7 @@ class Server:
         self.requests: list[Request] = []
         self.streams: list[Stream] = []
         self.faults = 0.0  # the part of requests that go wrong
-        self.checks: list[Callable[[Change], None]] = []
+        self.checks: list[Callable[[ObjectChange], None]] = []
         self.author = ""  # who writes at the moment
         self.moved = 0  # the revision of the last change that was more than words
         self.used = used
@@ -193,9 +193,9 @@ class Server:
         if stream in self.streams:
             self.streams.remove(stream)
 
-    def list(self, struct: type[Any]) -> Page:
+    def list(self, struct: type[Any]) -> ObjectList:
         """Return all objects of a kind."""
-        return Page(tuple(self.model.objects.all(struct)), str(self.model.revision))
+        return ObjectList(tuple(self.model.objects.all(struct)), str(self.model.revision))
 
     # --- within ---------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Server:
         except RefusedError as error:
             raise error_of(error.refused.reason, error.refused.message) from None
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: ObjectChange) -> None:
         struct = type(change.value)
         changes = self._changes.setdefault(struct, [])
         revision = self.model.revision
@@ -269,12 +269,12 @@ class SimClient:
         model = self._server.model
         return await self._server.ask(self, lambda: model.get(struct, namespace, name), None)
 
-    async def list(self, struct: type[Any], namespace: str = "", **_: Any) -> Page:
+    async def list(self, struct: type[Any], namespace: str = "", **_: Any) -> ObjectList:
         """Return all objects of a kind."""
         del namespace
         if struct not in self._server.used:  # nobody ever makes one
-            return Page((), str(self._server.model.revision))
-        page: Page = await self._server.ask(self, lambda: self._server.list(struct), None)
+            return ObjectList((), str(self._server.model.revision))
+        page: ObjectList = await self._server.ask(self, lambda: self._server.list(struct), None)
         return page
 
     async def watch(
@@ -292,14 +292,14 @@ class SimClient:
 
     async def write(self, write: Sent) -> Any:
         """Carry out a write."""
-        assert not isinstance(write, Tell)
+        assert not isinstance(write, RecordEvent)
         if _is_event(write):  # told, and of no further consequence
             self._server.counts["events"] += 1
             return None
         return await self._server.ask(self, lambda: self._server.write(write), write)
 
 
-def _only_says(change: Change) -> bool:
+def _only_says(change: ObjectChange) -> bool:
     """Tell whether of a pod nothing but its conditions have changed."""
     old, new = change.old, change.new
     if not isinstance(old, Pod) or not isinstance(new, Pod):

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceCapacity
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.driver import (
     Claim,
     ClaimName,
@@ -35,12 +35,11 @@ from mooring.driver import (
     Driver,
     Prepared,
 )
-from mooring.driver.checkpoint import FILE
+from mooring.driver.checkpoint import FILE, FileSystem
 from mooring.driver.errors import DriverError
-from mooring.driver.files import Files
 from mooring.driver.program import parser, settings_of
 from mooring.driver.serving import serving
-from mooring.kit.collector import few_arenas
+from mooring.kit.process_memory import limit_malloc_arenas
 
 UNITS = 8  # that claims share of each device
 REPUBLISH_EVERY_S = 0.7
@@ -76,7 +75,7 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-class WatchedFiles(Files):
+class WatchedFiles(FileSystem):
     """Files, with traps around what is written."""
 
     def __init__(self, trap: Trap) -> None:
@@ -185,7 +184,7 @@ def main(arguments: list[str]) -> None:
     own.add_argument("--trap", type=Path, default=Path("/nonexistent"))
     options, rest = own.parse_known_args(arguments)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    few_arenas()
+    limit_malloc_arenas()
     try:
         asyncio.run(_run(Lamps(options), rest))
     except DriverError as error:
@@ -194,7 +193,7 @@ def main(arguments: list[str]) -> None:
 
 async def _run(driver: Lamps, arguments: list[str]) -> None:
     options = parser(driver, {}).parse_args(arguments)
-    access = find_access(options.kubeconfig)
+    access = load_rest_config(options.kubeconfig)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with (

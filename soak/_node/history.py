@@ -19,7 +19,7 @@ from random import Random
 
 from mooring.api.core import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.writes import Create, Delete, Target
 from soak._node import laws, things

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.apiclient import ApiClient
-from mooring.driver.checkpoint import Checkpoint
+from mooring.client.api_client import ApiClient
+from mooring.driver.checkpoint import Checkpoint, FileSystem
 from mooring.driver.errors import CheckpointError
-from mooring.driver.files import Files
 from soak._node.programs import Site
 from soak._node.things import MARK
 
@@ -88,7 +87,7 @@ def _lines(path: Path) -> list[str]:
 def in_checkpoints(site: Site) -> Iterator[Owned]:
     """Yield who has which device by the checkpoints of drivers; shares are devices here, too."""
     for driver in site.drivers:
-        checkpoint = Checkpoint(site.checkpoint(driver).parent, Files())
+        checkpoint = Checkpoint(site.checkpoint(driver).parent, FileSystem())
         with suppress(CheckpointError):  # it is just written anew; drivers see to real damage
             checkpoint.load()
         for claim in checkpoint:

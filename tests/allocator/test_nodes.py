@@ -7,8 +7,8 @@ import pytest
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import matches_node
 from mooring.api.core.node import Node
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 LABELS = {"zone": "a", "empty": "", "cores": "64", "word": "many", "least": str(-(2**63))}
 NODE = Node(metadata=ObjectMeta(name="node-1", labels=LABELS))

@@ -9,7 +9,7 @@ import pytest
 from mooring.allocator import ALL_FEATURES, Features, Inventory
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import Pool, PoolState
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     Counter,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mooring.api.codec import decode_json
 from mooring.api.resource import v1, v1beta1
 from mooring.api.resource.versions import from_hub, to_hub
-from mooring.validation.storedform import stored_form
+from mooring.validation.equality import stored_form
 from tests.strategies import instances
 
 HUB_STRUCTS = [

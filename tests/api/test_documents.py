@@ -31,7 +31,7 @@ from mooring.api.documents import (
 from mooring.api.documents.numbers import float_key, json_text
 from mooring.api.documents.yaml_events import Events
 from mooring.api.errors import DocumentError
-from mooring.api.fieldpath import Key, Segment
+from mooring.api.field_path import MapKey, Segment
 from tests.corpus import corpus
 
 laws = settings(derandomize=True, deadline=None)
@@ -520,8 +520,8 @@ spec:
         ((), 2, 1),
         (("kind",), 3, 1),
         (("metadata", "name"), 5, 3),
-        (("metadata", "labels", Key("app")), 6, 12),
-        (("metadata", "labels", Key("b/c")), 6, 22),
+        (("metadata", "labels", MapKey("app")), 6, 12),
+        (("metadata", "labels", MapKey("b/c")), 6, 22),
         (("spec",), 7, 1),
         (("spec", "devices", "requests", 0), 10, 7),
         (("spec", "devices", "requests", 0, "exactly", "selectors", 0, "cel"), 13, 11),

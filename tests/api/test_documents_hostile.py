@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mooring.api.documents import CORE, KUBERNETES, Limits, Schema, Tree, expand_lists, read
 from mooring.api.errors import DocumentError
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 MEBIBYTE = 1024 * 1024
 

@@ -228,8 +228,18 @@ def test_markers_fit_the_field(name: str) -> None:
 
 def test_markers_have_no_other_names() -> None:
     allowed = set(
-        "required enum default listType listMapKey mapType patchStrategy patchMergeKey "
-        "featureGate go".split()
+        [
+            "required",
+            "enum",
+            "default",
+            "listType",
+            "listMapKey",
+            "mapType",
+            "patchStrategy",
+            "patchMergeKey",
+            "featureGate",
+            "go",
+        ]
     )
     for name in type_names():
         for field in api_type(name).fields:

@@ -24,7 +24,7 @@ from mooring.apiserver.http.app import Application
 from mooring.apiserver.http.uvicorn_server import NetworkServer, tls_context
 from mooring.apiserver.server import make_application, make_server_context
 from mooring.apiserver.settings import Limits
-from mooring.kit.connections import PLAIN_HTTP, Manners, listen, prepare
+from mooring.kit.connections import PLAIN_HTTP, ConnectionLimits, listen, prepare
 from mooring.store.sqlite import open_sqlite
 from tests.apiserver.test_secure_server import running as running_securely
 
@@ -96,7 +96,7 @@ async def serving(
         "127.0.0.1",
         0,
         context=context,
-        manners=Manners(**manners),
+        manners=ConnectionLimits(**manners),
     )
     task = asyncio.create_task(network.serve())
     server = Server(network, task)
@@ -260,7 +260,7 @@ def test_plain_http_at_a_port_with_tls_is_told_so(tmp_path: Path) -> None:
 
 def test_peers_that_are_gone_are_noticed_by_tcp() -> None:
     with socket.socket() as connection:
-        prepare(connection, Manners(probe_s=30))
+        prepare(connection, ConnectionLimits(probe_s=30))
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000

@@ -15,8 +15,8 @@ from mooring.api.core import Pod
 from mooring.api.documents import KUBERNETES, read
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
+from mooring.api.object_reader import read_document
 from mooring.api.quantity import Quantity
-from mooring.api.reading import read_document
 from mooring.api.resource.v1 import (
     DeviceClass,
     ResourceClaim,
@@ -47,8 +47,8 @@ from mooring.claims import (
     uses_of,
     with_requests,
 )
-from mooring.validation.admission import read_hub
-from mooring.validation.context import Context
+from mooring.validation.registry import defaulted_hub
+from mooring.validation.strategy import Context
 from tests.claims.parts import index
 from tests.corpus import corpus
 
@@ -97,7 +97,7 @@ def scene(name: str) -> Scene:
         data = corpus("golden", "manifests", f"{each}.yaml").read_bytes()
         for document in read(data, source=each, schema=KUBERNETES):
             reading = read_document(document, gates=CONTEXT.gates)
-            applied.append(read_hub(reading.value, reading.kind, CONTEXT))
+            applied.append(defaulted_hub(reading.value, reading.kind, CONTEXT))
     return Scene(applied, recorded)
 
 

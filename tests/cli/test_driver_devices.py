@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
-from mooring.hardware.folder import write_entries
+from mooring.hardware.sysfs_tree import write_entries
 from tests.drivers.machines import board_entries
 
 

@@ -11,10 +11,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.authentication import peers
-from mooring.apiserver.certificates import names_of, user_of
-from mooring.apiserver.credentials import ADMIN, Folder
-from mooring.apiserver.kubeconfig import kubeconfig
+from mooring.apiserver.auth import authenticator
+from mooring.apiserver.auth.certificates import names_of, user_of
+from mooring.apiserver.auth.credentials import ADMIN, CredentialsFolder, kubeconfig
 from mooring.cli.kubeconfig import command
 from tests.apiserver.test_credentials import der
 
@@ -29,7 +28,7 @@ def run(*arguments: object) -> Result:
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """Have the folder of a server that ran."""
-    made = Folder(tmp_path / "state" / "pki").ensure(NOW)
+    made = CredentialsFolder(tmp_path / "state" / "pki").ensure(NOW)
     text = kubeconfig(SERVER, made.authority.certificate, ADMIN, made.clients[ADMIN])
     (tmp_path / "state" / "kubeconfig").write_text(text)
     return tmp_path / "state"
@@ -47,11 +46,11 @@ def test_a_node_gets_all_it_needs(state: Path, tmp_path: Path) -> None:
     assert (done.exit_code, done.output) == (0, f"{folder / 'kubeconfig'}\n")
     tree = yaml.safe_load((folder / "kubeconfig").read_text())
     assert tree["clusters"][0]["cluster"]["server"] == SERVER
-    user = peers.user_of(der((folder / "client.crt").read_bytes()))
+    user = authenticator.certificate_user(der((folder / "client.crt").read_bytes()))
     assert user is not None
     assert (user.name, user.groups) == ("system:node:n1", ("system:nodes",))
     assert names_of((folder / "serving.crt").read_bytes()) == {"10.0.0.1", "n1.example"}
-    assert peers.user_of(der((folder / "serving.crt").read_bytes())) is None
+    assert authenticator.certificate_user(der((folder / "serving.crt").read_bytes())) is None
     assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
 
 
@@ -82,7 +81,7 @@ def test_what_another_authority_signed_is_made_anew(state: Path, tmp_path: Path)
     before = (folder / "client.crt").read_bytes()
     for path in (state / "pki").iterdir():
         path.unlink()
-    Folder(state / "pki").ensure(NOW)
+    CredentialsFolder(state / "pki").ensure(NOW)
     run(*wanted)
     assert (folder / "client.crt").read_bytes() != before
 

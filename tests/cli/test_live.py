@@ -31,7 +31,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
 )
 from mooring.cli import main
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create
 from mooring.hardware.catalogue import Catalogue
 from tests.apiserver.test_kubectl_server import running
@@ -52,7 +52,7 @@ async def _furnish(kubeconfig: str) -> None:
     namespaces = (Namespace(metadata=ObjectMeta(name=name)) for name in ("team-a", "team-b"))
     claims = (_claim("team-a", "ours"), _claim("team-b", "theirs"))
     roles = (*_may("jane", "team-a"), *_may("bob"), *_may("bob", "team-a"), *_may("eve", "team-b"))
-    async with http_client(find_access(kubeconfig)) as client:
+    async with http_client(load_rest_config(kubeconfig)) as client:
         for each in (*fleet.nodes, *fleet.classes, *fleet.slices, *namespaces, *claims, *roles):
             await client.write(Create(each))
 

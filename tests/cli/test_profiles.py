@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.main import moor
 from mooring.hardware.catalogue import Catalogue
-from mooring.hardware.folder import folder_tree
+from mooring.hardware.sysfs_tree import folder_tree
 
 
 def profiles(*arguments: str) -> Result:

@@ -16,14 +16,14 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.apiserver.namespaces import make_namespaces
-from mooring.apiserver.server import make_service
+from mooring.apiserver.namespace_controller import create_system_namespaces
+from mooring.apiserver.server import make_server_context
 from mooring.apiserver.settings import Etcd
-from mooring.apiserver.stores import open_store
+from mooring.apiserver.storage.store import open_store
 from mooring.cli.main import moor
 from mooring.store.contract import Store
 from mooring.store.sqlite import SqliteStore, open_sqlite
-from mooring.store.sqlite.restoring import RESTORE_GAP
+from mooring.store.sqlite.maintenance import RESTORE_GAP
 from tests.store.etcdserver import find_etcd, running_etcd
 
 
@@ -32,7 +32,7 @@ def store(*arguments: str | Path) -> Result:
 
 
 async def fill(store: Store) -> None:
-    await make_namespaces(make_service(store))
+    await create_system_namespaces(make_server_context(store))
     entry = await store.get("/registry/core/namespaces/default")
     assert entry is not None
     for _ in range(20):

@@ -12,10 +12,10 @@ import pytest
 
 from mooring.api.core import ConfigMap
 from mooring.api.meta import ObjectMeta
-from mooring.apiserver.app import Application
-from mooring.apiserver.namespaces import make_namespaces
-from mooring.apiserver.security import AllowAll
-from mooring.apiserver.server import make_application, make_service, serve
+from mooring.apiserver.auth.authorizer import AlwaysAllow
+from mooring.apiserver.http.app import Application
+from mooring.apiserver.namespace_controller import create_system_namespaces
+from mooring.apiserver.server import make_application, make_server_context, serve
 from mooring.apiserver.settings import Settings
 from mooring.client.api_client import ApiClient
 from mooring.client.client_factory import http_client, in_process_client, load_rest_config
@@ -42,9 +42,9 @@ class Embedded:
 @asynccontextmanager
 async def embedded(folder: Path) -> AsyncIterator[Embedded]:
     async with open_sqlite(folder) as store:
-        service = make_service(store)
-        await make_namespaces(service)
-        yield Embedded(make_application(service, AllowAll()), store)
+        service = make_server_context(store)
+        await create_system_namespaces(service)
+        yield Embedded(make_application(service, AlwaysAllow()), store)
 
 
 @asynccontextmanager

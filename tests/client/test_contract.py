@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree
 from mooring.api.core import Binding, ConfigMap, Namespace, Node, Pod
-from mooring.api.core.references import ObjectReference
+from mooring.api.core.namespace import ObjectReference
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim
 from mooring.client.api_client import ApiClient

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mooring.api.authentication import SelfSubjectReview
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.authentication.statictokens import read_tokens
+from mooring.apiserver.auth.users import read_tokens
 from mooring.apiserver.settings import Settings
 from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError

@@ -17,13 +17,13 @@ from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.cli.plan import command
-from mooring.client.inprocess import InProcessTransport
-from mooring.client.objects import Objects
-from mooring.client.transport import Answer, Request
+from mooring.client.in_process import InProcessTransport
+from mooring.client.indexer import Indexer
+from mooring.client.transport import Request, Response
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import ProgramContext
 from mooring.hardware import Catalogue
-from mooring.kit.simulation import LoopClock, run_simulated
+from mooring.kit.clock import LoopClock, run_simulated
 from mooring.store.memory import open_memory
 from tests.stories.stage import Stage, trees_of
 
@@ -79,7 +79,7 @@ async def _apply(cluster: EmbeddedCluster, gap_s: float) -> None:
             await asyncio.sleep(gap_s)
 
 
-def _ends(objects: Objects) -> Iterator[End]:
+def _ends(objects: Indexer) -> Iterator[End]:
     for pod in objects.all(Pod):
         names = [each.resource_claim_name for each in pod.status.resource_claim_statuses or ()]
         claims: list[Any] = [objects.find(ResourceClaim, "default", name or "") for name in names]
@@ -105,7 +105,7 @@ def test_a_plan_and_a_live_cluster_come_to_the_same(
     """However fast objects follow each other, and however long the server takes to answer."""
     ask = InProcessTransport.ask
 
-    async def slowly(self: InProcessTransport, request: Request) -> Answer:
+    async def slowly(self: InProcessTransport, request: Request) -> Response:
         await asyncio.sleep(answer_s)
         return await ask(self, request)
 

@@ -16,10 +16,10 @@ from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings
-from mooring.client.connecting import call_client
+from mooring.client.client_factory import in_process_client
 from mooring.client.contract import Client
-from mooring.client.election import Terms
 from mooring.client.errors import ForbiddenError
+from mooring.client.leader_election import LeaseTimings
 from mooring.client.writes import Patch, Target
 from mooring.cluster.embedded import embedded
 from mooring.cluster.leader_process import (
@@ -32,7 +32,9 @@ from mooring.cluster.programs import ControllerProgram, ProgramContext, Schedule
 from tests.client.servers import until
 
 AROUND = ProgramContext()
-LEAD = LeaderLease("kube-system", "kube-scheduler", Terms(lease_s=3.0, renew_s=2.0, retry_s=0.02))
+LEAD = LeaderLease(
+    "kube-system", "kube-scheduler", LeaseTimings(lease_s=3.0, renew_s=2.0, retry_s=0.02)
+)
 
 
 def standing(client: Client, tell: Callable[[str], None], lead: LeaderLease | None = LEAD) -> Any:
@@ -51,7 +53,7 @@ def test_one_works_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
     async def run() -> None:
         settings = Settings(tmp_path, allows_all=True)
         async with asyncio.timeout(60), assembled(settings) as server:
-            client = call_client(server.application)
+            client = in_process_client(server.application)
             await check_connection(client)
             one, two = list[str](), list[str]()
             first = standing(client, one.append)
@@ -71,7 +73,7 @@ def test_a_program_whose_lease_is_taken_ends(tmp_path: Path) -> None:
     async def run() -> None:
         settings = Settings(tmp_path, allows_all=True)
         async with asyncio.timeout(60), assembled(settings) as server:
-            client = call_client(server.application)
+            client = in_process_client(server.application)
             told = list[str]()
             task = standing(client, told.append)
             await until(lambda: "at work" in told)
@@ -87,7 +89,7 @@ def test_a_user_who_may_nothing_is_told_at_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with assembled(Settings(tmp_path)) as server:
             with pytest.raises(ForbiddenError):
-                await check_connection(call_client(server.application))
+                await check_connection(in_process_client(server.application))
 
     asyncio.run(run())
 

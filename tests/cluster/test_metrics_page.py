@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.exchange import Answer, Request
+from mooring.apiserver.http.messages import Request, Response
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Auditing, Settings
 from mooring.cluster.node import NodeSettings, node_program
@@ -137,7 +137,7 @@ def test_the_server(tmp_path: Path) -> None:
         settings = Settings(tmp_path / "data", allows_all=True, auditing=auditing)
         async with assembled(settings) as server:
             answer = await server.application.router.answer(Request("GET", "/metrics"))
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, Response)
             return answer.body.decode()
 
     assert told(asyncio.run(text())) == described("moor server")

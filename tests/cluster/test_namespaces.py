@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from mooring.api.core import ConfigMap, Namespace, Pod, Secret
+from mooring.api.core.namespace import RemainingContent
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
-from mooring.api.namespaceconditions import Remains
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.namespacecontent import discover, empty_namespace
-from mooring.client.transport import Answer, Request
+from mooring.client.namespace_deleter import discover, empty_namespace
+from mooring.client.transport import Request, Response
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.leader_process import empties_namespaces
 from mooring.cluster.programs import ProgramContext
-from mooring.kit.simulation import LoopClock, run_simulated
+from mooring.kit.clock import LoopClock, run_simulated
 from mooring.store.memory import open_memory
 
 NAME = "team"
@@ -181,7 +181,7 @@ class Scripted:
         self.answers = answers
         self.deleted: list[str] = []
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> Response:
         if request.method == "DELETE":
             self.deleted.append(request.path)
         found = self.answers.get(f"{request.method} {request.path}")
@@ -191,7 +191,7 @@ class Scripted:
             found = found.pop(0)
         if isinstance(found, ClientError):
             raise found
-        return Answer(200, json.dumps(found or {}).encode())
+        return Response(200, json.dumps(found or {}).encode())
 
 
 def resource(name: str, *verbs: str, namespaced: bool = True) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def scripted(groups: list[dict[str, Any]], **answers: Any) -> Scripted:
     return Scripted(**known)
 
 
-def empty(server: Scripted, grace_s: int = 0) -> Remains:
+def empty(server: Scripted, grace_s: int = 0) -> RemainingContent:
     return asyncio.run(empty_namespace(server, "ns", grace_s=grace_s))
 
 

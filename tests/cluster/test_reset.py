@@ -16,7 +16,7 @@ from mooring.cluster.socket_paths import short_path
 from mooring.cluster.state_folder import StateFolder
 from mooring.node.runtime.contract import ContainerId, ContainerSpec
 from mooring.node.runtime.process import ProcessRuntime
-from mooring.store.sqlite.folder import Folder
+from mooring.store.sqlite.database import Folder
 
 
 @pytest.fixture

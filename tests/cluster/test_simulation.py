@@ -13,14 +13,14 @@ from mooring.api.coordination import Lease
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Delete, Target, Tell, Update
+from mooring.client.writes import Delete, RecordEvent, Target, Update
 from mooring.cluster.overview import count_objects
 from mooring.cluster.simulation import SIMULATED, SimulatedMachines, SimulatedPods, fleets_of
-from mooring.controllers.controller import Ask, Refused
-from mooring.controllers.model import Model
-from mooring.controllers.settling import Settling
-from mooring.node.runtime.durations import End, end_of
+from mooring.controllers.controller import Lookup, WriteRefused
+from mooring.node.runtime.sim import End, end_of
 from tests.controllers.late import Late
+from tests.controllers.model import Model
+from tests.controllers.settling import Settling
 from tests.node.world import World, container, make_pod, play
 
 NOW = Timestamp.parse("2026-10-01T12:00:00Z")
@@ -92,7 +92,7 @@ def test_a_class_that_is_refused_keeps_nothing_else_from_a_machine(
 ) -> None:
     late = Late([SimulatedMachines(fleets_of(["dgx-h100"]))])
     late.model.admits = lambda value: (
-        Refused("Forbidden", "no such classes here")
+        WriteRefused("Forbidden", "no such classes here")
         if isinstance(value, DeviceClass) and value.metadata.name == "dra.cpu"
         else None
     )
@@ -336,10 +336,10 @@ def test_a_claim_that_the_copy_does_not_have_yet_is_looked_for_at_the_server() -
     controller = SimulatedPods()
     answer = claim(allocation=ALLOCATION, reservedFor=[reserved("web")])
     asked = list(controller.plan(settling.model.objects, ("default", "web"), NOW, {}))
-    ask = Ask(ResourceClaim, "default", "gpu")
+    ask = Lookup(ResourceClaim, "default", "gpu")
     assert asked == [ask]
     steps = list(controller.plan(settling.model.objects, ("default", "web"), NOW, {ask: answer}))
-    assert any(isinstance(each, Tell) and each.reason == "Started" for each in steps)
+    assert any(isinstance(each, RecordEvent) and each.reason == "Started" for each in steps)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from mooring.api.apps import Deployment
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import ClientError
 from mooring.client.writes import Create
 from mooring.cluster.state_folder import StateFolder
@@ -58,7 +58,7 @@ def kill(folder: Path, name: str) -> None:
 
 
 def client(folder: Path) -> ApiClient:
-    return http_client(find_access(str(folder / "kubeconfig")))
+    return http_client(load_rest_config(str(folder / "kubeconfig")))
 
 
 async def create(client: ApiClient, struct: type[Any], name: str, spec: dict[str, Any]) -> None:

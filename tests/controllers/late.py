@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.client.contract import Page
+from mooring.client.contract import ObjectList
 from mooring.client.errors import ClientError
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Apply, Create, Delete, Patch, Tell, Update
+from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.writes import Apply, Create, Delete, Patch, RecordEvent, Update
 from mooring.controllers.controller import Controller, ObjectChange
 from mooring.controllers.reconciler import Reconciler
 from tests.controllers.model import Model, RefusedError
@@ -34,7 +34,7 @@ class ModelClient:
         self.gets += 1
         return self.model.get(struct, namespace, name)
 
-    async def list(self, struct: type[Any], namespace: str = "", **_: Any) -> Page:
+    async def list(self, struct: type[Any], namespace: str = "", **_: Any) -> ObjectList:
         raise NotImplementedError
 
     def watch(self, struct: type[Any], namespace: str = "", **_: Any) -> Any:
@@ -53,31 +53,31 @@ class ListQueue:
     """A queue whose delays end when someone says so."""
 
     def __init__(self) -> None:
-        self.keys: deque[Key] = deque()
-        self.later: list[tuple[Key, float]] = []
-        self.limited: list[Key] = []
-        self.forgotten: list[Key] = []
-        self.finished: list[Key] = []
+        self.keys: deque[ObjectKey] = deque()
+        self.later: list[tuple[ObjectKey, float]] = []
+        self.limited: list[ObjectKey] = []
+        self.forgotten: list[ObjectKey] = []
+        self.finished: list[ObjectKey] = []
 
-    def add(self, key: Key) -> None:
+    def add(self, key: ObjectKey) -> None:
         if key not in self.keys:
             self.keys.append(key)
 
-    def add_after(self, key: Key, delay_s: float) -> None:
+    def add_after(self, key: ObjectKey, delay_s: float) -> None:
         self.later.append((key, delay_s))
 
-    def retry(self, key: Key) -> None:
+    def retry(self, key: ObjectKey) -> None:
         self.limited.append(key)
 
-    async def take(self) -> Key:
+    async def take(self) -> ObjectKey:
         while not self.keys:
             await asyncio.sleep(0)
         return self.keys.popleft()
 
-    def done(self, key: Key) -> None:
+    def done(self, key: ObjectKey) -> None:
         self.finished.append(key)
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: ObjectKey) -> None:
         self.forgotten.append(key)
 
     def wake(self) -> None:
@@ -94,9 +94,9 @@ class Late:
     def __init__(self, controllers: Sequence[Controller]) -> None:
         self.model = Model(NOW)
         self.model.follow = self.follow
-        self.copy = Objects()
+        self.copy = Indexer()
         self.client = ModelClient(self.model)
-        self.told: list[Tell] = []
+        self.told: list[RecordEvent] = []
         self._events: dict[type[Any], deque[ObjectChange]] = {}
         self._seen: dict[type[Any], int] = {}
         self.queues = [ListQueue() for _ in controllers]

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core.namespace import Binding
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import FAILED, POD_SCHEDULED, SUCCEEDED, PodCondition
+from mooring.api.core.pod import FAILED, POD_SCHEDULED, SUCCEEDED, Pod, PodCondition
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Objects, key_of
-from mooring.client.writes import Apply, Create, Delete, Patch, Target, Tell, Update, Write
+from mooring.client.indexer import Indexer, object_key
+from mooring.client.writes import Apply, Create, Delete, Patch, RecordEvent, Target, Update, Write
 from mooring.controllers.controller import Lookup, ObjectChange, WriteRefused
 
 GRACE_S = 30
@@ -41,16 +40,16 @@ class RefusedError(Exception):
 class Model:
     """Objects, and what writes make of them."""
 
-    def __init__(self, now: Timestamp, objects: Objects | None = None) -> None:
+    def __init__(self, now: Timestamp, objects: Indexer | None = None) -> None:
         self.now = now
-        self.objects = objects or Objects()
-        self.told: list[Tell] = []
-        self.follow: Callable[[ObjectChange], None] = lambda change: None  # noqa: ARG005
+        self.objects = objects or Indexer()
+        self.told: list[RecordEvent] = []
+        self.follow: Callable[[ObjectChange], None] = lambda change: None
         self.revision = 0
         # Says why a create is refused, as quota and admission would: reason and message.
-        self.admits: Callable[[Any], WriteRefused | None] = lambda value: None  # noqa: ARG005
+        self.admits: Callable[[Any], WriteRefused | None] = lambda value: None
         # Says why a change is refused, as validation would: of what was there, to what shall be.
-        self.allows: Callable[[Any, Any], WriteRefused | None] = lambda old, new: None  # noqa: ARG005
+        self.allows: Callable[[Any, Any], WriteRefused | None] = lambda old, new: None
 
     def put(self, *values: Any) -> None:
         """Create objects."""
@@ -68,7 +67,7 @@ class Model:
     def write(self, write: Write) -> Any:
         """Carry out a write and return the object as it is stored now; or raise RefusedError."""
         match write:
-            case Tell():
+            case RecordEvent():
                 self.told.append(write)
                 return None
             case Create(value=Binding() as binding):
@@ -179,7 +178,7 @@ class Model:
 
     def _remove(self, value: Any) -> Any:
         self.revision += 1
-        old = self.objects.remove(type(value), *key_of(value))
+        old = self.objects.remove(type(value), *object_key(value))
         self.follow(ObjectChange(old, None))
         return value
 

@@ -19,8 +19,8 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Delete, Patch, Target, Tell
+from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.writes import Delete, Patch, RecordEvent, Target
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
 from mooring.controllers.resource_claims import (
     ClaimReleaseController,
@@ -65,15 +65,17 @@ class Owners(Controller):
     name = "owners"
     kinds = (ResourceClaim, Pod, PodGroup)
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         self._objects = objects
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         for claim in objects.all(ResourceClaim):
             if claim.metadata.owner_references:
                 yield claim.metadata.namespace, claim.metadata.name
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         claim = objects.find(ResourceClaim, *key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
@@ -164,7 +166,7 @@ class Scene(Settling):
         statuses = self.pod(pod).status.resource_claim_statuses or ()
         return {each.name: each.resource_claim_name for each in statuses}
 
-    def told(self) -> list[Tell]:
+    def told(self) -> list[RecordEvent]:
         return self.model.told
 
     def messages(self) -> list[tuple[str, str]]:
@@ -176,7 +178,9 @@ class Scene(Settling):
             for struct in controller.kinds:
                 for value in list(self.model.objects.all(struct)):
                     for key in controller.keys(self.model.objects, ObjectChange(value, value)):
-                        if any(not isinstance(w, Tell) for w in self.plan(number, key).writes):
+                        if any(
+                            not isinstance(w, RecordEvent) for w in self.plan(number, key).writes
+                        ):
                             return False
         return True
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from mooring.api.catalogue import SERVED
 from mooring.api.codec import decode_tree, to_tree
-from mooring.client.objects import key_of
-from mooring.client.writes import Create, Delete, Patch, Target, Tell, Update, Write
+from mooring.client.indexer import object_key
+from mooring.client.writes import Create, Delete, Patch, RecordEvent, Target, Update, Write
 from mooring.controllers.controller import Lookup, ObjectChange
 from tests.apiserver.client import MERGE_PATCH, Client, Reply
 from tests.controllers.model import Model, RefusedError
@@ -33,7 +33,7 @@ class ServedModel(Model):
 
     def write(self, write: Write) -> Any:
         match write:
-            case Tell():
+            case RecordEvent():
                 self.told.append(write)
                 return None
             case Create(value=value):
@@ -61,7 +61,7 @@ class ServedModel(Model):
         if new is not None:
             self.objects.put(new)
         elif old is not None:
-            self.objects.remove(target.struct, *key_of(old))
+            self.objects.remove(target.struct, *object_key(old))
         self.follow(ObjectChange(old, new))
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects
+from mooring.client.indexer import Indexer, ObjectKey
 from mooring.client.writes import Create, Write
 from mooring.controllers.controller import (
     Answers,
@@ -34,7 +34,7 @@ PLANS_MAX = 100_000
 ASKS_MAX = 10
 BACKOFF_S, BACKOFF_MAX_S = 1.0, 1000.0
 
-Work = tuple[int, Key]  # the number of the controller, and the key
+Work = tuple[int, ObjectKey]  # the number of the controller, and the key
 
 
 class Settling:
@@ -84,7 +84,7 @@ class Settling:
             for value in list(self.model.objects.all(struct)):
                 self._follow(ObjectChange(None, value))
 
-    def plan(self, number: int, key: Key) -> SortedSteps:
+    def plan(self, number: int, key: ObjectKey) -> SortedSteps:
         """Return what a controller would do for a key now; nothing is done."""
         controller = self.controllers[number]
         answers: Answers = {}
@@ -169,7 +169,7 @@ class Settling:
             self._add_after(work, min(BACKOFF_S * 2 ** (times - 1), BACKOFF_MAX_S))
 
 
-def settle(controllers: Sequence[Controller], objects: Objects, now: Timestamp) -> Model:
+def settle(controllers: Sequence[Controller], objects: Indexer, now: Timestamp) -> Model:
     """Run controllers on objects, as after a start, until nothing is left to do now."""
     world = Settling(Model(now, objects), controllers)
     world.everything()

@@ -17,9 +17,9 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
-from mooring.client.apiclient import ApiClient
-from mooring.client.informers import Informers
-from mooring.client.inprocess import InProcessTransport
+from mooring.client.api_client import ApiClient
+from mooring.client.in_process import InProcessTransport
+from mooring.client.informers import InformerFactory
 from mooring.client.writes import Create, Delete, Patch, Target, Update
 from mooring.controllers.controller_manager import ControllerManager, dra_controllers
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
@@ -39,7 +39,7 @@ class World:
         self.wire = wire
         self.client = ApiClient(wire)
         self.metrics = DraMetrics()
-        self.informers = Informers(self.client, random=lambda: 0.0)
+        self.informers = InformerFactory(self.client, random=lambda: 0.0)
         self.queues = WorkQueuesMetrics()
         self.loops = ControllerManager(
             dra_controllers(Gates.parse(), self.metrics),

@@ -9,15 +9,15 @@ from mooring.api.codec import decode_tree, to_tree
 from mooring.api.documents import KUBERNETES, read
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
-from mooring.api.reading import read_document
+from mooring.api.object_reader import read_document
 from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.api.resource.v1alpha3 import PoolStatus, ResourcePoolStatusRequest
 from mooring.client.writes import Delete, Target
 from mooring.controllers.metrics import RequestMetrics
 from mooring.controllers.pool_status import PoolStatusRequestController
 from mooring.kit.metrics import exposition
-from mooring.validation.admission import read_hub
-from mooring.validation.context import Context
+from mooring.validation.registry import defaulted_hub
+from mooring.validation.strategy import Context
 from tests.controllers.scenes import ALL, NOW, Scene, result, rule, slice_of
 from tests.corpus import corpus
 
@@ -272,7 +272,7 @@ def test_answers_are_those_of_kubernetes() -> None:
         data = corpus("golden", "manifests", f"{name}.yaml").read_bytes()
         for document in read(data, source=name, schema=KUBERNETES):
             reading = read_document(document, gates=CONTEXT.gates)
-            value = read_hub(reading.value, reading.kind, CONTEXT)
+            value = defaulted_hub(reading.value, reading.kind, CONTEXT)
             if isinstance(value, ResourceSlice | DeviceTaintRule):
                 scene.model.put(value)
     for name in ("01-basic", "07-consumable-capacity", "08-partitionable"):

@@ -15,8 +15,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
 )
 from mooring.api.scheduling import PodGroup
-from mooring.claims.consumers import is_pod_consumer
-from mooring.claims.releases import is_pod_done
+from mooring.claims.reservations import is_pod_consumer, is_pod_done
 from mooring.client.writes import Delete, Patch, Target
 from mooring.controllers.controller import ObjectChange
 from mooring.controllers.resource_claims import (

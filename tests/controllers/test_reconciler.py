@@ -13,8 +13,8 @@ from mooring.api.core.pod import Pod
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Create, LookAgain, Patch, Target, Tell, Update
+from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.writes import Create, Patch, RecordEvent, RequeueAfter, Target, Update
 from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
 from mooring.controllers.reconciler import CONFLICTS_MAX, EXPECTATION_WAITS_MAX
 from mooring.controllers.resource_claims import PodClaimController
@@ -36,7 +36,9 @@ class Scripted(Controller):
         self.steps: Iterable[Step] = steps
         self.asked: list[Answers] = []
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         self.asked.append(answers)
         if isinstance(self.steps, Exception):
             raise self.steps
@@ -90,7 +92,7 @@ def test_conflict_is_planned_again() -> None:
 
 def test_what_is_gone_is_no_failure() -> None:
     target = Target(ResourceClaim, "ns", "gone")
-    late, _ = late_with(Patch(target, {}), Tell(named_claim(), "Reason", "message"))
+    late, _ = late_with(Patch(target, {}), RecordEvent(named_claim(), "Reason", "message"))
     late.work(0)
     assert late.queues[0].forgotten == [KEY]
     assert [each.message for each in late.told] == ["message"]
@@ -124,7 +126,7 @@ def test_refused_question_is_a_failure_without_a_traceback(
 
 
 def test_failure_ends_the_plan_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    late, _ = late_with(labelled("1"), Tell(named_claim(), "Reason", "never"))
+    late, _ = late_with(labelled("1"), RecordEvent(named_claim(), "Reason", "never"))
     late.client.failures.extend([server_error("Forbidden", "not allowed")] * 3)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -146,10 +148,10 @@ class Independent(Scripted):
 def test_independent_steps_are_carried_out_beside_one_that_is_refused() -> None:
     controller = Independent(
         labelled("1"),
-        Tell(named_claim(), "Reason", "never: its claim was refused"),
+        RecordEvent(named_claim(), "Reason", "never: its claim was refused"),
         Create(named_claim("new")),
-        Tell(named_claim("new"), "Reason", "made"),
-        LookAgain(KEY, 7.0),
+        RecordEvent(named_claim("new"), "Reason", "made"),
+        RequeueAfter(KEY, 7.0),
     )
     late = Late([controller])
     late.model.put(named_claim())
@@ -221,7 +223,7 @@ def test_failed_plans_come_again_until_enough() -> None:
 
 
 def test_keys_are_looked_at_again_when_the_plan_says() -> None:
-    late, _ = late_with(LookAgain(("", "rule"), 10))
+    late, _ = late_with(RequeueAfter(("", "rule"), 10))
     late.work(0)
     assert late.queues[0].later == [(("", "rule"), 10)]
 

@@ -8,7 +8,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import FINALIZER, ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup
-from mooring.client.objects import Objects
+from mooring.client.indexer import Indexer
 from mooring.client.writes import Apply, Create, Delete, Target, Update
 from mooring.controllers.controller import (
     NO_ANSWERS,
@@ -47,7 +47,7 @@ def test_claim_is_made_from_the_template_and_named_in_the_status() -> None:
 
 
 def test_status_is_applied_with_the_manager_of_kubernetes() -> None:
-    objects = Objects()
+    objects = Indexer()
     prepare(objects)
     objects.put(parts.pod(claims=[BY_TEMPLATE]))
     made = parts.claim("made", ownerReferences=parts.owned_by("p"))
@@ -97,7 +97,7 @@ def test_claim_that_is_deleted_is_made_anew() -> None:
 
 
 def test_server_is_asked_before_a_named_claim_is_made_anew() -> None:
-    objects = Objects()
+    objects = Indexer()
     prepare(objects)
     objects.put(template())
     objects.put(parts.pod(claims=[BY_TEMPLATE], made={"r": "late"}))
@@ -218,7 +218,7 @@ def test_group_claims_with_the_feature_off_are_told_once() -> None:
 
 
 def test_groups_off_end_the_plan_of_their_pods() -> None:
-    objects = Objects()
+    objects = Indexer()
     prepare(objects)
     objects.put(parts.pod(claims=[BY_TEMPLATE], group="g"))
     off = gates("GenericWorkload=false,DRAWorkloadResourceClaims=false")
@@ -345,7 +345,7 @@ def test_reservation_of_a_namesake_is_stale() -> None:
 
 
 def test_server_is_asked_for_consumers_that_were_never_seen() -> None:
-    objects = Objects()
+    objects = Indexer()
     prepare(objects)
     objects.put(parts.claim(status={"reservedFor": [parts.for_pod("p"), parts.for_group("g")]}))
     key = ("ns", "shared")
@@ -358,7 +358,7 @@ def test_server_is_asked_for_consumers_that_were_never_seen() -> None:
 
 
 def test_consumers_that_were_seen_to_go_are_not_asked_for() -> None:
-    objects = Objects()
+    objects = Indexer()
     prepare(objects)
     objects.put(parts.claim(status={"reservedFor": [parts.for_pod("p")]}))
     vanished = DeletedUIDs()

@@ -11,8 +11,8 @@ from mooring.api.core.pod import Pod, PodSpec
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Apply, Create, Delete, LookAgain, Patch, Target, Update
+from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.writes import Apply, Create, Delete, Patch, RequeueAfter, Target, Update
 from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
 from tests.controllers.model import Model, RefusedError
 from tests.controllers.settling import Settling, settle
@@ -110,13 +110,15 @@ class Labels(Controller):
     name = "labels"
     kinds = (ResourceClaim,)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         found = objects.find(ResourceClaim, *key)
         if found is None or found.metadata.labels.get("number") == "2":
             return
         waited = (now.instant - NOW.instant).total_seconds()
         if waited < 10:
-            yield LookAgain(key, 10 - waited)
+            yield RequeueAfter(key, 10 - waited)
             return
         for number in ("1", "2"):
             metadata = replace(found.metadata, labels={"number": number})
@@ -143,7 +145,9 @@ class Curious(Controller):
     def __init__(self) -> None:
         self.planned = 0
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         ask = Lookup(ResourceClaim, *key)
         if ask not in answers:
             return [ask]
@@ -170,7 +174,9 @@ class Restless(Controller):
     name = "restless"
     kinds = (ResourceClaim,)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         found = objects.find(ResourceClaim, *key)
         assert found is not None
         count = int(found.metadata.labels.get("count", "0"))
@@ -186,7 +192,7 @@ def test_controller_without_rest_is_an_error() -> None:
 
 
 def test_settle_begins_with_what_is_there() -> None:
-    objects = Objects()
+    objects = Indexer()
     objects.put(claim())
     controller = Curious()
     settle([controller], objects, NOW)

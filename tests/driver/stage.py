@@ -29,11 +29,11 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.apiserver.namespaces import make_namespaces
-from mooring.apiserver.security import AllowAll
-from mooring.apiserver.server import make_application, make_service
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import call_client
+from mooring.apiserver.auth.authorizer import AlwaysAllow
+from mooring.apiserver.namespace_controller import create_system_namespaces
+from mooring.apiserver.server import make_application, make_server_context
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import in_process_client
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.driver import Claim, ClaimName, ContainerEdits, Device, Driver, Inventory, Prepared
 from mooring.driver.settings import Settings
@@ -93,10 +93,10 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
 async def api_server(folder: Path, gates: Gates | None = None) -> AsyncIterator[ApiClient]:
     """Run a server with one node in it."""
     async with open_sqlite(folder / "store") as store:
-        service = make_service(store, gates=gates) if gates else make_service(store)
-        await make_namespaces(service)
-        application = make_application(service, AllowAll())
-        async with call_client(application) as client:
+        service = make_server_context(store, gates=gates) if gates else make_server_context(store)
+        await create_system_namespaces(service)
+        application = make_application(service, AlwaysAllow())
+        async with in_process_client(application) as client:
             await client.write(Create(Node(metadata=ObjectMeta(name=NODE))))
             yield client
 

@@ -18,8 +18,8 @@ import pytest
 from mooring.api.core import Node
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.settings import Settings as ServerSettings
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create
 from mooring.driver import Device, DeviceHealth, Driver, Health, Pool, Prepared
 from mooring.driver.errors import HealthError, InventoryError, StartError
@@ -333,7 +333,7 @@ def test_a_program_that_cannot_say_its_devices_ends_with_a_traceback() -> None:
         async with (
             asyncio.timeout(WAIT_S),
             server_at(server),
-            http_client(find_access(str(kubeconfig))) as client,
+            http_client(load_rest_config(str(kubeconfig))) as client,
         ):
             await client.write(Create(Node(metadata=ObjectMeta(name=NODE))))
             process = await asyncio.create_subprocess_exec(

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.driver import DeviceHealth, Health
 from mooring.driver.health_service import REPEAT_S
 from mooring.driver.serving import serving

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.cdi import CdiId
-from mooring.api.devicemetadata import API_VERSION, V1ALPHA1
+from mooring.api.device_metadata import API_VERSION, V1ALPHA1
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.driver import Claim, ClaimName, DeviceAttribute, Prepared, PrepareError
 from mooring.driver.checkpoint import FileSystem
 from mooring.driver.claim_files import MetadataFiles, MetadataWriteError

@@ -27,8 +27,8 @@ from mooring.api.timestamp import Timestamp
 from mooring.driver.driver import Pool
 from mooring.driver.errors import InventoryError
 from mooring.driver.slice_plan import Publisher, SlicePlan, StoredSlice, plan
-from mooring.validation.context import Context
-from mooring.validation.resourceslice import ResourceSliceStrategy
+from mooring.validation.resource_slice import ResourceSliceStrategy
+from mooring.validation.strategy import Context
 
 PUBLISHER = Publisher("blinker.example.com", "node-1", "uid-of-node-1")
 NOW = Timestamp(datetime(2026, 11, 15, tzinfo=UTC))

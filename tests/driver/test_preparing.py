@@ -21,7 +21,7 @@ from mooring.api.resource.v1 import (
     DeviceAllocationResult,
     ResourceClaimStatus,
 )
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.writes import Patch, Target, Update
 from mooring.driver import Claim, ClaimName, Prepared, PrepareError
 from mooring.driver.checkpoint import FileSystem

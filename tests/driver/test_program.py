@@ -13,12 +13,12 @@ import pytest
 from mooring.api.core import Node
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.settings import Settings as ServerSettings
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create
 from mooring.driver.program import main, parser, settings_of
 from mooring.driver.scaffold import scaffold
 from mooring.driver.serving import serving
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from tests.client.servers import serving as server_at
 from tests.driver.stage import (
     NODE,
@@ -39,7 +39,7 @@ def test_arguments_and_environment_are_read() -> None:
     environment = {"NODE_NAME": "a", "POD_UID": "uid-1"}
     arguments = ["--metadata", "v1beta1,v1alpha1", "--numa-node", "list", "--cdi-dir", "cdi"]
     found = settings_of(parser(Blinkers(), environment).parse_args(arguments))
-    assert (found.node_name, found.pod_uid, found.numa_form) == ("a", "uid-1", Form.LIST)
+    assert (found.node_name, found.pod_uid, found.numa_form) == ("a", "uid-1", NumaNodeForm.LIST)
     assert found.cdi_dir == Path("cdi").absolute()
     assert len(found.metadata) == 2
     found.check()
@@ -78,7 +78,7 @@ def test_a_new_driver_runs_publishes_and_stops_at_sigterm() -> None:
         async with (
             asyncio.timeout(WAIT_S),
             server_at(server),
-            http_client(find_access(str(kubeconfig))) as client,
+            http_client(load_rest_config(str(kubeconfig))) as client,
         ):
             await client.write(Create(Node(metadata=ObjectMeta(name=NODE))))
             process = await asyncio.create_subprocess_exec(

@@ -13,9 +13,9 @@ from mooring.api.core import Node
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourcePool, ResourceSlice, ResourceSliceSpec
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.errors import UnavailableError
-from mooring.client.inprocess import InProcessTransport
+from mooring.client.in_process import InProcessTransport
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.driver import Device, DeviceTaint, Inventory, Pool
 from mooring.driver.errors import DroppedFieldsError, InventoryError, PublishingError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.driver.errors import CheckpointError, RegistrationError, StartError
 from mooring.driver.serving import serving
 from mooring.driver.settings import rolling_registrar_name

@@ -12,7 +12,7 @@ import pytest
 from mooring.api.cdi import CdiDevice, CdiSpec
 from mooring.api.codec import decode_json, encode_json
 from mooring.api.resource.v1 import ResourceSlice
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.driver import (
     AllocatedDevice,
     ContainerEdits,

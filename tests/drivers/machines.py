@@ -19,8 +19,8 @@ from mooring.hardware.board import Profile
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.sysfs import sysfs_entries
 from mooring.hardware.sysfs_tree import Link, MemoryEntries, SysfsTree
-from mooring.validation.admission import Admission, admit_create
-from mooring.validation.context import Context
+from mooring.validation.registry import RegistryResult, before_create
+from mooring.validation.strategy import Context
 
 Entries = dict[str, str | Link]
 CATALOGUE = Catalogue()
@@ -139,7 +139,7 @@ def variables(found: list[Prepared]) -> dict[str, str]:
     return {name: value for name, _, value in lines}
 
 
-def admitted(value: ResourceSlice) -> Admission:
+def admitted(value: ResourceSlice) -> RegistryResult:
     """Return what a server says of a slice."""
     kind = next(kind for kind in KINDS if kind.name == "ResourceSlice")
-    return admit_create(value, kind, Context(gates=Gates.parse(), now=NOW, extensions=False))
+    return before_create(value, kind, Context(gates=Gates.parse(), now=NOW, extensions=False))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.binding import binding_of
+from mooring.api.process_binding import process_binding
 from mooring.driver.driver import AllocatedDevice, PrepareError
 from mooring.drivers.cpu import Cpu, CpuDriver, CpuSettings, choose_cpus, online_cpus
 from mooring.hardware.attributes import NUMA_NODE
@@ -88,7 +88,7 @@ def test_a_claim_gets_whole_cores_of_its_group_and_is_bound_to_them() -> None:
     driver = CpuDriver(host_of(THREADS))
     env = variables(prepared(driver, claim("u-1", some_cpus("cpudevnuma001", 2))))
     assert env == {"DRA_CPUSET_u-1": "2,6", "MOORING_CPUSET_u_1_one": "2,6"}
-    assert binding_of(env).cpus == ("2,6",)
+    assert process_binding(env).cpus == ("2,6",)
 
 
 def test_no_cpu_is_given_twice_and_all_are_free_again() -> None:

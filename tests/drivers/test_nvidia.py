@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from mooring.api.binding import binding_of
+from mooring.api.process_binding import process_binding
 from mooring.driver.driver import DeviceHealth, Health, PrepareError
 from mooring.drivers.host import Host
 from mooring.drivers.nvidia import NvidiaDriver
@@ -168,7 +168,7 @@ def test_gpus_of_several_requests_are_all_visible_to_a_process() -> None:
     wanted = claim("u", allocated("gpu-0"), allocated("gpu-1"), allocated("gpu-2", "two"))
     found = prepared(driver_of(FakeNvml(gpus())), wanted)
     assert variables(found[:1])["CUDA_VISIBLE_DEVICES"] == "GPU-0,GPU-1"
-    joined = binding_of(variables(found)).variables
+    joined = process_binding(variables(found)).variables
     assert joined["CUDA_VISIBLE_DEVICES"] == "GPU-0,GPU-1,GPU-2"
 
 

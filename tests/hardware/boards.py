@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, Answer, Inventory, allocate
+from mooring.allocator import Allocated, AllocationOutcome, Inventory, allocate
 from mooring.api.meta import ObjectMeta
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -84,7 +84,7 @@ class Bench:
         for each in fleet.slices if slices is None else slices:
             self._inventory.put_slice(each)
 
-    def ask(self, wanted: ResourceClaim) -> Answer:
+    def ask(self, wanted: ResourceClaim) -> AllocationOutcome:
         return allocate(self._inventory, self._node, [wanted])
 
     def give(self, wanted: ResourceClaim) -> dict[str, str]:

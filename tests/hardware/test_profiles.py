@@ -27,8 +27,8 @@ from mooring.hardware.nodes import CLASSES, EXAMPLE_PROFILES
 from mooring.hardware.profile_files import ProfileFolder
 from mooring.hardware.sysfs import sysfs_entries, sysfs_tree
 from mooring.hardware.sysfs_tree import SysfsTree, folder_tree, write_entries
-from mooring.validation.admission import Admission, admit_create
-from mooring.validation.context import Context
+from mooring.validation.registry import RegistryResult, before_create
+from mooring.validation.strategy import Context
 from tests.hardware.boards import CATALOGUE, NOW, Bench, claim, devices_of, fleet_of
 
 WANTED = {
@@ -37,11 +37,11 @@ WANTED = {
 }  # fmt: skip
 
 
-def admit(value: Any, gates: Gates) -> Admission:
+def admit(value: Any, gates: Gates) -> RegistryResult:
     (kind,) = (
         kind for kind in KINDS if (kind.api_version, kind.name) == (value.api_version, value.kind)
     )
-    return admit_create(value, kind, Context(gates=gates, now=NOW, extensions=False))
+    return before_create(value, kind, Context(gates=gates, now=NOW, extensions=False))
 
 
 def test_all_boards_are_there() -> None:

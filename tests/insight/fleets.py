@@ -14,7 +14,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.cel.device import DeviceCompiler, Features
+from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.insight.expressions.published_devices import PublishedDevices
 
 GPU = "gpu.example.com"
@@ -71,4 +71,4 @@ def fleet(*devices: Device, driver: str = GPU) -> PublishedDevices:
 
 
 def compiler(*, extensions: bool = True, lists: bool = True) -> DeviceCompiler:
-    return DeviceCompiler(Features(list_attributes=lists), extensions=extensions)
+    return DeviceCompiler(CelFeatures(list_attributes=lists), extensions=extensions)

@@ -9,7 +9,7 @@ from mooring.insight.expressions.evaluation import compiler_for
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import KINDS, Finding, LintContext, ObjectIndex, lint
 from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 

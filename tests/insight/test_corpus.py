@@ -9,9 +9,9 @@ import pytest
 
 from mooring.api.codec import decode_tree
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
-from mooring.cel.device import Compiled, DeviceCompiler, Features, Scope
-from mooring.cel.inputs import Domains, device_variables
-from mooring.cel.lang.values import EvalError
+from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler, Scope
+from mooring.cel.device_values import Domains, device_variables
+from mooring.cel.lang.errors import EvalError
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import explain
 from mooring.insight.expressions.syntax import MAPS, DeviceField, reads_of
@@ -19,7 +19,7 @@ from tests.corpus import corpus
 
 Cases = list[tuple[Compiled, dict[str, Any]]]
 
-COMPILER = DeviceCompiler(Features(list_attributes=True), extensions=False)
+COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
 EVERY = 4  # one case of so many, for the sake of time
 
 

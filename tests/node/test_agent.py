@@ -15,7 +15,7 @@ from mooring.api.core import Event, Node, Pod
 from mooring.api.core.node import NodeSystemInfo
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
-from mooring.apiserver.credentials import ADMIN
+from mooring.apiserver.auth.credentials import ADMIN
 from mooring.client.writes import Create, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.core.pod import ContainerStatus
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, UnavailableError
 from mooring.kit.clock import settle

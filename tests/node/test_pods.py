@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.codec import to_tree
-from mooring.api.runtimeclass import RuntimeClass
+from mooring.api.runtime_class import RuntimeClass
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import settle
 from mooring.node.runtime.contract import RuntimeRefusedError

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Node, Pod
-from mooring.api.runtimeclass import RuntimeClass
+from mooring.api.runtime_class import RuntimeClass
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ConflictError, NotFoundError
-from mooring.client.writes import Delete, Patch, Tell
+from mooring.client.writes import Delete, Patch, RecordEvent
 from mooring.kit.clock import ManualClock, settle
 from mooring.node.pods.container_environment import NodeContext, SourceCache
 from mooring.node.pods.pod_context import PodContext
@@ -125,7 +125,7 @@ class World:
         self.runtime = MemoryRuntime(self.clock)
         self.devices = MemoryDevices(self.runtime)
         self.cluster = MemoryCluster()
-        self.told: list[Tell] = []
+        self.told: list[RecordEvent] = []
         self.asides: list[str] = []  # what would be done in a thread
         self.node = node or make_node()
         node_context = NodeContext("n", "10.0.0.1", "10.0.0.1", self.node.status.allocatable)

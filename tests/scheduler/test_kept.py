@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 
 from benchmarks._workloads import Setting, Variation, find
-from mooring.insight.planning.plan import new_names
+from mooring.insight.plan.planner import new_names
 from mooring.scheduler import node_ranking
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.plugins.claim_needs import ClaimKey

@@ -16,7 +16,7 @@ import grpc
 
 import dev
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.credentials import Folder
+from mooring.apiserver.auth.credentials import CredentialsFolder
 
 START_S_MAX = 30
 ELECTION = ["--heartbeat-interval=10", "--election-timeout=100"]  # allows leases of a second
@@ -94,7 +94,7 @@ def running_etcd(*, has_tls: bool = False) -> Iterator[EtcdServer]:
     with tempfile.TemporaryDirectory(prefix="etcd-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if has_tls:
-            Folder(folder).ensure(Timestamp(datetime.now(UTC)))
+            CredentialsFolder(folder).ensure(Timestamp(datetime.now(UTC)))
         server = EtcdServer(folder, free_port() if has_tls else 0)
         try:
             server.start()

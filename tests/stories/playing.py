@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mooring.api.core import Pod
-from mooring.insight.planning.standins import stands_for
+from mooring.insight.plan.placements import stands_for
 from tests.stories.scenes import Played, Told, by_request, shown_device, shown_pod
 from tests.stories.stage import WORKLOADS, Stage, play, profile_trees, trees_of
 

@@ -23,18 +23,18 @@ from mooring.api.documents import expand_lists, read
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
-from mooring.apiserver.app import PEER
-from mooring.apiserver.credentials import ADMIN
-from mooring.client.inprocess import InProcessTransport
+from mooring.apiserver.auth.credentials import ADMIN
+from mooring.apiserver.http.app import PEER
+from mooring.client.in_process import InProcessTransport
 from mooring.client.transport import Request
 from mooring.client.writes import Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
-from mooring.insight.planning.standins import stand_in
+from mooring.insight.plan.placements import stand_in
 from mooring.kit.clock import REAL, Clock
-from mooring.scheduler.live import Config, kinds_of
+from mooring.scheduler.live import SchedulerConfig, kinds_of
 from tests.client.servers import until
 
 PLAY_S_MAX = 30.0
@@ -271,7 +271,7 @@ def play(
     act: Callable[[Stage], Coroutine[Any, Any, T]],
     *,
     gates: Gates | None = None,
-    config: Config | None = None,
+    config: SchedulerConfig | None = None,
     clock: Clock = REAL,
     server: Gates | None = None,
 ) -> T:
@@ -308,7 +308,7 @@ def trees_of(path: Path) -> Iterator[dict[str, Any]]:
 
 def profile_trees(name: str, form: str) -> Iterator[dict[str, Any]]:
     """Yield the nodes, slices and classes of machines of a profile."""
-    fleet = Catalogue().fleet(name, Form[form.upper()])
+    fleet = Catalogue().fleet(name, NumaNodeForm[form.upper()])
     for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
         yield to_tree(each)
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.main import moor
-from mooring.insight.planning.plan import Plan
-from mooring.insight.planning.plan import plan as plan_snapshot
+from mooring.insight.plan.planner import Plan
+from mooring.insight.plan.planner import plan as plan_snapshot
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STORIES = EXAMPLES / "stories"

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.insight.planning.plan import Plan
+from mooring.insight.plan.planner import Plan
 from tests.stories.tellers import explain, nodes, plan, planned, run, story, the_one
 
 # --- prioritized list ---------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
-from mooring.api.schedulerconfig import KubeSchedulerConfiguration
+from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Patch, Target
 from mooring.kit.clock import ManualClock

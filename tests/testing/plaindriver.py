@@ -17,9 +17,9 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.client.informers import Informers
+from mooring.client.informers import InformerFactory
 from mooring.client.writes import Create
-from mooring.driver.sockets import served
+from mooring.driver.serving import served
 from mooring.testing.check.bench import Bench
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire import health_v1_pb2 as health
@@ -62,7 +62,7 @@ class PlainDriver:
         self.exit_code = None
         self.folder.mkdir(exist_ok=True)
         self.write_specs()
-        informers = Informers(self.bench.client, random=lambda: 0.0)
+        informers = InformerFactory(self.bench.client, random=lambda: 0.0)
         informers.follow(ResourceSlice).on_change(self._slice_changed)
         await self._stack.enter_async_context(informers.running())
         await self.publish()

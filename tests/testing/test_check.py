@@ -15,7 +15,7 @@ import pytest
 
 from mooring.api.core import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.paging import list_all
+from mooring.client.contract import list_all
 from mooring.client.writes import Delete, Target
 from mooring.testing.check import trial as trial_module
 from mooring.testing.check.bench import Bench, bench

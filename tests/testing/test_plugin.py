@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mooring.api.core import Node
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.drivers.net import NetDriver
 from mooring.node.contract import DevicesRefusedError
 from mooring.testing.cluster import Cluster, cluster
@@ -117,7 +117,7 @@ def test_what_a_claim_got_instead_is_told(shared: Cluster) -> None:
 
 def test_a_client_of_ones_own_reaches_it_by_its_kubeconfig(shared: Cluster) -> None:
     async def ready() -> Any:
-        async with http_client(find_access(str(shared.kubeconfig))) as client:
+        async with http_client(load_rest_config(str(shared.kubeconfig))) as client:
             return await client.get(Node, "", shared.node_name)
 
     assert asyncio.run(ready()).metadata.name == "node-1"

@@ -8,8 +8,8 @@ from typing import Any
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.gates import Gates
+from mooring.api.object_reader import read_parts
 from mooring.api.timestamp import Timestamp
-from mooring.api.typed_json import read_parts
 from mooring.validation.registry import (
     RegistryResult,
     before_create,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
-from mooring.api.protobuf.table import kind_named
-from mooring.api.typed_json import read_parts
+from mooring.api.object_reader import read_parts
+from mooring.api.schema import find_kind
 from mooring.validation.registry import (
     before_create,
     before_status_update,
@@ -83,7 +83,7 @@ def test_a_valid_object_is_accepted_and_may_stay(kind: str) -> None:
 
 def _readable(kind: Any) -> st.SearchStrategy[Any]:
     """Return a strategy of objects whose JSON parts have the types of their fields."""
-    message = kind_named(kind.api_version, kind.name)
+    message = find_kind(kind.api_version, kind.name)
     assert message is not None
     return trees(message).map(lambda tree: _read(tree, kind))
 

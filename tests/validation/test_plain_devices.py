@@ -20,11 +20,11 @@ from mooring.api.resource.v1 import (
     DeviceTaint,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.validation.checks import duplicates
-from mooring.validation.context import Context
-from mooring.validation.errors import Errors
+from mooring.validation.errors import ErrorList
+from mooring.validation.field_rules import duplicates
 from mooring.validation.plain_devices import UncheckedFields, are_plainly_good, name_no_nodes
-from mooring.validation.slicedevice import check_device, check_device_nodes
+from mooring.validation.slice_device import validate_device, validate_device_nodes
+from mooring.validation.strategy import Context
 from tests.strategies import instances
 
 DEVICES = root("devices")
@@ -61,10 +61,10 @@ devices = st.builds(
 )
 
 
-def careful(found: tuple[Device, ...]) -> Errors:
+def careful(found: tuple[Device, ...]) -> ErrorList:
     errors = duplicates(found, lambda device: device.name, DEVICES)
     for device in found:
-        errors += check_device(device, None, DEVICES, CONTEXT)
+        errors += validate_device(device, None, DEVICES, CONTEXT)
     return errors
 
 
@@ -74,7 +74,7 @@ def test_plainly_good_devices_break_no_rule(found: tuple[Device, ...]) -> None:
     if are_plainly_good(found):
         assert careful(found) == []
     if name_no_nodes(found):
-        assert not any(check_device_nodes(d, DEVICES, per_device=None) for d in found)
+        assert not any(validate_device_nodes(d, DEVICES, per_device=None) for d in found)
 
 
 def test_common_devices_are_plainly_good() -> None:

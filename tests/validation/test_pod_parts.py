@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.core.placement import Affinity, PodAffinity, PodAffinityTerm
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.meta import LabelSelector
 from mooring.validation.pod.affinity import validate_affinity
 from tests.validation.objects import VALID, Tree, causes, create

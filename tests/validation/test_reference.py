@@ -16,7 +16,7 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import encode_json
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
-from mooring.api.reading import read_json
+from mooring.api.object_reader import read_json
 from mooring.api.timestamp import Timestamp
 from mooring.validation.registry import (
     RegistryResult,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.api.codec import decode_tree, to_tree
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.gates import Gate, Gates
-from mooring.api.schedulerconfig import (
+from mooring.api.scheduler_config import (
     DynamicResourcesArgs,
     KubeSchedulerConfiguration,
     dynamic_resources_args,

@@ -44,9 +44,3 @@ __all__ = [
     "allocate_prepared",
     "prepare",
 ]
-
-
-# MOVED
-Answer = AllocationOutcome  # MOVED
-Failed = AllocationFailed  # MOVED
-allocate_wanted = allocate_prepared  # MOVED

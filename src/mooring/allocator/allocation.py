@@ -24,7 +24,7 @@ from mooring.allocator.requests import PlannedRequest, RequestPlan, SubRequest, 
 from mooring.allocator.search import Pick, Search, Solution
 from mooring.allocator.trace import Trace, trace
 from mooring.api.core.node import Node
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import (
     AllocationResult,
     DeviceAllocationConfiguration,
@@ -353,7 +353,3 @@ def _same_requirement(one: NodeSelectorRequirement, other: NodeSelectorRequireme
         and one.operator == other.operator
         and set(one.values) == set(other.values)
     )
-
-
-# MOVED
-Wanted = PreparedClaims  # MOVED

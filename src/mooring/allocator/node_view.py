@@ -20,7 +20,7 @@ from mooring.allocator.pools import PoolState, PublishedDevice, bits, matches_no
 from mooring.allocator.requests import Requirements
 from mooring.allocator.rules.constraints import AttributeTable, AttributeTableBuilder
 from mooring.api.core.node import Node
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device
 

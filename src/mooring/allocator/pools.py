@@ -21,8 +21,8 @@ from typing import NamedTuple
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
 from mooring.api.core.node import Node
-from mooring.api.nodequery import NodeQuery, read_node_selector
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement
+from mooring.api.node_affinity import NodeQuery, read_node_selector
 from mooring.api.resource.v1 import CounterSet, Device, ResourceSlice
 
 
@@ -371,7 +371,3 @@ def mask_of(positions: Iterable[int]) -> int:
     for position in positions:
         mask |= 1 << position
     return mask
-
-
-# MOVED
-Spot = PublishedDevice  # MOVED

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api.devicetaints import NO_EXECUTE, NO_SCHEDULE, DeviceName, means_by_name
-from mooring.api.devicetaints import tolerates as tolerates
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE
 from mooring.api.resource.v1 import (
     Device,
     DeviceClass,
@@ -26,6 +25,7 @@ from mooring.api.resource.v1 import (
     DeviceToleration,
     ResourceSlice,
 )
+from mooring.api.tolerations import DeviceName, means_by_name, tolerates
 from mooring.cel.device import CelFeatures, DeviceCompiler
 
 BLOCKING = (NO_SCHEDULE, NO_EXECUTE)

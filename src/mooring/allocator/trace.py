@@ -214,7 +214,3 @@ def _is_solved(problem: Problem) -> bool | None:
 
 def _go_on() -> None:
     """Never interrupt a search."""
-
-
-# MOVED
-Cause = RejectionCause  # MOVED

@@ -192,7 +192,3 @@ def _hoist_extra(tree: Any) -> Any:
 
 def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is not a JSON number")
-
-
-# MOVED
-from mooring.api.field_path import Place as Place  # noqa: E402, F401

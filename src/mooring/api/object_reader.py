@@ -27,9 +27,9 @@ from mooring.api.errors import DecodeError
 from mooring.api.field_path import Place
 from mooring.api.gates import Gates
 from mooring.api.go_types import GoField, Read, Unknown
+from mooring.api.kep_forms import rewrite
 from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import DeviceTaintRule
-from mooring.api.seedforms import rewrite
 from mooring.api.structs import EXTRA, Open
 
 UNKNOWN_FIELDS_MAX = 100
@@ -256,6 +256,3 @@ def _each(parts: _Parts, items: tuple[Any, ...], place: Place, unknown: Unknown)
 
 def _holds_json(hint: Any, message: str) -> bool:
     return isinstance(hint, type) and issubclass(hint, Open) and "." in message
-
-
-# MOVED

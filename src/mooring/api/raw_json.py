@@ -265,7 +265,3 @@ def _list_grafter(inner: Graft) -> Graft:
             inner(value, tree, noted)
 
     return graft
-
-
-# MOVED
-from mooring.api.codec import in_one_line as in_one_line  # noqa: E402, F401

@@ -19,8 +19,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Namespace
+from mooring.api.core.namespace import RemainingContent, deletion_conditions
 from mooring.api.meta import ObjectMeta
-from mooring.api.namespaceconditions import Remains, conditions_of
 from mooring.apiserver.admission import server_defaults
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import verbs_of
@@ -111,7 +111,7 @@ class NamespaceController:
                 LOG.warning("namespace %s: %s", name, error)
             await asyncio.sleep(RETRY_AFTER_S)
 
-    async def _empty(self, name: str) -> Remains:
+    async def _empty(self, name: str) -> RemainingContent:
         """Delete all objects of a namespace, and return what remains."""
         resources: dict[str, int] = {}
         finalizers: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class NamespaceController:
                 resources[f"{resource.plural}.{resource.group}"] = len(left)
             if left and resource.plural == PODS:
                 break  # Keep what pods use while they may still run.
-        return Remains(resources, dict(finalizers), tuple(failures))
+        return RemainingContent(resources, dict(finalizers), tuple(failures))
 
     async def _delete_all(self, resource: Any, name: str, failures: list[str]) -> list[Any]:
         """Delete all objects of a resource, and return those that remain."""
@@ -148,11 +148,11 @@ class NamespaceController:
                 left.append(deleted.value)
         return left
 
-    async def _write_conditions(self, name: str, remains: Remains) -> None:
+    async def _write_conditions(self, name: str, remains: RemainingContent) -> None:
         """Write what remains into the conditions; unchanged conditions are not written."""
 
         async def with_conditions(old: Namespace) -> Namespace:
-            conditions = conditions_of(remains, old.status.conditions, self._server.now())
+            conditions = deletion_conditions(remains, old.status.conditions, self._server.now())
             return replace(old, status=replace(old.status, conditions=conditions))
 
         await self._server.registry.change(self._resource, "", name, with_conditions)

@@ -54,8 +54,8 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.settings import WATCH_S, Limits, Settings
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.storage.store import compact_regularly, open_store
+from mooring.kit.generated_names import new_suffix, new_uid
 from mooring.kit.go_platform import go_arch, go_os
-from mooring.kit.naming import new_suffix, new_uid
 from mooring.store.contract import Store
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
         async with open_store(folder, None) as store:
             yield store
         return
-    from mooring.store.sqlite.folder import Folder as StoreFolder
+    from mooring.store.sqlite.database import Folder as StoreFolder
 
     with StoreFolder(folder):
         async with open_store(folder, settings.etcd) as store:
@@ -387,7 +387,3 @@ def _now() -> Timestamp:
 
 def _now_exactly() -> Timestamp:
     return Timestamp(datetime.now(UTC))
-
-
-# MOVED
-make_service = make_server_context  # MOVED

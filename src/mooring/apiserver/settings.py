@@ -11,7 +11,7 @@ from mooring.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy
 from mooring.apiserver.auth.users import StaticTokens
 from mooring.apiserver.http.flow_control import Seats
 from mooring.apiserver.resources import EVENT_TTL_S, RuntimeConfig
-from mooring.kit.connections import Manners
+from mooring.kit.connections import ConnectionLimits
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 WATCH_S = 1800  # the duration of watches that name none
@@ -63,7 +63,7 @@ class Settings(NamedTuple):
     audiences: tuple[str, ...] = ()  # of tokens, besides the issuer
     limits: Limits = Limits()
     seats: Seats = Seats()
-    manners: Manners = Manners()
+    manners: ConnectionLimits = ConnectionLimits()
     watch_s_min: int = WATCH_S
     event_ttl_s: int = EVENT_TTL_S
     ends_namespaces: bool = True  # False: another controller empties deleted namespaces

@@ -309,8 +309,3 @@ def device_sizes() -> DeclaredSizes:
         },
     )
     return DeclaredSizes({"device": device})
-
-
-# MOVED
-Features = CelFeatures  # MOVED
-Kind = ExpressionKind  # MOVED

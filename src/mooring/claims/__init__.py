@@ -10,7 +10,7 @@ node_allocatable    node resources that come with claims, and whether a node has
 quotas              how much of a quota objects use, and whether they fit
 """
 
-from mooring.api.devicetaints import DeviceName, means_by_name
+from mooring.api.tolerations import DeviceName, means_by_name
 from mooring.claims.claim_templates import (
     claim_from_template,
     find_generated,
@@ -188,12 +188,3 @@ __all__ = [
     "with_claim_name",
     "with_requests",
 ]
-
-
-# MOVED
-Cause = EvictionCause  # MOVED
-ClassIndex = DeviceClassIndex  # MOVED
-Features = ClaimFeatures  # MOVED
-MarkedDevices = TaintedDevices  # MOVED
-Refused = ClaimRejection  # MOVED
-Use = ClaimUse  # MOVED

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import PodResourceClaimStatus
+from mooring.api.core.pod import Pod, PodResourceClaimStatus
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup, PodGroupResourceClaimStatus

@@ -30,11 +30,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import (
+from mooring.api.core.pod import (
+    Container,
     ContainerExtendedResourceRequest,
     NodeAllocatableResourceClaimStatus,
+    Pod,
     PodExtendedResourceClaimStatus,
 )
 from mooring.api.core.resources import ResourceList

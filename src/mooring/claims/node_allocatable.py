@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import (
+from mooring.api.core.pod import (
     NodeAllocatableMappedResource,
     NodeAllocatableOverheadResource,
     NodeAllocatableResourceClaimStatus,
+    Pod,
 )
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from mooring.api.meta import namespaced_name

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.api.core.pod import API_VERSION as POD_VERSION
-from mooring.api.core.pod import Pod, PodResourceClaim
-from mooring.api.core.podstatus import PodResourceClaimStatus
+from mooring.api.core.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta, OwnerReference, namespaced_name
 from mooring.api.resource.v1 import ResourceClaim
@@ -263,7 +262,3 @@ def _use(
     if reference.is_generated and (rejected := check_made_for_pod(claim, pod, features)):
         return rejected
     return ClaimUse(entry, claim)
-
-
-# MOVED
-from mooring.api.meta import namespaced_name as key_of  # noqa: E402

@@ -14,10 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import ContainerStatus, NodeAllocatableResourceClaimStatus
-from mooring.api.core.resource_sums import Source, add, at_once, raise_to
+from mooring.api.core.pod import (
+    Container,
+    ContainerResources,
+    ContainerStatus,
+    NodeAllocatableResourceClaimStatus,
+    Pod,
+    add_resources,
+    raise_resources_to,
+    resources_at_once,
+)
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, ResourceList
 from mooring.api.quantity import Quantity
 
@@ -51,7 +57,7 @@ def requests_from(pod: Pod, sources: RequestSources) -> ResourceList:
     total = _container_requests(pod, sources)
     if sources.with_pod_level and has_pod_level_requests(pod):
         total |= _pod_level_requests(pod, with_status=sources.with_status)
-    add(total, pod.spec.overhead)
+    add_resources(total, pod.spec.overhead)
     return total
 
 
@@ -66,13 +72,13 @@ def container_limits(pod: Pod, claim_statuses: ClaimStatuses = ()) -> ResourceLi
     Claims raise declared limits; huge pages cannot be overcommitted, so claims limit them even if
     no limit is declared.
     """
-    total = at_once(pod, lambda container: container.resources.limits)
+    total = resources_at_once(pod, lambda container: container.resources.limits)
     raised = {
         name: quantity
         for name, quantity in claim_resources(claim_statuses).items()
         if name in total or is_huge_page(name)
     }
-    add(total, raised)
+    add_resources(total, raised)
     return total
 
 
@@ -82,12 +88,14 @@ def claim_resources(claim_statuses: ClaimStatuses) -> ResourceList:
     for status in claim_statuses:
         for mapped in status.mapping:
             if mapped.quantity is not None:
-                add(total, {mapped.name: mapped.quantity})
+                add_resources(total, {mapped.name: mapped.quantity})
         for overhead in status.overhead:
             if overhead.per_pod is not None:
-                add(total, {overhead.name: overhead.per_pod})
+                add_resources(total, {overhead.name: overhead.per_pod})
             if overhead.per_container is not None and status.containers:
-                add(total, {overhead.name: overhead.per_container * len(status.containers)})
+                add_resources(
+                    total, {overhead.name: overhead.per_container * len(status.containers)}
+                )
     return total
 
 
@@ -99,10 +107,12 @@ def container_claim_resources(claim_statuses: ClaimStatuses, container: str) -> 
             continue
         for mapped in status.mapping:
             if mapped.quantity is not None:
-                add(total, {mapped.name: mapped.quantity})
+                add_resources(total, {mapped.name: mapped.quantity})
         for overhead in status.overhead:
             per_pod = overhead.per_pod or Quantity.ZERO
-            add(total, {overhead.name: per_pod + (overhead.per_container or Quantity.ZERO)})
+            add_resources(
+                total, {overhead.name: per_pod + (overhead.per_container or Quantity.ZERO)}
+            )
     return total
 
 
@@ -130,20 +140,20 @@ def _pod_level_requests(pod: Pod, *, with_status: bool) -> ResourceList:
     requests = dict(pod.spec.resources.requests)
     if with_status and pod.status.resources is not None:
         requests = {} if is_resize_infeasible(pod) else requests
-        raise_to(requests, pod.status.resources.requests)
-        raise_to(requests, pod.status.allocated_resources)
+        raise_resources_to(requests, pod.status.resources.requests)
+        raise_resources_to(requests, pod.status.allocated_resources)
     return {name: amount for name, amount in requests.items() if is_pod_level_resource(name)}
 
 
 def _container_requests(pod: Pod, sources: RequestSources) -> ResourceList:
     """Return the sum over containers and claims: of the spec, or the maximum of spec and status."""
-    requested = at_once(pod, _completed(_requests, sources))
-    add(requested, claim_resources(sources.claim_statuses))
+    requested = resources_at_once(pod, _completed(_requests, sources))
+    add_resources(requested, claim_resources(sources.claim_statuses))
     if not sources.with_status or not has_resource_status(pod):
         return requested
     total = {} if is_resize_infeasible(pod) else requested
     for reported in _reported_requests(pod, sources):
-        raise_to(total, reported)
+        raise_resources_to(total, reported)
     return total
 
 
@@ -153,16 +163,16 @@ def _reported_requests(pod: Pod, sources: RequestSources) -> tuple[ResourceList,
     if whole is not None:
         return whole
     allocated, used = reported_by_container(pod)
-    total = at_once(pod, _completed(allocated, sources))
-    add(total, claim_resources(sources.claim_statuses))
-    return total, at_once(pod, _completed(used, sources))
+    total = resources_at_once(pod, _completed(allocated, sources))
+    add_resources(total, claim_resources(sources.claim_statuses))
+    return total, resources_at_once(pod, _completed(used, sources))
 
 
 def _requests(container: Container) -> ResourceList:
     return container.resources.requests
 
 
-def _completed(source: Source, sources: RequestSources) -> Source:
+def _completed(source: ContainerResources, sources: RequestSources) -> ContainerResources:
     """Return a source with the defaults added."""
     defaults = sources.defaults
     return (lambda container: {**defaults, **source(container)}) if defaults else source
@@ -197,7 +207,7 @@ def reported_at_pod_level(pod: Pod) -> tuple[ResourceList, ResourceList] | None:
     return None
 
 
-def reported_by_container(pod: Pod) -> tuple[Source, Source]:
+def reported_by_container(pod: Pod) -> tuple[ContainerResources, ContainerResources]:
     """Return sources for what a container was allocated and uses."""
     by_name = {
         status.name: status
@@ -214,9 +224,3 @@ def reported_by_container(pod: Pod) -> tuple[Source, Source]:
         return (resources.requests if resources else {}) or allocated(container)
 
     return allocated, used
-
-
-# MOVED
-ASKED = SPEC_REQUESTS  # MOVED
-Reading = RequestSources  # MOVED
-requests_read = requests_from  # MOVED

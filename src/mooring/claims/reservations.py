@@ -16,8 +16,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.core.pod import Pod, PodResourceClaim
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED, Pod, PodResourceClaim
 from mooring.api.meta import namespaced_name
 from mooring.api.resource.v1 import (
     FINALIZER,

@@ -25,8 +25,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mooring.api.core.placement import NO_EXECUTE
 from mooring.api.core.pod import Pod
-from mooring.api.devicetaints import NO_EXECUTE, NONE, DeviceName, means_by_name, tolerates
 from mooring.api.meta import namespaced_name
 from mooring.api.resource.v1 import (
     Device,
@@ -38,6 +38,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.timestamp import Timestamp
+from mooring.api.tolerations import NONE, DeviceName, means_by_name, tolerates
 from mooring.claims.pod_claims import ClaimFeatures, Named, check_made_for_pod, reference_of
 from mooring.claims.reservations import is_reserved_for
 
@@ -325,8 +326,3 @@ def _namespaces(counts: EvictionCounts) -> str:
 
 def _number(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-# MOVED
-MarkedDevices = TaintedDevices  # MOVED
-Means = RuleSelects  # MOVED

@@ -16,11 +16,20 @@ from mooring.cli.cluster_options import Sources, device_source_options
 from mooring.cli.collection import Collected, collect, coloured, complain
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import printable, printable_lines
+from mooring.insight.expressions.evaluation import (
+    DeviceResult,
+    EvaluationReport,
+    Explained,
+    InvalidExpression,
+    MatchOutcome,
+    compiler_for,
+    condensed,
+    evaluator_of,
+)
 from mooring.insight.expressions.explanation import Reason, Reasons
-from mooring.insight.expressions.fleet import Fleet, FleetDevice
-from mooring.insight.expressions.inquiry import Answer, Outcome, Refusal, compiler_for, inquire
-from mooring.insight.expressions.survey import Explained, Survey, condensed
-from mooring.insight.wording import counted, shown, shown_cost
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
+from mooring.insight.expressions.syntax import shown, shown_cost
+from mooring.insight.messages import counted
 
 DEVICES_NAMED_MAX = 3
 
@@ -67,12 +76,12 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
         raise click.UsageError("EXPR is not valid UTF-8")
     extensions = sources.context.extensions
     compiler = compiler_for(sources.context.gates, extensions=extensions)
-    inquiry = inquire(expression, compiler, derived=derived)
+    inquiry = evaluator_of(expression, compiler, derived=derived)
     found = collect([*sources.cluster, *sources.manifests], sources.context)
-    if isinstance(inquiry, Refusal):
+    if isinstance(inquiry, InvalidExpression):
         _print_refusal(inquiry, expression, output=output)
         sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
-    survey = Survey(inquiry, Fleet(found.slices, names=extensions))
+    survey = EvaluationReport(inquiry, PublishedDevices(found.slices, names=extensions))
     match output:
         case "json":
             click.echo(_json(survey, found))
@@ -89,14 +98,14 @@ def _has_stray_bytes(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _print_refusal(refusal: Refusal, expression: str, *, output: str) -> None:
+def _print_refusal(refusal: InvalidExpression, expression: str, *, output: str) -> None:
     if output == "json":
         click.echo(_formatted({"expression": expression, "error": refusal.error}))
     else:
         complain(refusal.error)
 
 
-def _print_names(survey: Survey) -> None:
+def _print_names(survey: EvaluationReport) -> None:
     for device, answer in survey.by_device():
         if answer.outcome is survey.wanted:
             click.echo(printable(str(device)))
@@ -105,7 +114,9 @@ def _print_names(survey: Survey) -> None:
 # --- tables -------------------------------------------------------------------------------
 
 
-def _print_table(survey: Survey, found: Collected, *, is_wide: bool, show_all: bool) -> None:
+def _print_table(
+    survey: EvaluationReport, found: Collected, *, is_wide: bool, show_all: bool
+) -> None:
     rows = [
         _row(device, answer, survey, is_wide=is_wide)
         for device, answer in survey.by_device()
@@ -122,13 +133,15 @@ def _print_table(survey: Survey, found: Collected, *, is_wide: bool, show_all: b
         click.echo(line)
 
 
-def _header(survey: Survey, *, is_wide: bool) -> tuple[str, ...]:
+def _header(survey: EvaluationReport, *, is_wide: bool) -> tuple[str, ...]:
     value = ("VALUE",) if survey.is_about_values else ()
     place = ("NODE", "SLICE") if is_wide else ()
     return ("DRIVER", "POOL", "DEVICE", *value, "COST", *place)
 
 
-def _row(device: FleetDevice, answer: Answer, survey: Survey, *, is_wide: bool) -> tuple[str, ...]:
+def _row(
+    device: PublishedDevice, answer: DeviceResult, survey: EvaluationReport, *, is_wide: bool
+) -> tuple[str, ...]:
     value = (shown(answer.value),) if survey.is_about_values else ()
     place = (device.node or "-", device.slice_name) if is_wide else ()
     return (device.driver, device.pool, device.name, *value, str(answer.cost), *place)
@@ -142,7 +155,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _print_reasons(explained: Explained, *, show_all: bool) -> None:
-    is_error = explained.outcome is Outcome.ERROR
+    is_error = explained.outcome is MatchOutcome.ERROR
     label = coloured("error", "red") if is_error else coloured("no", "yellow")
     for text in list(map(str, explained.reasons)) or [explained.error]:
         click.echo(f"{label}: {printable_lines(text)}")
@@ -151,14 +164,14 @@ def _print_reasons(explained: Explained, *, show_all: bool) -> None:
     click.echo()
 
 
-def _named(devices: tuple[FleetDevice, ...], *, show_all: bool) -> list[str]:
+def _named(devices: tuple[PublishedDevice, ...], *, show_all: bool) -> list[str]:
     if show_all or len(devices) <= DEVICES_NAMED_MAX:
         return list(map(str, devices))
     names = list(map(str, devices[: DEVICES_NAMED_MAX - 1]))
     return [*names, f"… and {len(devices) - len(names):,} more"]
 
 
-def _summary(survey: Survey, found: Collected) -> Iterator[str]:
+def _summary(survey: EvaluationReport, found: Collected) -> Iterator[str]:
     number, devices = survey.count(survey.wanted), counted(len(survey.fleet), "device")
     if survey.is_about_values:
         text = f"{number:,} of {devices} {'has' if number == 1 else 'have'} a value"
@@ -169,7 +182,7 @@ def _summary(survey: Survey, found: Collected) -> Iterator[str]:
     if survey.caveat:
         role = "selector" if survey.inquiry.compiled.kind != "derived" else "derived attribute"
         yield f"{warning}: Kubernetes refuses this as a {role}: {survey.caveat}"
-    elif errors := survey.count(Outcome.ERROR):
+    elif errors := survey.count(MatchOutcome.ERROR):
         devices = f"{counted(errors, 'device')} {'gives' if errors == 1 else 'give'} an error"
         yield f"{warning}: {devices}; scheduling aborts when it looks at one of them"
     if survey.fleet.slices_outdated:
@@ -179,7 +192,7 @@ def _summary(survey: Survey, found: Collected) -> Iterator[str]:
         yield f"left out: {counted(found.ignored, 'object')} of other kinds"
 
 
-def _costs(survey: Survey) -> str:
+def _costs(survey: EvaluationReport) -> str:
     cost_max = survey.inquiry.compiled.cost_max
     estimate = f"at most {shown_cost(cost_max)} by estimate, limit {COST_LIMIT:,}"
     if survey.costs is None:
@@ -192,7 +205,7 @@ def _costs(survey: Survey) -> str:
 # --- JSON ---------------------------------------------------------------------------------
 
 
-def _json(survey: Survey, found: Collected) -> str:
+def _json(survey: EvaluationReport, found: Collected) -> str:
     low, high = survey.costs or (None, None)
     reasons = {
         device.index: explained.reasons
@@ -209,10 +222,10 @@ def _json(survey: Survey, found: Collected) -> str:
             "warning": survey.caveat,
             "summary": {
                 "devices": len(survey.fleet),
-                "match": survey.count(Outcome.MATCH),
-                "noMatch": survey.count(Outcome.NO_MATCH),
-                "value": survey.count(Outcome.VALUE),
-                "error": survey.count(Outcome.ERROR),
+                "match": survey.count(MatchOutcome.MATCH),
+                "noMatch": survey.count(MatchOutcome.NO_MATCH),
+                "value": survey.count(MatchOutcome.VALUE),
+                "error": survey.count(MatchOutcome.ERROR),
                 "costMin": low,
                 "costMax": high,
                 "costEstimate": survey.inquiry.compiled.cost_max,
@@ -224,7 +237,7 @@ def _json(survey: Survey, found: Collected) -> str:
     )
 
 
-def _device_json(device: FleetDevice, answer: Answer, reasons: Reasons) -> dict[str, Any]:
+def _device_json(device: PublishedDevice, answer: DeviceResult, reasons: Reasons) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "driver": device.driver,
         "pool": device.pool,
@@ -234,9 +247,9 @@ def _device_json(device: FleetDevice, answer: Answer, reasons: Reasons) -> dict[
         "outcome": answer.outcome.value,
         "cost": answer.cost,
     }
-    if answer.outcome is Outcome.VALUE:
+    if answer.outcome is MatchOutcome.VALUE:
         facts["value"] = _plain(answer.value)
-    if answer.outcome is Outcome.ERROR:
+    if answer.outcome is MatchOutcome.ERROR:
         facts["error"] = answer.error
     if reasons:
         facts["reasons"] = list(map(_reason_json, reasons))

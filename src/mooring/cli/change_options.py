@@ -31,13 +31,13 @@ from mooring.cli.inputs import STDIN
 from mooring.cli.output import printable
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.nearness import nearest
+from mooring.insight.messages import nearest
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import (
     AddObjects,
     AddTaintRule,
-    Change,
+    ClusterChange,
     CordonNode,
     DeleteClaims,
     DeletePods,
@@ -47,8 +47,8 @@ from mooring.insight.whatif import (
     ReplaceSlices,
     TaintNode,
 )
-from mooring.validation.admission import admit_create
-from mooring.validation.context import Context
+from mooring.validation.registry import before_create
+from mooring.validation.strategy import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,7 +96,7 @@ class RequestedChange(NamedTuple):
     """A change, and the option that asks for it."""
 
     option: str  # with its value
-    change: Change
+    change: ClusterChange
 
 
 class ChangeValues(Struct, frozen=True):
@@ -164,7 +164,7 @@ class _Reader:
 
     def changes(self) -> Iterator[RequestedChange]:
         """Yield all changes, additions first, so that the others can refer to them."""
-        makers: dict[str, Callable[[str], Iterable[Change]]] = {
+        makers: dict[str, Callable[[str], Iterable[ClusterChange]]] = {
             "add": self._add,
             "add_profile": self._add_profile,
             "replace_slices": self._replace_slices,
@@ -189,14 +189,14 @@ class _Reader:
 
     # --- files --------------------------------------------------------------------------------
 
-    def _add(self, name: str) -> Iterator[Change]:
+    def _add(self, name: str) -> Iterator[ClusterChange]:
         objects = self._read(name)
         if not any(objects.objects()):
             raise click.UsageError(f"{self.option}: there is nothing in it that decides anything")
         self._known = self._known.with_objects(objects.objects())
         yield AddObjects(objects)
 
-    def _replace_slices(self, name: str) -> Iterator[Change]:
+    def _replace_slices(self, name: str) -> Iterator[ClusterChange]:
         slices = self._read(name).slices
         if not slices:
             raise click.UsageError(f"{self.option}: there is no ResourceSlice in it")
@@ -204,7 +204,7 @@ class _Reader:
         self._known = self._known.with_objects(slices)
         yield ReplaceSlices(drivers, slices)
 
-    def _rules(self, name: str) -> Iterator[Change]:
+    def _rules(self, name: str) -> Iterator[ClusterChange]:
         rules = self._read(name).taint_rules
         if not rules:
             raise click.UsageError(f"{self.option}: there is no DeviceTaintRule in it")
@@ -216,7 +216,7 @@ class _Reader:
         """Return the objects of files; if some cannot be used, the question cannot be answered."""
         schema = CORE if self._context.extensions else KUBERNETES
         recursive = bool(click.get_current_context().params.get("recursive"))
-        intake = Intake(self._context, namespace=self._given.namespace)
+        intake = SnapshotBuilder(self._context, namespace=self._given.namespace)
         give_all([FileSource((name,), recursive, schema)], intake)
         for message in (*intake.unreadable, *intake.refused):
             complain(message)
@@ -230,11 +230,11 @@ class _Reader:
 
     # --- the rest -----------------------------------------------------------------------------
 
-    def _add_profile(self, name: str) -> Iterator[Change]:
+    def _add_profile(self, name: str) -> Iterator[ClusterChange]:
         form = FORMS[click.get_current_context().params.get("form_name") or "scalar"]
         taken = [node.metadata.name for node in self._known.nodes]
         fleet = Catalogue().fleet(name, form, taken=taken)
-        intake = Intake(self._context)
+        intake = SnapshotBuilder(self._context)
         for each in (*fleet.nodes, *fleet.classes, *fleet.slices):
             intake.add_object(each, f"profile {name}")
         added = intake.snapshot()
@@ -244,7 +244,7 @@ class _Reader:
         self._known = self._known.with_objects(added.objects())
         yield AddObjects(added)
 
-    def _taint_device(self, text: str) -> Iterator[Change]:
+    def _taint_device(self, text: str) -> Iterator[ClusterChange]:
         taken = {rule.metadata.name for rule in self._known.taint_rules}
         name = next(n for i in count(1) if (n := f"whatif-{i}") not in taken)
         rule = device_taint(text, name, self._context)
@@ -314,7 +314,7 @@ def device_taint(text: str, name: str, context: Context) -> DeviceTaintRule:
             taint=DeviceTaint(key=found["key"], value=found["value"] or "", effect=found["effect"]),
         ),
     )
-    admission = admit_create(rule, _KIND, context)
+    admission = before_create(rule, _KIND, context)
     if admission.stored is None:
         wrong = admission.refused or "; ".join(map(str, admission.errors))
         raise TaintTextError(wrong)

@@ -26,10 +26,9 @@ from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_trees import amounts_tree
 from mooring.cli.errors import FITS
 from mooring.cli.output import Cell, age, print_table, print_tree, printable
-from mooring.insight.holdings import ClaimHolding, ClaimState, holdings_in
-from mooring.insight.holdings.model import Held, Wanted
-from mooring.insight.ordering import natural
-from mooring.insight.wording import counted
+from mooring.insight.devices import ClaimState, ClaimUsage, usage_in
+from mooring.insight.devices.model import HeldDevice, RequestSummary
+from mooring.insight.messages import counted, natural_order
 
 COLOURS = {
     ClaimState.PENDING: "yellow",
@@ -39,10 +38,10 @@ COLOURS = {
 }
 ORDER = {state: place for place, state in enumerate(ClaimState)}
 
-SORTS: dict[str, Callable[[ClaimHolding], Any]] = {
-    "namespace": lambda each: natural(each.id.namespace),
-    "name": lambda each: natural(each.id.name),
-    "node": lambda each: natural(",".join(each.nodes)),
+SORTS: dict[str, Callable[[ClaimUsage], Any]] = {
+    "namespace": lambda each: natural_order(each.id.namespace),
+    "name": lambda each: natural_order(each.id.name),
+    "node": lambda each: natural_order(",".join(each.nodes)),
     "state": lambda each: ORDER[each.state],
     "devices": lambda each: -len(each.held),
     "age": lambda each: str(each.claim.metadata.creation_timestamp or ""),
@@ -58,7 +57,7 @@ class ClaimFilter(NamedTuple):
     nodes: tuple[str, ...]
     pods: tuple[str, ...]
 
-    def takes(self, claim: ClaimHolding) -> bool:
+    def takes(self, claim: ClaimUsage) -> bool:
         """Return whether all filters let a claim pass."""
         return (
             self.namespace in (None, claim.id.namespace)
@@ -68,7 +67,7 @@ class ClaimFilter(NamedTuple):
             and self.labels.matches(claim.claim.metadata.labels)
         )
 
-    def _is_of(self, claim: ClaimHolding, pod: str) -> bool:
+    def _is_of(self, claim: ClaimUsage, pod: str) -> bool:
         people = (*claim.consumers, *([claim.owner] if claim.owner else []))
         return any(each.kind == "pod" and each.name == pod for each in people)
 
@@ -140,9 +139,9 @@ def command(
         nodes=nodes,
         pods=pods,
     )
-    found = holdings_in(given.everything, given.context)
+    found = usage_in(given.everything, given.context)
     claims = [each for each in found.claims if wanted.takes(each)]
-    claims.sort(key=lambda each: list(map(natural, each.id)))
+    claims.sort(key=lambda each: list(map(natural_order, each.id)))
     claims.sort(key=SORTS[sort])
     if not claims and output in ("table", "wide"):
         _say_none(wanted, len(found.claims))
@@ -165,9 +164,7 @@ def _say_none(wanted: ClaimFilter, total: int) -> None:
     click.echo(f"No claims found{where}.{hint}", err=True)
 
 
-def _print(
-    claims: list[ClaimHolding], output: str, now: Timestamp, *, with_namespace: bool
-) -> None:
+def _print(claims: list[ClaimUsage], output: str, now: Timestamp, *, with_namespace: bool) -> None:
     match output:
         case "json" | "yaml":
             print_tree({"claims": [_tree(each) for each in claims]}, output)
@@ -189,7 +186,7 @@ def _print(
             print_table((*namespace, *header, *wide), rows, is_wide=is_wide)
 
 
-def _row(claim: ClaimHolding, now: Timestamp, *, is_wide: bool) -> list[str | Cell]:
+def _row(claim: ClaimUsage, now: Timestamp, *, is_wide: bool) -> list[str | Cell]:
     cells: list[str | Cell] = [
         claim.id.name,
         Cell(claim.state.value, COLOURS[claim.state]),
@@ -202,7 +199,7 @@ def _row(claim: ClaimHolding, now: Timestamp, *, is_wide: bool) -> list[str | Ce
     return [*cells, *_wide_cells(claim, now)] if is_wide else cells
 
 
-def _devices(claim: ClaimHolding, *, is_wide: bool) -> str:
+def _devices(claim: ClaimUsage, *, is_wide: bool) -> str:
     """Return the devices, without their pool if it is named after the node."""
     return ",".join(
         str(held.id) if is_wide else held.id.device + (" (admin)" if held.is_admin else "")
@@ -210,7 +207,7 @@ def _devices(claim: ClaimHolding, *, is_wide: bool) -> str:
     )
 
 
-def _details(claim: ClaimHolding) -> Iterator[str]:
+def _details(claim: ClaimUsage) -> Iterator[str]:
     for held in claim.held:
         if not held.is_published:
             yield f"{held.id} is in no slice"
@@ -218,7 +215,7 @@ def _details(claim: ClaimHolding) -> Iterator[str]:
             yield f"conflict on {held.id}: {held.conflict}"
 
 
-def _wide_cells(claim: ClaimHolding, now: Timestamp) -> Iterator[str]:
+def _wide_cells(claim: ClaimUsage, now: Timestamp) -> Iterator[str]:
     allocation = claim.claim.status.allocation
     then = allocation.allocation_timestamp if allocation is not None else None
     yield "; ".join(map(_request, claim.wanted))
@@ -232,7 +229,7 @@ def _wide_cells(claim: ClaimHolding, now: Timestamp) -> Iterator[str]:
     )
 
 
-def _request(wanted: Wanted) -> str:
+def _request(wanted: RequestSummary) -> str:
     chosen = f" (chose {wanted.chosen})" if wanted.chosen else ""
     return f"{wanted.name}: {wanted.number} × {' or '.join(wanted.classes)}{chosen}"
 
@@ -240,7 +237,7 @@ def _request(wanted: Wanted) -> str:
 # --- JSON and YAML ------------------------------------------------------------------------
 
 
-def _tree(claim: ClaimHolding) -> dict[str, Any]:
+def _tree(claim: ClaimUsage) -> dict[str, Any]:
     metadata, allocation = claim.claim.metadata, claim.claim.status.allocation
     allocated = allocation.allocation_timestamp if allocation is not None else None
     return {
@@ -266,7 +263,7 @@ def _tree(claim: ClaimHolding) -> dict[str, Any]:
     }
 
 
-def _held_tree(held: Held) -> dict[str, Any]:
+def _held_tree(held: HeldDevice) -> dict[str, Any]:
     tree: dict[str, Any] = {
         "driver": held.id.driver,
         "pool": held.id.pool,

@@ -18,14 +18,13 @@ from mooring.cli.collection import coloured, complain
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options
 from mooring.cli.inputs import STDIN
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
-from mooring.insight.clusters.consistency import check_consistency
-from mooring.insight.clusters.intake import Intake
-from mooring.insight.clusters.overlay import overlay
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.concerns import Concern
-from mooring.validation.context import Context
+from mooring.insight.messages import Concern
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.consistency import check_consistency
+from mooring.insight.snapshot.snapshot import Snapshot, overlay
+from mooring.validation.strategy import Context
 
 if TYPE_CHECKING:
     from mooring.cli.live_source import Live
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 LINES_SHOWN_MAX = 100
-FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
+FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
 
 
 class ClusterInput(Struct, frozen=True):
@@ -225,11 +224,13 @@ def read_cluster(
 ) -> ClusterInput:
     """Return the content of the sources; an unknown profile is a usage error."""
     try:
-        base = give_all(cluster, Intake(context, namespace=namespace, is_cluster=True))
+        base = give_all(cluster, SnapshotBuilder(context, namespace=namespace, is_cluster=True))
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
     of_cluster = base.snapshot()
-    added = give_all(manifests, Intake(context, namespace=namespace, known=of_cluster.namespaces))
+    added = give_all(
+        manifests, SnapshotBuilder(context, namespace=namespace, known=of_cluster.namespaces)
+    )
     of_manifests, overlaid = overlay(of_cluster, added.snapshot())
     everything = of_cluster.with_objects(of_manifests.objects())
     inconsistent = check_consistency(everything, base.unread)

@@ -20,10 +20,10 @@ from mooring.cli.inputs import (
     skipped_concerns,
 )
 from mooring.cli.output import Progress
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
-from mooring.insight.archives.archive import Archive
-from mooring.insight.concerns import Concern, listed
+from mooring.insight.messages import Concern, listed
+from mooring.insight.snapshot.archive import Archive
 
 
 class Taker(Protocol):
@@ -131,7 +131,7 @@ class Profiles(NamedTuple):
     """Machines of hardware profiles; raises ProfileError for a name that there is not."""
 
     names: tuple[str, ...]
-    form: Form
+    form: NumaNodeForm
 
     def give(self, intake: Taker) -> None:
         """Pass on nodes, slices and classes of all machines, with unique node names."""

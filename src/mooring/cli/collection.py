@@ -16,9 +16,9 @@ from mooring.api.resource.v1 import ResourceSlice
 from mooring.cli.cluster_sources import ClusterSource, give_all
 from mooring.cli.output import printable_lines
 from mooring.hardware.errors import ProfileError
-from mooring.insight.concerns import Concern
-from mooring.insight.objects import Object, read_object, read_slice, resource_kind
-from mooring.validation.context import Context
+from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
+from mooring.insight.messages import Concern
+from mooring.validation.strategy import Context
 
 LINES_SHOWN_MAX = 100
 
@@ -35,7 +35,7 @@ class Collected:
         self._namespace = namespace
         self._sources: dict[str, None] = {}
         self.slices: list[ResourceSlice] = []
-        self.objects: list[Object] = []
+        self.objects: list[LintObject] = []
         self.ignored = 0  # objects of other kinds
         self.unwritten: set[str] = (
             set()
@@ -91,7 +91,7 @@ class Collected:
             line, column = document.locate(error.place)
             self.unreadable.append(f"{document.source}:{line}:{column}: {error}")
 
-    def _in_namespace(self, found: Object) -> Object:
+    def _in_namespace(self, found: LintObject) -> LintObject:
         metadata = found.value.metadata
         if not found.kind.namespaced or metadata.namespace:
             return found

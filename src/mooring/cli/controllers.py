@@ -24,7 +24,7 @@ from mooring.cli.program_options import (
 )
 
 if TYPE_CHECKING:
-    from mooring.client.connecting import Access
+    from mooring.client.client_factory import RestConfig
     from mooring.client.contract import Client
     from mooring.cluster.leader_process import LeaderLease
     from mooring.cluster.status_server import ListenAddress
@@ -143,12 +143,12 @@ def _chosen(text: str) -> frozenset[str]:
 
 def _fleets(given: dict[str, Any]) -> list[Fleet]:
     from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import Form, ProfileError
+    from mooring.hardware import NumaNodeForm, ProfileError
 
     if given["profiles"] and not given["nodes_kubeconfig"]:
         raise click.UsageError("--profile: only with --nodes-kubeconfig")
     try:
-        return fleets_of(given["profiles"], Form[given["form_name"].upper()])
+        return fleets_of(given["profiles"], NumaNodeForm[given["form_name"].upper()])
     except ProfileError as error:
         raise click.UsageError(f"--profile: {error}") from None
 
@@ -163,14 +163,14 @@ def _authority(path: Path | None) -> str:
 
 
 async def _run(
-    access: Access,
+    access: RestConfig,
     gates: Gates,
     given: dict[str, Any],
     lead: LeaderLease | None,
     place: ListenAddress | None,
     chosen: frozenset[str],
 ) -> None:
-    from mooring.client.connecting import http_client
+    from mooring.client.client_factory import http_client
     from mooring.cluster.controller_accounts import ControllerClients
     from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
     from mooring.cluster.programs import (
@@ -226,10 +226,10 @@ async def _simulation(
     """Return the controllers of simulated nodes, if there are to be any, and all clients."""
     if not given["nodes_kubeconfig"]:
         return (), client_of
-    from mooring.client.connecting import find_access, http_client
+    from mooring.client.client_factory import http_client, load_rest_config
     from mooring.cluster.simulation import SimulatedMachines, SimulatedPods
 
-    access = find_access(given["nodes_kubeconfig"])
+    access = load_rest_config(given["nodes_kubeconfig"])
     nodes = await stack.enter_async_context(http_client(access, manager="kubelet"))
     own = (SimulatedMachines(given["fleets"]), SimulatedPods(gates))
     names = {each.name for each in own}

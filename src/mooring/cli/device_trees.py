@@ -7,11 +7,11 @@ from typing import Any
 
 from mooring.api.codec import to_tree
 from mooring.api.quantity import Quantity
-from mooring.insight.holdings import DeviceHolding
-from mooring.insight.holdings.model import Holder, Mark, Reason
+from mooring.insight.devices import DeviceUsage
+from mooring.insight.devices.model import AppliedTaint, Holder, UnavailableReason
 
 
-def device_tree(holding: DeviceHolding) -> dict[str, Any]:
+def device_tree(holding: DeviceUsage) -> dict[str, Any]:
     """Return all facts about a device, without those that are often empty and are."""
     device = holding.device
     tree: dict[str, Any] = {
@@ -48,7 +48,7 @@ def amounts_tree(amounts: Iterable[tuple[str, Quantity]]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts}
 
 
-def _place_tree(holding: DeviceHolding) -> dict[str, Any]:
+def _place_tree(holding: DeviceUsage) -> dict[str, Any]:
     place = holding.place
     if place.node:
         return {"nodeName": place.node}
@@ -70,12 +70,12 @@ def _holder_tree(holder: Holder) -> dict[str, Any]:
     return tree
 
 
-def _mark_tree(mark: Mark) -> dict[str, Any]:
+def _mark_tree(mark: AppliedTaint) -> dict[str, Any]:
     rule = {"rule": mark.rule} if mark.rule else {}
     return {**to_tree(mark.taint), **rule}
 
 
-def _reason_tree(reason: Reason) -> dict[str, Any]:
+def _reason_tree(reason: UnavailableReason) -> dict[str, Any]:
     users = [
         {"device": str(user.device), "claims": list(map(str, user.claims))} for user in reason.users
     ]

@@ -18,38 +18,36 @@ from mooring.cli.device_trees import device_tree
 from mooring.cli.errors import FITS
 from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
 from mooring.cli.picture_option import picture_option, write_picture
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.expressions.inquiry import Refusal, compiler_for
-from mooring.insight.holdings import DeviceHolding, State, holdings_in
-from mooring.insight.holdings.counting import Counts, by_node, count
-from mooring.insight.holdings.model import Reason
-from mooring.insight.holdings.selecting import (
+from mooring.insight.devices import DeviceState, DeviceUsage, usage_in
+from mooring.insight.devices.model import StateCounts, UnavailableReason, by_node, count_states
+from mooring.insight.expressions.evaluation import (
+    InvalidExpression,
     Selected,
+    compiler_for,
     selected_by_class,
     selected_by_expression,
 )
-from mooring.insight.nearness import nearest
-from mooring.insight.ordering import natural
-from mooring.insight.wording import counted
+from mooring.insight.messages import counted, natural_order, nearest
+from mooring.insight.snapshot.snapshot import Snapshot
 
 COLOURS = {
-    State.FREE: "green",
-    State.SHARED: "cyan",
-    State.TAKEN: None,
-    State.BLOCKED: "yellow",
-    State.TAINTED: "yellow",
-    State.UNUSABLE: "red",
-    State.MISSING: "red",
+    DeviceState.FREE: "green",
+    DeviceState.SHARED: "cyan",
+    DeviceState.TAKEN: None,
+    DeviceState.BLOCKED: "yellow",
+    DeviceState.TAINTED: "yellow",
+    DeviceState.UNUSABLE: "red",
+    DeviceState.MISSING: "red",
 }
-ORDER = {state: place for place, state in enumerate(State)}
+ORDER = {state: place for place, state in enumerate(DeviceState)}
 USERS_NAMED_MAX = 3
 
-SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
+SORTS: dict[str, Callable[[DeviceUsage], Any]] = {
     "name": lambda _: (),
     "driver": lambda each: each.id.driver,
-    "pool": lambda each: natural(each.id.pool),
-    "device": lambda each: natural(each.id.device),
-    "node": lambda each: natural(str(each.place)),
+    "pool": lambda each: natural_order(each.id.pool),
+    "device": lambda each: natural_order(each.id.device),
+    "node": lambda each: natural_order(str(each.place)),
     "state": lambda each: ORDER[each.state],
 }
 
@@ -70,7 +68,7 @@ SORTS: dict[str, Callable[[DeviceHolding], Any]] = {
     "--state",
     "states",
     multiple=True,
-    type=click.Choice([state.value for state in State]),
+    type=click.Choice([state.value for state in DeviceState]),
     help="Only those in this state.",
 )
 @click.option(
@@ -146,9 +144,9 @@ def command(
         drivers=drivers, pools=pools, nodes=nodes, states=states, attributes=attributes
     )
     selected = wanted.selection(snapshot, given, class_name=class_name, expression=expression)
-    found = holdings_in(snapshot, given.context)
+    found = usage_in(snapshot, given.context)
     devices = wanted.chosen(found.devices, snapshot, selected)
-    devices.sort(key=lambda each: list(map(natural, each.id)))
+    devices.sort(key=lambda each: list(map(natural_order, each.id)))
     devices.sort(key=SORTS[sort])
     if given.unreadable and not found.devices:
         sys.exit(given.exit_status(FITS))  # there is nothing to say of what was not seen
@@ -163,10 +161,10 @@ def command(
     sys.exit(given.exit_status(FITS))
 
 
-def _print(devices: list[DeviceHolding], output: str) -> None:
+def _print(devices: list[DeviceUsage], output: str) -> None:
     match output:
         case "json" | "yaml":
-            numbers = count(devices, lambda _: ()).get((), None)
+            numbers = count_states(devices, lambda _: ()).get((), None)
             summary = _counts_tree(numbers) if numbers else {"total": 0}
             print_tree({"devices": list(map(device_tree, devices)), "summary": summary}, output)
         case "name":
@@ -182,13 +180,13 @@ def _print(devices: list[DeviceHolding], output: str) -> None:
             print_table((*header, *(wide if is_wide else ())), rows, is_wide=is_wide)
 
 
-def _row(holding: DeviceHolding, *, is_wide: bool) -> Row:
+def _row(holding: DeviceUsage, *, is_wide: bool) -> Row:
     claims = dict.fromkeys(str(holder.claim) for holder in holding.holders)
     cells: list[str | Cell] = [
         holding.id.driver,
         holding.id.pool,
         holding.id.device,
-        "" if holding.state is State.MISSING else str(holding.place),
+        "" if holding.state is DeviceState.MISSING else str(holding.place),
         Cell(holding.state.value, COLOURS[holding.state]),
         ",".join(claims),
         "; ".join(_details(holding)),
@@ -196,7 +194,7 @@ def _row(holding: DeviceHolding, *, is_wide: bool) -> Row:
     return [*cells, *_wide_cells(holding)] if is_wide else cells
 
 
-def _wide_cells(holding: DeviceHolding) -> Iterator[str]:
+def _wide_cells(holding: DeviceUsage) -> Iterator[str]:
     users = (str(user) for holder in holding.holders for user in holder.consumers)
     yield ",".join(dict.fromkeys(users))
     yield ",".join(dict.fromkeys(str(holder.claim) for holder in holding.admins))
@@ -218,7 +216,7 @@ def _shown(value: Any) -> str:
             return str(value)
 
 
-def _details(holding: DeviceHolding) -> Iterator[str]:
+def _details(holding: DeviceUsage) -> Iterator[str]:
     """Yield short details about a device besides its state."""
     if holding.conflict:
         yield f"conflict: {holding.conflict}"
@@ -229,11 +227,11 @@ def _details(holding: DeviceHolding) -> Iterator[str]:
     for reason in holding.reasons:
         if reason.state is holding.state or not holding.holders:
             yield _reason(reason)
-        elif reason.state in (State.TAINTED, State.UNUSABLE):
+        elif reason.state in (DeviceState.TAINTED, DeviceState.UNUSABLE):
             yield f"{reason.state}: {_reason(reason)}"
 
 
-def _reason(reason: Reason) -> str:
+def _reason(reason: UnavailableReason) -> str:
     if not reason.users:
         return reason.text
     users = [
@@ -248,8 +246,8 @@ def _reason(reason: Reason) -> str:
 # --- summary ------------------------------------------------------------------------------
 
 
-def _print_summary(devices: Iterable[DeviceHolding], output: str) -> None:
-    numbers = count(devices, by_node)
+def _print_summary(devices: Iterable[DeviceUsage], output: str) -> None:
+    numbers = count_states(devices, by_node)
     if output in ("json", "yaml"):
         rows = [
             {"node": node, "driver": driver, **_counts_tree(each)}
@@ -260,24 +258,24 @@ def _print_summary(devices: Iterable[DeviceHolding], output: str) -> None:
     if not numbers:
         click.echo("No devices found.", err=True)
         return
-    header = ("NODE", "DRIVER", "TOTAL", *(state.value.upper() for state in State))
+    header = ("NODE", "DRIVER", "TOTAL", *(state.value.upper() for state in DeviceState))
     lines: list[Row] = [
         (node, driver, str(each.total), *_states(each)) for (node, driver), each in numbers.items()
     ]
     print_table(header, lines, is_wide=True)
     total = sum(each.total for each in numbers.values())
-    free = sum(each.of(State.FREE) for each in numbers.values())
+    free = sum(each.of(DeviceState.FREE) for each in numbers.values())
     echo(f"\n{counted(total, 'device')}, {free:,} free")
 
 
-def _states(counts: Counts) -> Iterator[Cell]:
-    for state in State:
+def _states(counts: StateCounts) -> Iterator[Cell]:
+    for state in DeviceState:
         number = counts.of(state)
         yield Cell(str(number), COLOURS[state] if number else None)
 
 
-def _counts_tree(counts: Counts) -> dict[str, int]:
-    return {"total": counts.total, **{state.value: counts.of(state) for state in State}}
+def _counts_tree(counts: StateCounts) -> dict[str, int]:
+    return {"total": counts.total, **{state.value: counts.of(state) for state in DeviceState}}
 
 
 # --- which devices are asked for ----------------------------------------------------------------
@@ -320,8 +318,8 @@ class DeviceFilter(NamedTuple):
         return found
 
     def chosen(
-        self, devices: Iterable[DeviceHolding], snapshot: Snapshot, selected: Selected | None
-    ) -> list[DeviceHolding]:
+        self, devices: Iterable[DeviceUsage], snapshot: Snapshot, selected: Selected | None
+    ) -> list[DeviceUsage]:
         """Return the devices that all filters let pass."""
         by_name = {node.metadata.name: node for node in snapshot.nodes}
         nodes = [by_name.get(name) or Node(metadata=ObjectMeta(name=name)) for name in self.nodes]
@@ -333,18 +331,20 @@ class DeviceFilter(NamedTuple):
             and (not self.pools or each.id.pool in self.pools)
             and (not self.states or each.state in self.states)
             and (not nodes or any(map(each.place.covers, nodes)))
-            and (selected is None or (each.id in selected and each.state is not State.MISSING))
+            and (
+                selected is None or (each.id in selected and each.state is not DeviceState.MISSING)
+            )
             and all(_has_attribute(each, key, sign, value) for key, sign, value in wanted)
         ]
 
 
-def _checked(option: str, selected: Selected | Refusal) -> Selected:
-    if isinstance(selected, Refusal):
+def _checked(option: str, selected: Selected | InvalidExpression) -> Selected:
+    if isinstance(selected, InvalidExpression):
         raise click.UsageError(f"{option}: {selected.error}")
     return selected
 
 
-def _has_attribute(holding: DeviceHolding, key: str, sign: str, value: str) -> bool:
+def _has_attribute(holding: DeviceUsage, key: str, sign: str, value: str) -> bool:
     """Return whether a device has an attribute, with the value where one is asked for.
 
     A key without a domain is in the driver's, as in a slice.

@@ -7,8 +7,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.driver_options import several_drivers
 from mooring.cli.output import print_tree
-from mooring.drivers.catalogue import drivers_of
-from mooring.drivers.options import OptionError, Options
+from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of
 
 
 @click.command(
@@ -23,7 +22,7 @@ from mooring.drivers.options import OptionError, Options
     show_default=True,
     help="Output format.",
 )
-def command(names: tuple[str, ...], options: Options, output: str) -> None:
+def command(names: tuple[str, ...], options: DriverOptions, output: str) -> None:
     """Print the DeviceClasses of drivers.
 
     NAME… is one or more of cpu, memory, net, nvme, nvidia and sim. `moor driver run` creates the

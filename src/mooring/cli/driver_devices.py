@@ -13,8 +13,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.driver_options import one_driver
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.output import NOTHING, print_table, print_tree, printable
-from mooring.drivers.catalogue import drivers_of, published
-from mooring.drivers.options import OptionError, Options
+from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of, published
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 
 
@@ -32,7 +31,7 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
     show_default=True,
     help="Output format; yaml and json print ResourceSlices, wide adds all attributes.",
 )
-def command(name: str, options: Options, output: str) -> None:
+def command(name: str, options: DriverOptions, output: str) -> None:
     """Show the devices that a driver would publish.
 
     NAME is one of cpu, memory, net, nvme, nvidia and sim. The command only reads this machine and
@@ -41,7 +40,7 @@ def command(name: str, options: Options, output: str) -> None:
     sys.exit(show(name, options, output))
 
 
-def show(name: str, options: Options, output: str) -> int:
+def show(name: str, options: DriverOptions, output: str) -> int:
     """Print the devices that a driver would publish, and return an exit status."""
     try:
         drivers = drivers_of(name, options)

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import click
 
 from mooring.cli.profiles import FORMS
-from mooring.drivers.catalogue import CATALOGUE
-from mooring.drivers.options import (
+from mooring.drivers.catalogue import (
     BY_NODE,
     BY_SOCKET,
+    CATALOGUE,
     DYNAMIC,
     GROUPED,
     INDIVIDUAL,
     STATIC,
-    Options,
+    DriverOptions,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -120,8 +120,10 @@ def _driver_options(function: F) -> F:
         ignored_xids: str,
         **others: Any,
     ) -> Any:
-        own = {field: others.pop(field) for field in Options.__struct_fields__ if field in others}
-        options = Options(
+        own = {
+            field: others.pop(field) for field in DriverOptions.__struct_fields__ if field in others
+        }
+        options = DriverOptions(
             node_name=node_name or socket.gethostname().lower(),
             form=FORMS[form_name],
             ignored_xids=_numbers(ignored_xids),

@@ -14,12 +14,11 @@ from mooring.cli.driver_devices import show
 from mooring.cli.driver_options import several_drivers
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
-from mooring.drivers.catalogue import drivers_of
-from mooring.drivers.options import OptionError, Options
-from mooring.kit.collector import few_arenas
+from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of
+from mooring.kit.process_memory import limit_malloc_arenas
 
 if TYPE_CHECKING:
-    from mooring.client.connecting import Access
+    from mooring.client.client_factory import RestConfig
     from mooring.client.contract import Client
     from mooring.driver.driver import Driver
 
@@ -69,7 +68,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @needs_extra("drivers", unless="dry_run")
 def command(
     names: tuple[str, ...],
-    options: Options,
+    options: DriverOptions,
     kubelet_dir: Path,
     cdi_dir: Path,
     makes_classes: bool,
@@ -94,7 +93,7 @@ def command(
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     access = access_of(given)
-    few_arenas()
+    limit_malloc_arenas()
     folders = kubelet_dir.absolute(), cdi_dir.absolute()
     words = " ".join(names) if makes_classes else ""
     work = _serve(drivers, options, access, *folders, classes_of=words)
@@ -128,8 +127,8 @@ async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str)
 
 async def _serve(
     drivers: tuple[Driver, ...],
-    options: Options,
-    access: Access,
+    options: DriverOptions,
+    access: RestConfig,
     kubelet_dir: Path,
     cdi_dir: Path,
     *,
@@ -138,7 +137,7 @@ async def _serve(
     """Serve drivers until one of them fails, or we are stopped; `classes_of`: operators' names."""
     import asyncio
 
-    from mooring.client.connecting import http_client
+    from mooring.client.client_factory import http_client
     from mooring.driver.errors import DriverError
     from mooring.driver.serving import serving
     from mooring.driver.settings import Settings

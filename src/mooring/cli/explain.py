@@ -14,16 +14,13 @@ from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
 from mooring.cli.output import Progress, echo, print_tree, printable
 from mooring.cli.planning import planned
-from mooring.insight.concerns import full_name
-from mooring.insight.pending.explain import Explanation, explain
-from mooring.insight.pending.explanations import lines, name_of, placed_line, tree
-from mooring.insight.pending.patience import Patience
-from mooring.insight.planning.placements import chosen_results
-from mooring.insight.planning.plan import Plan, Result
-from mooring.insight.planning.standins import stand_ins, stands_for
-from mooring.insight.wording import counted
-from mooring.scheduler.cycle import Pending
-from mooring.scheduler.reserving import Reservation
+from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation, explain
+from mooring.insight.explain.report import explanation_lines, explanation_tree, name_of, placed_line
+from mooring.insight.messages import counted, full_name
+from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
+from mooring.insight.plan.planner import Plan, Result
+from mooring.scheduler.reservation import Reservation
+from mooring.scheduler.scheduling_cycle import Pending
 
 PODS_EXPLAINED_MAX = 5
 
@@ -73,7 +70,7 @@ def command(given: ClusterInput, subject: str | None, is_everywhere: bool, outpu
     about = None if subject is None else parse_subject(subject, namespace=namespace)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
-    patience = Patience(time.monotonic)
+    patience = DiagnosisTimeLimit(time.monotonic)
     with Progress("nodes looked at") as progress:
         explanations = [
             explain(plan, each, effort=patience.effort, progress=progress)
@@ -170,7 +167,7 @@ def _print_text(results: list[Result], explanations: list[Explanation], pending:
     for number, explanation in enumerate(explanations):
         if number or any(isinstance(each, Reservation) for each in results):
             echo("")
-        for line in lines(explanation):
+        for line in explanation_lines(explanation):
             echo(printable(line))
     if pending > len(explanations):
         more = pending - len(explanations)
@@ -179,4 +176,4 @@ def _print_text(results: list[Result], explanations: list[Explanation], pending:
 
 def _tree(results: list[Result], explanations: list[Explanation]) -> dict[str, Any]:
     placed = [name_of(each) for each in results if isinstance(each, Reservation)]
-    return {"placed": placed, "pending": list(map(tree, explanations))}
+    return {"placed": placed, "pending": list(map(explanation_tree, explanations))}

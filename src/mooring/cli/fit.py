@@ -16,14 +16,21 @@ from mooring.cli.collection import coloured
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import no_such, parse_subject, subject_argument
 from mooring.cli.output import Progress, Row, echo, print_table, print_tree, printable
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.clusters.workloads import TooManyPodsError
-from mooring.insight.concerns import Concern, full_name, listed, titled
-from mooring.insight.fit import REPLICAS_MAX, Fit, Leftover, Lever, Limit, Place, Subject, fit
-from mooring.insight.ordering import natural
-from mooring.insight.planning.placements import Placement
-from mooring.insight.wording import counted
-from mooring.validation.context import Context
+from mooring.insight.errors import TooManyPodsError
+from mooring.insight.fit import (
+    REPLICAS_MAX,
+    Fit,
+    Leftover,
+    Lever,
+    Limit,
+    NodeReplicas,
+    Subject,
+    fit,
+)
+from mooring.insight.messages import Concern, counted, full_name, listed, natural_order, titled
+from mooring.insight.plan.placements import Placement
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.validation.strategy import Context
 
 REPLICAS_TRIED_MAX = 100_000
 LIMITS_SHOWN_MAX = 8
@@ -215,20 +222,20 @@ def _limit_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
 
 
 def _nodes(names: Any, *, is_wide: bool) -> str:
-    ordered = sorted(names, key=natural)
+    ordered = sorted(names, key=natural_order)
     return ", ".join(ordered) if is_wide else listed(ordered)
 
 
 def _node_rows(found: Fit, *, is_wide: bool) -> Iterator[Row]:
     places = {place.node: place for place in found.places}
     why: dict[str, Limit] = {node: limit for limit in found.limits for node in limit.nodes}
-    for node in sorted({*places, *why}, key=natural):
-        place = places.get(node, Place(node, 0, ()))
+    for node in sorted({*places, *why}, key=natural_order):
+        place = places.get(node, NodeReplicas(node, 0, ()))
         limit = str(why[node]) if node in why else ""
         yield node, str(place.replicas), _devices(place, is_wide=is_wide), limit
 
 
-def _devices(place: Place, *, is_wide: bool) -> str:
+def _devices(place: NodeReplicas, *, is_wide: bool) -> str:
     """Return the devices of a node's replicas, grouped by replica."""
     texts = [text for each in place.placements if (text := _of_replica(each, is_wide=is_wide))]
     return " | ".join(texts)

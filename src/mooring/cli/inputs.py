@@ -24,11 +24,10 @@ from typing import NamedTuple
 from mooring.api.documents import DEFAULT_LIMITS, Document, Limits, Schema, expand_lists, read
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
-from mooring.insight.archives.archive import Archive, is_snapshot, read_archive
-from mooring.insight.archives.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
-from mooring.insight.archives.tarstream import ArchiveError
-from mooring.insight.concerns import Concern, listed
-from mooring.insight.wording import counted
+from mooring.insight.errors import ArchiveError
+from mooring.insight.messages import Concern, counted, listed
+from mooring.insight.snapshot.archive import Archive, is_snapshot, read_archive
+from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, read_bundle
 
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")

@@ -72,8 +72,8 @@ def _server_of(path: Path, text: str) -> str:
 
 
 def _write(data_dir: Path, folder: Path, node: str, hosts: tuple[str, ...], server: str) -> str:
-    from mooring.apiserver.credentials import CredentialsError
-    from mooring.apiserver.nodefolder import write_node_folder
+    from mooring.apiserver.auth.credentials import write_node_folder
+    from mooring.apiserver.errors import CredentialsError
 
     try:
         made = write_node_folder(

@@ -15,23 +15,23 @@ from mooring.cli.cluster_options import Sources, source_options
 from mooring.cli.collection import collect, coloured
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import printable, report_options
-from mooring.insight.expressions.fleet import Fleet
-from mooring.insight.expressions.inquiry import compiler_for
+from mooring.insight.expressions.evaluation import compiler_for
+from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import (
     KINDS,
     RULE_IDS,
     RULES,
     Finding,
+    LintContext,
     Needs,
+    ObjectIndex,
     Severity,
-    Surroundings,
-    World,
     lacking,
     lint,
 )
-from mooring.insight.objects import Object
-from mooring.insight.wording import counted
-from mooring.validation.context import Context
+from mooring.insight.lint.subjects import LintObject
+from mooring.insight.messages import counted
+from mooring.validation.strategy import Context
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -106,8 +106,8 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
 class LintInput(NamedTuple):
     """The objects to lint, and the cluster around them."""
 
-    subjects: list[Object]  # of -f; without it, all of the cluster
-    world: World
+    subjects: list[LintObject]  # of -f; without it, all of the cluster
+    world: LintContext
     files: int | None  # with subjects; None if those are of the cluster
     ignored: int  # objects among the subjects that no rule looks at
     unreadable: list[str]
@@ -133,18 +133,18 @@ class LintInput(NamedTuple):
         )
 
 
-def _key(found: Object) -> tuple[str, str]:
+def _key(found: LintObject) -> tuple[str, str]:
     return found.kind.name, found.full_name
 
 
-def _world(objects: list[Object], context: Context) -> World:
-    return World(
-        Fleet(
+def _world(objects: list[LintObject], context: Context) -> LintContext:
+    return LintContext(
+        PublishedDevices(
             [each.stored for each in objects if each.stored is not None], names=context.extensions
         ),
         (each.value for each in objects if each.kind.name == "DeviceClass"),
         compiler_for(context.gates, extensions=context.extensions),
-        Surroundings(objects, context),
+        ObjectIndex(objects, context),
     )
 
 

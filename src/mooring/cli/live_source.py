@@ -18,12 +18,12 @@ from mooring.api.catalogue import FOREIGN, KINDS
 from mooring.api.core import Namespace, Node, Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cli.cluster_sources import Taker
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import Access, find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import RestConfig, http_client, load_rest_config
+from mooring.client.contract import list_all
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
-from mooring.client.paging import list_all
-from mooring.insight.clusters.snapshot import FIELDS
-from mooring.insight.concerns import Concern, listed
+from mooring.insight.messages import Concern, listed
+from mooring.insight.snapshot.snapshot import FIELDS
 
 REQUESTS_MAX = 16  # at a time
 NAMESPACES_MAX = 2000  # in which a kind is looked for
@@ -42,7 +42,7 @@ MEANINGS: dict[type[Any], str] = {
 class Live(NamedTuple):
     """The live cluster of a kubeconfig."""
 
-    access: Access | ClientError  # how to reach it, or why that is not known
+    access: RestConfig | ClientError  # how to reach it, or why that is not known
     namespace: str = "default"  # that of the context, unless another was named
 
     def give(self, intake: Taker) -> None:
@@ -64,7 +64,7 @@ class Live(NamedTuple):
 def find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:
     """Return the cluster that kubectl is configured for."""
     try:
-        access = find_access(kubeconfig, context=context)
+        access = load_rest_config(kubeconfig, context=context)
     except ClientError as error:
         return Live(error, namespace or "default")
     return Live(access, namespace or access.namespace)
@@ -84,7 +84,7 @@ class Found(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-async def _ask(access: Access, namespace: str) -> Found:
+async def _ask(access: RestConfig, namespace: str) -> Found:
     async with http_client(access) as client:
         inquiry = _Inquiry(client, dict.fromkeys((namespace, access.namespace)))
         return await inquiry.found()

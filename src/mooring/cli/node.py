@@ -24,7 +24,7 @@ from mooring.cli.program_options import (
 )
 
 if TYPE_CHECKING:
-    from mooring.client.connecting import Access
+    from mooring.client.client_factory import RestConfig
     from mooring.cluster.node import Door, NodeSettings
     from mooring.cluster.status_server import ListenAddress
 
@@ -174,7 +174,7 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     moor node --root-dir ~/node --runtime process --node-labels zone=a
     """
     from mooring.cluster.node import NodeSettings
-    from mooring.kit.collector import few_arenas
+    from mooring.kit.process_memory import limit_malloc_arenas
 
     settings = NodeSettings(
         name=given["node_name"] or socket.gethostname().lower(),
@@ -191,7 +191,7 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     if given["credentials"] is not None and not given["kubeconfig"]:
         given["kubeconfig"] = str(given["credentials"] / "kubeconfig")
     access = access_of(given)
-    few_arenas()
+    limit_malloc_arenas()
     run_program(
         _run(access, gates, settings, place), verbosity=given["verbosity"], server=access.server
     )
@@ -200,12 +200,12 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
 def _door(given: dict[str, Any]) -> Door | None:
     """Return where the server reaches the node; None without a certificate for it."""
     from mooring.cluster.node import Door
-    from mooring.node.endpoint import Files
+    from mooring.node.kubelet_server import TlsFiles
 
     folder: Path | None = given["credentials"]
     if folder is None:
         return None
-    files = Files(folder / "serving.crt", folder / "serving.key", folder / "ca.crt")
+    files = TlsFiles(folder / "serving.crt", folder / "serving.key", folder / "ca.crt")
     for path in files:
         if not path.is_file():
             fail(f"--credentials: {path}: there is no such file")
@@ -213,9 +213,9 @@ def _door(given: dict[str, Any]) -> Door | None:
 
 
 async def _run(
-    access: Access, gates: Gates, settings: NodeSettings, place: ListenAddress | None
+    access: RestConfig, gates: Gates, settings: NodeSettings, place: ListenAddress | None
 ) -> None:
-    from mooring.client.connecting import http_client
+    from mooring.client.client_factory import http_client
     from mooring.cluster.leader_process import run_as_leader
     from mooring.cluster.node import AGENT, NodeError, held, node_program
     from mooring.cluster.programs import ProgramContext

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from mooring.insight.concerns import listed
+from mooring.insight.messages import listed
 
 # What may stand before the slash, and what it means.
 KINDS = {

@@ -11,8 +11,8 @@ import click
 
 from mooring.cli.collection import complain
 from mooring.cli.errors import UNREADABLE
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.holdings import Holdings
+from mooring.insight.devices import ClusterUsage
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import Format, format_of, picture
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,7 +36,7 @@ def _check(_: click.Context, __: click.Parameter, name: str | None) -> str | Non
     return name
 
 
-def write_picture(snapshot: Snapshot, holdings: Holdings, name: str, *, title: str) -> None:
+def write_picture(snapshot: Snapshot, holdings: ClusterUsage, name: str, *, title: str) -> None:
     """Write the picture of a snapshot, or print the error and exit."""
     format_ = format_of(name)
     assert format_ is not None

@@ -17,20 +17,19 @@ from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
 from mooring.cli.picture_option import picture_option, write_picture
 from mooring.cli.planning import planned
-from mooring.insight.holdings import holdings_in
-from mooring.insight.pending.stoppages import written_of
-from mooring.insight.planning.orders import BetterOrder, better_order
-from mooring.insight.planning.placements import (
-    Given,
-    Granted,
+from mooring.insight.devices import usage_in
+from mooring.insight.explain.pods import kubernetes_writes
+from mooring.insight.messages import counted
+from mooring.insight.plan.placements import (
+    GrantedDevice,
+    GrantedRequest,
     Placement,
     chosen_results,
     placement_of,
+    stand_ins,
 )
-from mooring.insight.planning.plan import Plan, Result
-from mooring.insight.planning.standins import stand_ins
-from mooring.insight.wording import counted
-from mooring.scheduler.cycle import Pending
+from mooring.insight.plan.planner import BetterOrder, Plan, Result, better_order
+from mooring.scheduler.scheduling_cycle import Pending
 
 ALIKE_MIN = 4  # so many pods of one owner in a row are not named one by one
 RUNS_MAX = 8
@@ -89,7 +88,7 @@ def command(given: ClusterInput, output: str, is_all: bool, picture_file: str | 
         better = better_order(plan, given.context, shown={each.pod for each in placements})
     _print(placements, plan, output, better)
     if picture_file is not None:
-        found = holdings_in(plan.after, given.context)
+        found = usage_in(plan.after, given.context)
         write_picture(plan.after, found, picture_file, title="Devices as planned")
     fits = all(each.node for each in placements)
     sys.exit(given.exit_status(FITS if fits else DOES_NOT_FIT))
@@ -99,7 +98,7 @@ def _placement(result: Result, plan: Plan) -> Placement:
     """Return what becomes of a pod, and what Kubernetes writes where its scheduler is silent."""
     placement = placement_of(result)
     if isinstance(result, Pending) and not result.message:
-        written = written_of(plan.before, plan.cluster.features.claims, result)
+        written = kubernetes_writes(plan.before, plan.cluster.features.claims, result)
         return replace(placement, written=written)
     return placement
 
@@ -180,7 +179,7 @@ def _wide_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
         yield "", resource, f"{amount} from the node's device plugin", "", ""
 
 
-def _devices(granted: Granted) -> str:
+def _devices(granted: GrantedRequest) -> str:
     """Return a short text for the devices of a request, grouped by pool."""
     pools: dict[str, list[str]] = {}
     for given in granted.devices:
@@ -189,7 +188,7 @@ def _devices(granted: Granted) -> str:
     return "; ".join(f"{pool}/{','.join(devices)}" for pool, devices in pools.items())
 
 
-def _amounts(given: Given) -> str:
+def _amounts(given: GrantedDevice) -> str:
     return ", ".join(f"{name} {amount}" for name, amount in given.consumed.items())
 
 

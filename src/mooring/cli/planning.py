@@ -9,10 +9,10 @@ import click
 from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.collection import coloured
 from mooring.cli.output import Progress
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.clusters.workloads import TooManyPodsError
-from mooring.insight.planning.plan import Plan, plan
-from mooring.validation.context import Context
+from mooring.insight.errors import TooManyPodsError
+from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.validation.strategy import Context
 
 
 def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:

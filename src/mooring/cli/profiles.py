@@ -14,15 +14,15 @@ from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
 from mooring.cli.errors import FITS, UNREADABLE
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Board, Profile
 from mooring.hardware.catalogue import Catalogue, Fleet
 from mooring.hardware.errors import ProfileError
-from mooring.hardware.folder import write_entries
 from mooring.hardware.sysfs import sysfs_entries
+from mooring.hardware.sysfs_tree import write_entries
 
 DEVICES_SHOWN_MAX = 64
-FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
+FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
 
 
 @click.command(

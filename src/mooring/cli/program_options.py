@@ -13,8 +13,7 @@ import click
 
 from mooring.cli.duration import Duration
 from mooring.cli.errors import DOES_NOT_FIT, fail
-from mooring.client.connecting import Access, find_access
-from mooring.client.election import Terms
+from mooring.client.client_factory import RestConfig, load_rest_config
 from mooring.client.errors import (
     AccessError,
     ClientError,
@@ -22,6 +21,7 @@ from mooring.client.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from mooring.client.leader_election import LeaseTimings
 from mooring.cluster.leader_process import LeaderLease, LeaseLostError
 from mooring.cluster.status_server import ListenAddress, parse_listen_address
 
@@ -169,17 +169,17 @@ def lead_of(given: dict[str, Any]) -> LeaderLease | None:
         return None
     names = ("lease_duration", "renew_deadline", "retry_period")
     try:
-        terms = Terms(*(given[f"leader_elect_{name}"] for name in names))
+        terms = LeaseTimings(*(given[f"leader_elect_{name}"] for name in names))
     except ValueError as error:
         raise click.UsageError(f"--leader-elect-lease-duration: {error}") from None
     namespace = given["leader_elect_resource_namespace"]
     return LeaderLease(namespace, given["leader_elect_resource_name"], terms)
 
 
-def access_of(given: dict[str, Any]) -> Access:
+def access_of(given: dict[str, Any]) -> RestConfig:
     """Return how to reach the cluster that the options name, or end."""
     try:
-        return find_access(given["kubeconfig"], context=given["context"])
+        return load_rest_config(given["kubeconfig"], context=given["context"])
     except AccessError as error:
         fail(str(error))
 

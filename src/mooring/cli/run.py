@@ -97,16 +97,16 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
 
 
 async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, Any]) -> int:
-    from mooring.client.connecting import find_access, http_client
+    from mooring.client.client_factory import http_client, load_rest_config
     from mooring.client.errors import ClientError, InvalidError
     from mooring.cluster.run.claim_requests import ClaimRequestError, NoClassError
     from mooring.cluster.run.holder_pod import NotGivenError
-    from mooring.node.runtime.cdi import UnresolvableError
+    from mooring.node.errors import UnresolvableError
     from mooring.node.runtime.contract import RuntimeRefusedError
 
     node = _node(data_dir)
     try:
-        async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
+        async with http_client(load_rest_config(str(data_dir / "kubeconfig"))) as client:
             devices = await _devices(client, node, given)
             return await _with_devices(client, data_dir, node, devices, command_line, given)
     except NoClassError as error:
@@ -166,7 +166,7 @@ def _node(data_dir: Path) -> NodeState:
 async def _devices(client: Any, node: NodeState, given: dict[str, Any]) -> dict[str, Any]:
     """Return the requests of the claim, or raise ClaimRequestError."""
     from mooring.api.resource.v1 import DeviceClass, ResourceSlice
-    from mooring.client.paging import list_all
+    from mooring.client.contract import list_all
     from mooring.cluster.run.claim_requests import NodeOffer, claim_devices, parse_requests
 
     asks = parse_requests(given["claims"])

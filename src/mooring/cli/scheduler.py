@@ -22,10 +22,10 @@ from mooring.cli.program_options import (
 )
 
 if TYPE_CHECKING:
-    from mooring.client.connecting import Access
+    from mooring.client.client_factory import RestConfig
     from mooring.cluster.leader_process import LeaderLease
     from mooring.cluster.status_server import ListenAddress
-    from mooring.scheduler.live import Config, ExplainIn
+    from mooring.scheduler.live import ExplainIn, SchedulerConfig
 
 
 @click.command(
@@ -95,27 +95,27 @@ def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
     return ExplainIn.EVENT if preset == Preset.KUBERNETES else ExplainIn.CONDITION
 
 
-def _config(path: Path | None, gates: Gates) -> Config:
+def _config(path: Path | None, gates: Gates) -> SchedulerConfig:
     from mooring.scheduler.features import Features
-    from mooring.scheduler.live import Config
+    from mooring.scheduler.live import SchedulerConfig
 
     if path is None:
-        return Config(features=Features.of(gates))
+        return SchedulerConfig(features=Features.of(gates))
     found, faults = read_scheduler_file(path, gates)
     if found is None:
         fail("\n".join(f"--config: {fault}" for fault in faults))
     return found
 
 
-def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[str]]:
+def read_scheduler_file(path: Path, gates: Gates) -> tuple[SchedulerConfig | None, list[str]]:
     """Return the configuration in a file, or None and everything that is wrong with it."""
     from mooring.api.documents import KUBERNETES
     from mooring.api.errors import ApiError
-    from mooring.api.reading import read_document
-    from mooring.api.schedulerconfig import KubeSchedulerConfiguration
+    from mooring.api.object_reader import read_document
+    from mooring.api.scheduler_config import KubeSchedulerConfiguration
     from mooring.cli.inputs import InputSource, UnreadableError
     from mooring.scheduler.live import read_config
-    from mooring.validation.schedulerconfig import (
+    from mooring.validation.scheduler_configuration import (
         default_scheduler_configuration,
         validate_scheduler_configuration,
     )
@@ -138,21 +138,21 @@ def read_scheduler_file(path: Path, gates: Gates) -> tuple[Config | None, list[s
 
 
 async def _run(
-    access: Access,
+    access: RestConfig,
     gates: Gates,
-    config: Config,
+    config: SchedulerConfig,
     lead: LeaderLease | None,
     place: ListenAddress | None,
 ) -> None:
-    from mooring.client.connecting import http_client
+    from mooring.client.client_factory import http_client
     from mooring.cluster.leader_process import check_connection, run_as_leader
     from mooring.cluster.programs import SCHEDULER_AGENT, ProgramContext, SchedulerProgram
-    from mooring.insight.pending.briefly import Briefly
+    from mooring.insight.explain.summary import PendingSummary
 
     context = ProgramContext(gates=gates)
     async with http_client(access, manager=SCHEDULER_AGENT) as client:
         await check_connection(client)
-        explain = Briefly(context.clock.monotonic)
+        explain = PendingSummary(context.clock.monotonic)
         program = SchedulerProgram(client, context, config=config, explain=explain)
         await run_as_leader(
             program,

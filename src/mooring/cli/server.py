@@ -17,10 +17,10 @@ from mooring.cli.errors import UNREADABLE, needs_extra
 from mooring.cli.etcd_options import etcd_options
 from mooring.cli.gate_options import gate_options
 from mooring.cli.server_options import SECTIONS, data_dir_option, read_runtime, server_options
-from mooring.kit.collector import calm_collector
+from mooring.kit.process_memory import relax_garbage_collector
 
 if TYPE_CHECKING:
-    from mooring.apiserver.authentication.statictokens import StaticTokens
+    from mooring.apiserver.auth.users import StaticTokens
 
 
 @click.command(
@@ -65,9 +65,9 @@ def _refuse_combinations(given: dict[str, Any]) -> None:
 
 
 def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, Any]) -> Settings:
-    from mooring.apiserver.fairness import Seats
-    from mooring.apiserver.limits import Limits
-    from mooring.kit.connections import Manners
+    from mooring.apiserver.http.flow_control import Seats
+    from mooring.apiserver.settings import Limits
+    from mooring.kit.connections import ConnectionLimits
 
     mode, watches_max = given["authorization_mode"], given["max_watches"]
     reading_max, writing_max = (
@@ -90,7 +90,7 @@ def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, 
         audiences=given["api_audiences"],
         limits=Limits(request_s=given["request_timeout"], watches_max=watches_max),
         seats=Seats(reading_max, writing_max, watches_max),
-        manners=Manners(connections_max=given["max_connections"]),
+        manners=ConnectionLimits(connections_max=given["max_connections"]),
         watch_s_min=given["min_request_timeout"],
         event_ttl_s=int(given["event_ttl"]),
         kept_s=given["etcd_compaction_interval"],
@@ -99,25 +99,22 @@ def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, 
 
 
 def _auditing(given: dict[str, Any]) -> Auditing | None:
-    from mooring.apiserver.auditing import DEFAULT_POLICY, PolicyError, Rotation, read_policy
+    from mooring.apiserver.audit import DEFAULT_POLICY, AuditPolicyError, Rotation, read_policy
 
     path: Path | None = given["audit_policy_file"]
     if not given["audit_log_path"]:
         return None
     try:
         policy = DEFAULT_POLICY if path is None else read_policy(path.read_bytes(), str(path))
-    except (OSError, PolicyError) as error:
+    except (OSError, AuditPolicyError) as error:
         _fail(f"--audit-policy-file: {error}")
     sizes = (f"audit_log_{name}" for name in ("maxsize", "maxbackup", "maxage"))
     return Auditing(given["audit_log_path"], policy, Rotation(*(given[name] for name in sizes)))
 
 
 def _tokens(path: Path | None) -> StaticTokens:
-    from mooring.apiserver.authentication.statictokens import (
-        StaticTokens,
-        TokenFileError,
-        read_tokens,
-    )
+    from mooring.apiserver.auth.users import StaticTokens, read_tokens
+    from mooring.apiserver.errors import TokenFileError
 
     if path is None:
         return StaticTokens({})
@@ -128,12 +125,12 @@ def _tokens(path: Path | None) -> StaticTokens:
 
 
 def _run(settings: Settings) -> None:
-    from mooring.apiserver.credentials import CredentialsError
+    from mooring.apiserver.errors import CredentialsError
     from mooring.apiserver.server import serve
     from mooring.store.errors import StoreError
 
     def started(url: str) -> None:
-        calm_collector()
+        relax_garbage_collector()
         click.echo(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
 
     try:

@@ -15,7 +15,7 @@ from mooring.cli.command_classes import Sections
 from mooring.cli.duration import Duration
 
 if TYPE_CHECKING:
-    from mooring.apiserver.runtimeconfig import RuntimeConfig
+    from mooring.apiserver.resources import RuntimeConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,7 +114,8 @@ runtime_config_option: Final = click.option(
 
 def read_runtime(text: str, gates: Gates) -> RuntimeConfig:
     """Parse --runtime-config, and warn where feature gates make it ineffective."""
-    from mooring.apiserver.runtimeconfig import RuntimeConfigError, read_runtime_config
+    from mooring.apiserver.errors import RuntimeConfigError
+    from mooring.apiserver.resources import read_runtime_config
 
     try:
         config = read_runtime_config(text)

@@ -15,11 +15,11 @@ from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import complain
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
-from mooring.insight.archives.archive import Manifest, read_archive, write_archive
-from mooring.insight.archives.pseudonyms import anonymised
-from mooring.insight.archives.redaction import redacted
-from mooring.insight.archives.tarstream import ArchiveError
-from mooring.insight.wording import counted
+from mooring.insight.errors import ArchiveError
+from mooring.insight.messages import counted
+from mooring.insight.snapshot.archive import Manifest, read_archive, write_archive
+from mooring.insight.snapshot.pseudonyms import anonymised
+from mooring.insight.snapshot.redaction import redacted
 
 
 def _target(_: click.Context, __: click.Parameter, name: str) -> str:

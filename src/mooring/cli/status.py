@@ -54,12 +54,12 @@ def command(data_dir: Path, output: str) -> None:
 
 
 async def _overview(data_dir: Path) -> tuple[Overview | None, str]:
-    from mooring.client.connecting import find_access, http_client
+    from mooring.client.client_factory import http_client, load_rest_config
     from mooring.client.errors import ClientError
     from mooring.cluster.overview import fetch_overview
 
     try:
-        async with http_client(find_access(str(data_dir / "kubeconfig"))) as client:
+        async with http_client(load_rest_config(str(data_dir / "kubeconfig"))) as client:
             return await fetch_overview(client), ""
     except ClientError as error:
         return None, error.message

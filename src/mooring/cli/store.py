@@ -64,7 +64,7 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
 
 def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
     """Return the problems of a store, and its statistics."""
-    from mooring.apiserver.storecheck import object_faults
+    from mooring.apiserver.storage.store import object_faults
     from mooring.store.sqlite import check, summarize
 
     found = check(folder, object_faults)
@@ -195,8 +195,7 @@ def _warn(faults: Sequence[str]) -> None:
 
 
 async def _check_etcd(etcd: Etcd) -> list[str]:
-    from mooring.apiserver.storecheck import object_faults
-    from mooring.apiserver.stores import open_store
+    from mooring.apiserver.storage.store import object_faults, open_store
 
     async with open_store(Path(), etcd) as store:
         entries, _ = await _entries(store)
@@ -204,7 +203,7 @@ async def _check_etcd(etcd: Etcd) -> list[str]:
 
 
 async def _compact_etcd(etcd: Etcd) -> int:
-    from mooring.apiserver.stores import open_store
+    from mooring.apiserver.storage.store import open_store
 
     async with open_store(Path(), etcd) as store:
         revision = await store.revision()
@@ -214,8 +213,8 @@ async def _compact_etcd(etcd: Etcd) -> int:
 
 async def _backup_etcd(etcd: Etcd, file: Path, created: str, others: dict[str, bytes]) -> Any:
     from mooring.apiserver.resources import Resources
-    from mooring.apiserver.stores import open_store
-    from mooring.store.sqlite.backupfile import write_entries
+    from mooring.apiserver.storage.store import open_store
+    from mooring.store.sqlite.backup_file import write_entries
 
     # etcd does not tell when keys expire; events would stay for ever.
     passing = tuple(r.prefix for r in Resources().all() if r.ttl_s is not None)

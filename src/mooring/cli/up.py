@@ -159,10 +159,10 @@ def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> 
 
 def _check_profiles(names: tuple[str, ...], form: str) -> None:
     from mooring.cluster.simulation import fleets_of
-    from mooring.hardware import Form, ProfileError
+    from mooring.hardware import NumaNodeForm, ProfileError
 
     try:
-        fleets_of(names, Form[form.upper()])
+        fleets_of(names, NumaNodeForm[form.upper()])
     except ProfileError as error:
         raise click.UsageError(f"--profile: {error}") from None
 
@@ -199,12 +199,11 @@ def _node(given: dict[str, Any]) -> NodePlan | None:
 
 
 def _drivers(text: str) -> tuple[str, ...]:
-    from mooring.drivers.catalogue import CATALOGUE, finds_devices
-    from mooring.drivers.options import Options
+    from mooring.drivers.catalogue import CATALOGUE, DriverOptions, finds_devices
 
     own = [name for name in CATALOGUE if name != "sim"]
     if text == "auto":
-        return tuple(name for name in own if finds_devices(name, Options()))
+        return tuple(name for name in own if finds_devices(name, DriverOptions()))
     names = () if text == "none" else tuple(filter(None, text.split(",")))
     for name in names:
         if name not in own:
@@ -308,9 +307,9 @@ async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Superv
 
 
 async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
-    from mooring.client.connecting import find_access, http_client
+    from mooring.client.client_factory import http_client, load_rest_config
 
-    async with http_client(find_access(str(kubeconfig))) as client:
+    async with http_client(load_rest_config(str(kubeconfig))) as client:
         return await question(client)
 
 

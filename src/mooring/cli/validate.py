@@ -26,9 +26,9 @@ from mooring.cli.inputs import (
     skipped_concerns,
 )
 from mooring.cli.output import Progress, printable_lines, report_options
-from mooring.insight.concerns import Concern, listed
-from mooring.validation.context import Context
-from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
+from mooring.insight.messages import Concern, listed
+from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
+from mooring.validation.strategy import Context
 
 KINDS_SHOWN_MAX = 12
 
@@ -84,7 +84,7 @@ def command(
     now = Timestamp(datetime.now(UTC))
     context = Context(gates=gates, now=now, extensions=not strict)
     printer: _Printer = _JsonPrinter() if output == "json" else _TextPrinter(quiet=quiet)
-    judge = Judge(context, strict=strict, foreign=not strict_kinds)
+    judge = ManifestValidator(context, strict=strict, foreign=not strict_kinds)
     progress = Progress()
     skipped: list[Skipped] = []
     for part in _parts(filenames, printer, skipped, recursive=recursive):

@@ -14,17 +14,14 @@ from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.collection import coloured
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.output import Cell, Progress, Row, echo, print_table, print_tree, printable
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.clusters.workloads import TooManyPodsError
-from mooring.insight.concerns import listed
-from mooring.insight.planning.plan import Plan, plan
+from mooring.insight.errors import TooManyPodsError
+from mooring.insight.messages import counted, listed
+from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import Difference, UnknownNameError, difference
-from mooring.insight.whatif.difference import PodTurn, Turn
-from mooring.insight.whatif.freedoms import Freedom
-from mooring.insight.whatif.leavings import Leaving, Preview
-from mooring.insight.whatif.standings import Standing
-from mooring.insight.wording import counted
-from mooring.validation.context import Context
+from mooring.insight.whatif.difference import FreeDevices, PodPlacement, PodTurn, Turn
+from mooring.insight.whatif.taint_evictions import RulePreview, TaintEviction
+from mooring.validation.strategy import Context
 
 NO_NODE = "<none>"
 ARROW = "→"
@@ -184,7 +181,7 @@ def _is_same_node(each: PodTurn) -> bool:
     )
 
 
-def _devices(standing: Standing | None) -> str:
+def _devices(standing: PodPlacement | None) -> str:
     """Return a short text for devices, grouped by pool."""
     pools: dict[str, list[str]] = {}
     for name in standing.devices if standing is not None else ():
@@ -196,7 +193,7 @@ def _devices(standing: Standing | None) -> str:
 # --- evictions and rules ----------------------------------------------------------------------
 
 
-def _print_evictions(title: str, evictions: Iterable[Leaving], *, is_wide: bool) -> None:
+def _print_evictions(title: str, evictions: Iterable[TaintEviction], *, is_wide: bool) -> None:
     rows = [_eviction_row(each) for each in evictions]
     if rows:
         echo(title)
@@ -204,14 +201,14 @@ def _print_evictions(title: str, evictions: Iterable[Leaving], *, is_wide: bool)
         echo("")
 
 
-def _eviction_row(each: Leaving) -> Row:
+def _eviction_row(each: TaintEviction) -> Row:
     source = f"rule {each.rule}" if each.rule else f"node {each.node}" if each.node else ""
     taint = f"{each.taint} ({source})" if source else each.taint
     when = f"after {each.after_seconds}s" if each.after_seconds else "at once"
     return each.pod, when, taint, each.claim, each.device
 
 
-def _print_rule(rule: Preview, *, is_wide: bool) -> None:
+def _print_rule(rule: RulePreview, *, is_wide: bool) -> None:
     if rule.effect == "None":
         title = f"If the effect of rule {rule.rule} were NoExecute:"
         _print_evictions(printable(title), rule.evictions, is_wide=is_wide)
@@ -227,7 +224,7 @@ def _print_rule(rule: Preview, *, is_wide: bool) -> None:
 # --- devices and the end ----------------------------------------------------------------------
 
 
-def _device_row(each: Freedom) -> Row:
+def _device_row(each: FreeDevices) -> Row:
     free = _change(each.free_before, each.free_after)
     colour = "red" if each.free_after < each.free_before else "green"
     is_same = each.free_after == each.free_before

@@ -73,8 +73,3 @@ def in_process_client(
         application, headers=headers, scope=scope, agent=manager, credentials=credentials
     )
     return ApiClient(transport, manager=manager, clock=clock)
-
-
-# MOVED
-call_client = in_process_client  # MOVED
-find_access = load_rest_config  # MOVED

@@ -129,7 +129,3 @@ async def _pages(
         if not rest:
             return ObjectList(tuple(values), page.revision)
     raise ExpiredError(f"{struct.__name__}: the list does not end")
-
-
-# MOVED
-Page = ObjectList  # MOVED

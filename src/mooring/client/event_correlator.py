@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from mooring.api import events
 from mooring.api.core import Event as CoreEvent
-from mooring.api.core.event import NORMAL, WARNING, EventSource
-from mooring.api.core.references import ObjectReference
+from mooring.api.core.namespace import NORMAL, WARNING, EventSource, ObjectReference
 from mooring.api.meta import ObjectMeta
 from mooring.api.names import dns1123_subdomain
 from mooring.api.timestamp import MicroTimestamp, Timestamp

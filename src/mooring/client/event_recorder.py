@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.core.references import ObjectReference
+from mooring.api.core.namespace import ObjectReference
 from mooring.api.timestamp import MicroTimestamp
 from mooring.client.contract import Client
 from mooring.client.errors import (

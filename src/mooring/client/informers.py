@@ -376,7 +376,3 @@ async def _close(events: AsyncIterator[Event]) -> None:
     close = getattr(events, "aclose", None)
     if close is not None:
         await close()
-
-
-# MOVED
-Informers = InformerFactory  # MOVED

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
-from mooring.api.namespaceconditions import Remains
+from mooring.api.core.namespace import RemainingContent
 from mooring.client.errors import ClientError, NotFoundError, UnreadableError
 from mooring.client.transport import Request, Response
 
@@ -60,7 +60,9 @@ class ResourceName(NamedTuple):
         return (self.group, self.version, self.plural) == ("", "v1", "pods")
 
 
-async def empty_namespace(client: RawClient, namespace: str, *, grace_s: int = 0) -> Remains:
+async def empty_namespace(
+    client: RawClient, namespace: str, *, grace_s: int = 0
+) -> RemainingContent:
     """Delete everything in a namespace and return what remains; pods may take some time."""
     found = await discover(client)
     resources: dict[str, int] = {}
@@ -83,7 +85,7 @@ async def empty_namespace(client: RawClient, namespace: str, *, grace_s: int = 0
             )
         if each.is_pods:
             break
-    return Remains(resources, dict(finalizers), tuple(failures), found.failures)
+    return RemainingContent(resources, dict(finalizers), tuple(failures), found.failures)
 
 
 # --- discovery ------------------------------------------------------------------------------------

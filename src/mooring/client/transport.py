@@ -50,7 +50,3 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Close all connections."""
-
-
-# MOVED
-Answer = Response  # MOVED

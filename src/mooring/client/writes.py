@@ -86,8 +86,3 @@ class RequeueAfter(Struct, frozen=True):
 
     key: tuple[str, str]  # namespace, name
     after_s: float
-
-
-# MOVED
-LookAgain = RequeueAfter  # MOVED
-Tell = RecordEvent  # MOVED

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.certificates import Pair
-from mooring.apiserver.credentials import write_privately
-from mooring.apiserver.kubeconfig import kubeconfig
-from mooring.apiserver.nodefolder import write_node_folder
+from mooring.apiserver.auth.certificates import Pair
+from mooring.apiserver.auth.credentials import kubeconfig, write_node_folder, write_privately
 from mooring.cluster.socket_paths import short_path
 from mooring.cluster.state_folder import CDI, CREDENTIALS, NODE, NodeState
 from mooring.cluster.supervisor import ProcessSpec

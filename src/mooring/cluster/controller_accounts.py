@@ -18,8 +18,8 @@ from datetime import timedelta
 from mooring.api.authentication import TokenRequest, TokenRequestSpec
 from mooring.api.core import ServiceAccount
 from mooring.api.meta import ObjectMeta
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import Token, Tokens
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import Token, Tokens
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.writes import Create

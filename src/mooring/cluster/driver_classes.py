@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.writes import Create
-from mooring.drivers.catalogue import CATALOGUE, drivers_of
-from mooring.drivers.options import Options
+from mooring.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of
 from mooring.hardware.nodes import CLASSES, device_classes
 
 SIMULATED = "sim"  # has the drivers of any board
@@ -38,7 +37,7 @@ async def make_classes(client: Client, drivers: Iterable[str]) -> None:
 def driver_names(names: Iterable[str]) -> Iterator[str]:
     """Yield the drivers behind operators' names: `nvidia` is gpu.nvidia.com."""
     for name in names:
-        yield from (driver.name for driver in drivers_of(name, Options()))
+        yield from (driver.name for driver in drivers_of(name, DriverOptions()))
 
 
 def class_names(drivers: Iterable[str]) -> list[str]:

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.app import PEER
-from mooring.apiserver.credentials import ADMIN
+from mooring.apiserver.auth.credentials import ADMIN
+from mooring.apiserver.http.app import PEER
 from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Settings
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import Tokens, call_client
-from mooring.client.inprocess import InProcessTransport
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import Tokens, in_process_client
+from mooring.client.in_process import InProcessTransport
 from mooring.cluster.controller_accounts import ControllerClients
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
@@ -32,7 +32,7 @@ from mooring.cluster.programs import (
     run_all,
 )
 from mooring.kit.clock import Clock
-from mooring.scheduler.live import Config, Explain
+from mooring.scheduler.live import Explain, SchedulerConfig
 from mooring.store.contract import Store
 
 
@@ -63,7 +63,7 @@ async def embedded(
     folder: Path,
     context: ProgramContext,
     *,
-    config: Config | None = None,
+    config: SchedulerConfig | None = None,
     explain: Explain = lambda *_: "",
     server_gates: Gates | None = None,
     store: Store | None = None,
@@ -119,11 +119,15 @@ def _client(
     server: Assembled, name: str, headers: Mapping[str, str] | None = None, *, manager: str = ""
 ) -> ApiClient:
     scope = _scope(server, name)
-    return call_client(server.application, manager=manager or name, headers=headers, scope=scope)
+    return in_process_client(
+        server.application, manager=manager or name, headers=headers, scope=scope
+    )
 
 
 def _account_client(server: Assembled, clock: Clock, tokens: Tokens) -> ApiClient:
-    return call_client(server.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock)
+    return in_process_client(
+        server.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock
+    )
 
 
 def _scope(server: Assembled, name: str) -> dict[str, bytes]:

@@ -18,15 +18,15 @@ import msgspec
 from msgspec import Struct
 
 from mooring.api.core import Namespace
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.contract import Client
-from mooring.client.election import Election, Terms
 from mooring.client.errors import ClientError
-from mooring.client.informers import Informers
+from mooring.client.informers import InformerFactory
+from mooring.client.leader_election import LeaderElector, LeaseTimings
 from mooring.client.transport import Request
 from mooring.cluster.programs import ProgramContext
 from mooring.cluster.status_server import ListenAddress, health_pages, serving
-from mooring.kit.collector import calm_collector
+from mooring.kit.process_memory import relax_garbage_collector
 
 
 class LeaderLease(Struct, frozen=True):
@@ -34,7 +34,7 @@ class LeaderLease(Struct, frozen=True):
 
     namespace: str
     name: str
-    terms: Terms = Terms()
+    terms: LeaseTimings = LeaseTimings()
 
 
 class LeaseLostError(Exception):
@@ -44,7 +44,7 @@ class LeaseLostError(Exception):
 class Runnable(Protocol):
     """A program that works with a client and informers."""
 
-    informers: Informers
+    informers: InformerFactory
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -100,8 +100,8 @@ async def run_as_leader(
         raise LeaseLostError(f"the lease {lead.namespace}/{lead.name} was lost")
 
 
-def _election(client: Client, lead: LeaderLease, context: ProgramContext) -> Election:
-    return Election(
+def _election(client: Client, lead: LeaderLease, context: ProgramContext) -> LeaderElector:
+    return LeaderElector(
         client,
         namespace=lead.namespace,
         name=lead.name,
@@ -112,7 +112,7 @@ def _election(client: Client, lead: LeaderLease, context: ProgramContext) -> Ele
     )
 
 
-def _troubles(program: Runnable, election: Election | None) -> list[str]:
+def _troubles(program: Runnable, election: LeaderElector | None) -> list[str]:
     """Return why a program does not work; one that waits for its lease is ready."""
     if election is not None and not election.is_leader:
         return []
@@ -123,7 +123,7 @@ def _troubles(program: Runnable, election: Election | None) -> list[str]:
 async def _work(program: Runnable, tell: Callable[[str], None], working: str) -> None:
     async def announce() -> None:
         await program.informers.wait_synced()
-        calm_collector()
+        relax_garbage_collector()
         tell(working)
 
     async with asyncio.TaskGroup() as tasks:

@@ -16,26 +16,31 @@ from msgspec import Struct
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import ResourceStatus
+from mooring.api.core.pod import ResourceStatus
 from mooring.api.quantity import Quantity
 from mooring.client.contract import Client
 from mooring.cluster.node_adapters import AgentPods, PluginDevices, PluginHandler
 from mooring.cluster.programs import ProgramContext
-from mooring.controllers.podstates import is_over
-from mooring.kit.metrics import Family, Labels, Level, exposition
+from mooring.controllers.pod_control import is_over
+from mooring.kit.metrics import Family, Gauge, Labels, exposition
 from mooring.node.agent import Agent, Hooks
-from mooring.node.deviceplugins.manager import DevicePlugins
-from mooring.node.deviceplugins.telling import resource_statuses
-from mooring.node.dra.checkpoint import CheckpointError
-from mooring.node.dra.counting import NodeMetrics
-from mooring.node.dra.files import SaveError
-from mooring.node.dra.running import Dra, DraSettings
-from mooring.node.endpoint import Answering, Files, serving
-from mooring.node.machine import address_towards, read_machine
-from mooring.node.managers import Managers
-from mooring.node.nodeobject import PODS_MAX, Description, PluginResource, kept_free
-from mooring.node.pods.room import StartCounts
-from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
+from mooring.node.contract import DeviceManagers
+from mooring.node.device_plugins.allocation import resource_statuses
+from mooring.node.device_plugins.manager import DevicePlugins
+from mooring.node.dra.manager import DraMetrics
+from mooring.node.dra.service import Dra, DraSettings
+from mooring.node.errors import CheckpointError, SaveError, UnresolvableError
+from mooring.node.kubelet_server import RequestHandler, TlsFiles, serving
+from mooring.node.node_status import (
+    PODS_MAX,
+    NodeDescription,
+    PluginResource,
+    address_towards,
+    kept_free,
+    read_machine,
+)
+from mooring.node.pods.pod_context import StartMetrics
+from mooring.node.runtime.cdi import CdiSpecs
 from mooring.node.runtime.contract import Runtime, RuntimeRefusedError
 from mooring.wire.services import DEVICE_PLUGIN
 
@@ -59,7 +64,7 @@ class Door(Struct, frozen=True):
 
     address: str
     port: int
-    files: Files
+    files: TlsFiles
 
 
 class NodeSettings(Struct, frozen=True):
@@ -103,7 +108,7 @@ class NodeProgram:
         context: ProgramContext,
         settings: NodeSettings,
         runtime: Runtime,
-        describe: Callable[[Runtime], Description],
+        describe: Callable[[Runtime], NodeDescription],
     ) -> None:
         """Load the checkpoints of the previous agent, or raise NodeError."""
         self.runtime = runtime
@@ -122,7 +127,7 @@ class NodeProgram:
         self.agent = Agent(
             client,
             runtime,
-            Managers(self.dra.manager, self.plugins),
+            DeviceManagers(self.dra.manager, self.plugins),
             describe(runtime),
             folder=settings.folder,
             random=context.random,
@@ -218,8 +223,8 @@ class NodeProgram:
 def node_families(
     pods: Callable[[], Sequence[Pod]],
     running_of: Callable[[Pod], list[bool]],
-    starts: StartCounts,
-    claims: NodeMetrics,
+    starts: StartMetrics,
+    claims: DraMetrics,
 ) -> Iterator[Family]:
     """Yield all metrics of a node's agent; pods are counted on each scrape."""
 
@@ -227,25 +232,25 @@ def node_families(
         running = (each for pod in pods() for each in running_of(pod))
         return Counter(("running",) if each else ("exited",) for each in running)
 
-    yield Level(
+    yield Gauge(
         "kubelet_active_pods",
         "Pods of this node that have not ended.",
         ("static",),
         lambda: {("",): sum(not is_over(pod) for pod in pods())},
     )
-    yield Level(
+    yield Gauge(
         "kubelet_running_pods",
         "Pods that have a running container.",
         (),
         lambda: {(): sum(any(running_of(pod)) for pod in pods())},
     )
-    yield Level(
+    yield Gauge(
         "kubelet_running_containers",
         "Containers by state: running or exited.",
         ("container_state",),
         lambda: {("running",): 0, ("exited",): 0, **containers()},
     )
-    yield Level(
+    yield Gauge(
         "mooring_node_pods",
         "Pods of this node by phase.",
         ("phase",),
@@ -275,10 +280,12 @@ async def node_program(
         pods = AgentPods()
         port = 0
         if settings.door is not None:
-            answering = Answering(pods, runtime, metrics=pods.metrics_text, clock=context.clock)
+            answering = RequestHandler(
+                pods, runtime, metrics=pods.metrics_text, clock=context.clock
+            )
             port = await stack.enter_async_context(_open_door(settings.door, answering))
 
-        def described(runtime: Runtime) -> Description:
+        def described(runtime: Runtime) -> NodeDescription:
             return describe(settings, runtime, context, server_host, port)
 
         program = NodeProgram(client, context, settings, runtime, described)
@@ -287,7 +294,7 @@ async def node_program(
 
 
 @asynccontextmanager
-async def _open_door(door: Door, answering: Answering) -> AsyncIterator[int]:
+async def _open_door(door: Door, answering: RequestHandler) -> AsyncIterator[int]:
     """Serve the node's endpoint, and yield its port."""
     try:
         async with serving(answering, door.files, door.address, door.port) as endpoint:
@@ -346,11 +353,11 @@ def describe(
     context: ProgramContext,
     server_host: str,
     port: int = 0,
-) -> Description:
+) -> NodeDescription:
     """Return the description of this machine as a Node."""
     machine = read_machine(settings.folder)
     kept = kept_free(machine.capacity)
-    return Description(
+    return NodeDescription(
         name=settings.name,
         machine=machine,
         address=settings.address or address_towards(server_host),

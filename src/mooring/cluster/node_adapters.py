@@ -7,10 +7,10 @@ from pathlib import Path
 
 from mooring.api.core import Pod
 from mooring.node.agent import Agent
-from mooring.node.deviceplugins.manager import DevicePlugins
-from mooring.node.deviceplugins.plugin import PluginError
-from mooring.node.deviceplugins.telling import allocatable_devices, container_devices
-from mooring.node.dra.registration import Plugin, RegistrationRefusedError
+from mooring.node.device_plugins.allocation import allocatable_devices, container_devices
+from mooring.node.device_plugins.manager import DevicePlugins
+from mooring.node.dra.plugin_registration import PluginInfo
+from mooring.node.errors import PluginError, RegistrationRefusedError
 from mooring.wire import podresources_pb2 as wire
 
 
@@ -60,16 +60,16 @@ class PluginHandler:
     def __init__(self, plugins: DevicePlugins) -> None:
         self._plugins = plugins
 
-    def check(self, plugin: Plugin) -> None:
+    def check(self, plugin: PluginInfo) -> None:
         """Accept any plugin: `register` validates it."""
 
-    async def register(self, plugin: Plugin) -> None:
+    async def register(self, plugin: PluginInfo) -> None:
         """Register a plugin, or raise RegistrationRefusedError."""
         try:
             await self._plugins.register(plugin.name, Path(plugin.endpoint), plugin.versions)
         except (ValueError, PluginError) as error:
             raise RegistrationRefusedError(str(error)) from None
 
-    async def deregister(self, plugin: Plugin) -> None:
+    async def deregister(self, plugin: PluginInfo) -> None:
         """Deregister a plugin."""
         await self._plugins.deregister(plugin.name, Path(plugin.endpoint))

@@ -11,8 +11,7 @@ from msgspec import Struct
 from mooring.api.core import Node, Pod
 from mooring.api.core.node import READY
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.contract import Client
-from mooring.client.paging import list_all
+from mooring.client.contract import Client, list_all
 from mooring.cluster.simulation.machines import is_simulated
 
 

@@ -13,21 +13,31 @@ from msgspec import Struct
 
 from mooring.api.catalogue import FOREIGN
 from mooring.api.gates import Gates
-from mooring.api.schedulerconfig import KubeSchedulerConfiguration
+from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.client.contract import Client
-from mooring.client.informers import Informer, Informers
-from mooring.client.recorder import Recorder, Style
+from mooring.client.event_recorder import EventRecorder, EventStyle
+from mooring.client.informers import Informer, InformerFactory
 from mooring.controllers.controller import Controller
-from mooring.controllers.dra import DraMetrics, dra_controllers
-from mooring.controllers.loops import NOT_EVERYWHERE, Loops
-from mooring.controllers.namespaces import Namespaces
-from mooring.controllers.queuemetrics import QueuesMetrics
-from mooring.controllers.roster import workload_controllers
+from mooring.controllers.controller_manager import (
+    NOT_EVERYWHERE,
+    ControllerManager,
+    dra_controllers,
+    workload_controllers,
+)
+from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from mooring.controllers.namespaces import NamespaceController
 from mooring.kit.clock import REAL, Clock
+from mooring.kit.generated_names import new_suffix, new_uid
 from mooring.kit.metrics import exposition
-from mooring.kit.naming import new_suffix, new_uid
-from mooring.scheduler.live import Config, Explain, LiveScheduler, Loop, kinds_of, read_config
-from mooring.scheduler.reserving import Fresh
+from mooring.scheduler.live import (
+    Explain,
+    LiveScheduler,
+    SchedulerConfig,
+    SchedulerLoop,
+    kinds_of,
+    read_config,
+)
+from mooring.scheduler.reservation import IdSource
 
 SCHEDULER = "default-scheduler"
 SCHEDULER_AGENT = "kube-scheduler"  # as whom programs write fields, as in Kubernetes
@@ -42,7 +52,7 @@ class ProgramContext(Struct, frozen=True):
     gates: Gates = Gates.parse()
     clock: Clock = REAL
     random: Callable[[], float] = system_random.random
-    fresh: Fresh = Fresh(new_uid, lambda prefix: f"{prefix}{new_suffix()}")
+    fresh: IdSource = IdSource(new_uid, lambda prefix: f"{prefix}{new_suffix()}")
 
 
 class SchedulerProgram:
@@ -56,9 +66,9 @@ class SchedulerProgram:
         client: Client,
         context: ProgramContext,
         *,
-        config: Config | None = None,  # with features of its own; None: those of the gates
+        config: SchedulerConfig | None = None,  # with features of its own; None: those of the gates
         explain: Explain = lambda *_: "",
-        informers: Informers | None = None,
+        informers: InformerFactory | None = None,
     ) -> None:
         clock = context.clock
         self.config = config = config or read_config(KubeSchedulerConfiguration(), context.gates)
@@ -67,10 +77,10 @@ class SchedulerProgram:
         self.scheduler = LiveScheduler(
             config, context.fresh, elapsed=clock.monotonic, explain=explain
         )
-        self._recorder = Recorder(
-            client, SCHEDULER, style=Style.SERIES, clock=clock, random=context.random
+        self._recorder = EventRecorder(
+            client, SCHEDULER, style=EventStyle.SERIES, clock=clock, random=context.random
         )
-        self.loop = Loop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
+        self.loop = SchedulerLoop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
         for kind in kinds_of(config.features):
             is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
             informer = self.informers.follow(kind, optional=is_optional)
@@ -103,7 +113,7 @@ class ControllerProgram:
         *,
         authority: str = "",
         more: tuple[Controller, ...] = (),
-        informers: Informers | None = None,
+        informers: InformerFactory | None = None,
         client_of: Callable[[str], Client] | None = None,
         chosen: Callable[[str], bool] = lambda _: True,
         ends_namespaces: bool = False,
@@ -113,15 +123,15 @@ class ControllerProgram:
         `ends_namespaces` is for servers that do not empty deleted namespaces themselves.
         """
         self.metrics = DraMetrics()
-        self.queues = QueuesMetrics()
+        self.queues = WorkQueuesMetrics()
         self.informers = informers or shared_informers(client, context)
         self._has_own = informers is None
         controllers = (
             *dra_controllers(context.gates, self.metrics),
             *workload_controllers(authority=authority, gates=context.gates),
-            *((Namespaces(),) if ends_namespaces else ()),
+            *((NamespaceController(),) if ends_namespaces else ()),
         )
-        self.loops = Loops(
+        self.loops = ControllerManager(
             (*(each for each in controllers if chosen(each.name)), *more),
             client=client,
             informers=self.informers,
@@ -146,13 +156,13 @@ class ControllerProgram:
         return exposition((*self.metrics.families(objects), *self.queues.families()))
 
 
-def shared_informers(client: Client, context: ProgramContext) -> Informers:
+def shared_informers(client: Client, context: ProgramContext) -> InformerFactory:
     """Return informers for programs to share; whoever shares them also runs them."""
-    return Informers(client, random=context.random, clock=context.clock)
+    return InformerFactory(client, random=context.random, clock=context.clock)
 
 
 @asynccontextmanager
-async def _followed(informers: Informers, is_own: bool) -> AsyncIterator[None]:
+async def _followed(informers: InformerFactory, is_own: bool) -> AsyncIterator[None]:
     """Run the informers during a block, or wait for shared ones to sync."""
     if not is_own:
         await informers.wait_synced()
@@ -167,9 +177,6 @@ async def run_all(*programs: Any) -> None:
     async with asyncio.TaskGroup() as tasks:
         for program in programs:
             tasks.create_task(program.run())
-
-
-# MOVED
 
 
 # --- names of controllers, as users choose them -----------------------------------------------

@@ -29,7 +29,7 @@ from mooring.cluster.state_folder import (
 )
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.store.errors import StoreError
-from mooring.store.sqlite.folder import Folder
+from mooring.store.sqlite.database import Folder
 
 STORE, CONTAINERS = "store", "containers"
 # The lock is last: until then nobody starts a cluster here.
@@ -92,8 +92,8 @@ async def _end_containers(node: Path, known: NodeState | None) -> None:
 
 
 async def _end_processes(containers: Path) -> None:
-    from mooring.node.runtime.keeper.main import LOCK as KEEPER_LOCK
     from mooring.node.runtime.process import ProcessRuntime
+    from mooring.node.runtime.shim.shim import LOCK as KEEPER_LOCK
 
     await ProcessRuntime(containers).shut_down(END_GRACE_S)
     with (containers / KEEPER_LOCK).open("rb") as lock:  # which the keeper has until it ends

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import LookAgain, Write
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import RequeueAfter, Write
 
 DELETED_UIDS_MAX = 500
 
@@ -75,7 +75,7 @@ class ReconcileFailed(Struct, frozen=True):
 
 
 Question = Lookup | DeleteContent
-Step = Write | LookAgain | Question | ReconcileFailed
+Step = Write | RequeueAfter | Question | ReconcileFailed
 Answers = Mapping[Question, Any]  # the object at the server, or None; or what remains
 
 NO_ANSWERS: Answers = {}
@@ -109,24 +109,28 @@ class Controller:
     # Whether writes to one object make sense although a write to another was refused.
     has_independent_steps: ClassVar[bool] = False
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the keys to plan after a change, which `objects` has already."""
         if isinstance(change.value, self.kinds[0]):
-            yield key_of(change.value)
+            yield object_key(change.value)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Return the steps for a key."""
         raise NotImplementedError
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Record a write; return what follows from it (no writes)."""
         return ()
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Record that the server refused a write; return the events to record."""
         del objects, key, write, refused  # not needed here
@@ -153,9 +157,3 @@ class DeletedUIDs:
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._uids
-
-
-# MOVED
-Ask = Lookup  # MOVED
-Change = ObjectChange  # MOVED
-Refused = WriteRefused  # MOVED

@@ -14,19 +14,19 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
 
+from mooring.api.core.namespace import RemainingContent
 from mooring.api.gates import Gate, Gates
-from mooring.api.namespaceconditions import Remains
 from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
 from mooring.api.scheduling import CompositePodGroup, PodGroup, Workload
 from mooring.api.timestamp import Timestamp
 from mooring.cel.device import DeviceCompiler
-from mooring.client.apiclient import ApiClient
+from mooring.client.api_client import ApiClient
 from mooring.client.contract import Client
-from mooring.client.informers import Informers
-from mooring.client.namespacecontent import empty_namespace
-from mooring.client.objects import Key
-from mooring.client.recorder import Recorder
+from mooring.client.event_recorder import EventRecorder
+from mooring.client.indexer import ObjectKey
+from mooring.client.informers import InformerFactory
+from mooring.client.namespace_deleter import empty_namespace
 from mooring.controllers.controller import Controller, DeleteContent, ObjectChange
 from mooring.controllers.daemonsets import DaemonSetController
 from mooring.controllers.deployments import DeploymentController
@@ -48,7 +48,7 @@ from mooring.controllers.resource_claims import (
 )
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
-from mooring.kit.queue import WorkQueue
+from mooring.kit.workqueue import WorkQueue
 
 # Kinds that Kubernetes does not serve by default.
 NOT_EVERYWHERE = frozenset(
@@ -65,7 +65,7 @@ class ControllerManager:
         controllers: Iterable[Controller],
         *,
         client: Client,
-        informers: Informers,
+        informers: InformerFactory,
         random: Callable[[], float],
         clock: Clock = REAL,
         metrics: WorkQueuesMetrics | None = None,
@@ -74,7 +74,7 @@ class ControllerManager:
         """Take controllers; each uses the client of its name, or the one for all."""
         self._informers = informers
         self._metrics = metrics or WorkQueuesMetrics()
-        self._recorders: dict[str, Recorder] = {}
+        self._recorders: dict[str, EventRecorder] = {}
         of = client_of or (lambda _: client)
         self.running: tuple[Reconciler, ...] = tuple(
             self._make(each, of(each.name), random, clock) for each in controllers
@@ -95,8 +95,8 @@ class ControllerManager:
     ) -> Reconciler:
         source = controller.source or controller.name
         if source not in self._recorders:
-            self._recorders[source] = Recorder(client, source, clock=clock, random=random)
-        queue: WorkQueue[Key] = WorkQueue(
+            self._recorders[source] = EventRecorder(client, source, clock=clock, random=random)
+        queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=clock,
             backoff=BACKOFF,
             random=random,
@@ -133,7 +133,7 @@ def _emptying(client: Client) -> EmptyNamespace | None:
     if not isinstance(client, ApiClient):
         return None
 
-    def empty(wanted: DeleteContent) -> Awaitable[Remains]:
+    def empty(wanted: DeleteContent) -> Awaitable[RemainingContent]:
         return empty_namespace(client, wanted.namespace, grace_s=wanted.grace_s)
 
     return empty

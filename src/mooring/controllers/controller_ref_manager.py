@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from mooring.api.codec import to_tree
 from mooring.api.labels import Selector, read_selector
 from mooring.api.meta import OwnerReference
-from mooring.claims.owners import controller_of
-from mooring.client.objects import Key, Objects, key_of
+from mooring.claims.pod_claims import controller_of
+from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Patch, Target
 from mooring.controllers.controller import Answers, Lookup, ObjectChange, Step
 
@@ -36,13 +36,13 @@ def is_controlled_by(value: Any, owner: Any) -> bool:
     return controller is not None and controller.uid == owner.metadata.uid
 
 
-def index_by_controller(objects: Objects, *structs: type[Any]) -> None:
+def index_by_controller(objects: Indexer, *structs: type[Any]) -> None:
     """Add the index of kinds by their controllers."""
     for struct in structs:
         objects.index(struct, CONTROLLER, _controller_keys)
 
 
-def index_by_namespace(objects: Objects, *structs: type[Any]) -> None:
+def index_by_namespace(objects: Indexer, *structs: type[Any]) -> None:
     """Add the index of kinds by their namespaces."""
     for struct in structs:
         objects.index(struct, NAMESPACE, _namespace_keys)
@@ -57,27 +57,27 @@ def _controller_keys(value: Any) -> Iterator[str]:
     yield _NOBODY + value.metadata.namespace if controller is None else controller.uid
 
 
-def controlled(objects: Objects, struct: type[Any], owner: Any) -> list[Any]:
+def controlled(objects: Indexer, struct: type[Any], owner: Any) -> list[Any]:
     """Return the objects of a kind that an owner controls, by name."""
     uid, namespace = owner.metadata.uid, owner.metadata.namespace
     found = objects.by(struct, CONTROLLER, uid) if uid else ()
-    return sorted((v for v in found if v.metadata.namespace == namespace), key=key_of)
+    return sorted((v for v in found if v.metadata.namespace == namespace), key=object_key)
 
 
-def controller_keys(change: ObjectChange, kind: str) -> Iterator[Key]:
+def controller_keys(change: ObjectChange, kind: str) -> Iterator[ObjectKey]:
     """Yield the keys of the controllers of this kind that an object has or had."""
     found = {_controller_key(value, kind) for value in (change.old, change.new) if value}
     yield from sorted(key for key in found if key is not None)
 
 
-def _controller_key(value: Any, kind: str) -> Key | None:
+def _controller_key(value: Any, kind: str) -> ObjectKey | None:
     owner = controller_of(value.metadata)
     if owner is None or owner.kind != kind:
         return None
     return value.metadata.namespace, owner.name
 
 
-def adopter_keys(objects: Objects, change: ObjectChange, struct: type[Any]) -> Iterator[Key]:
+def adopter_keys(objects: Indexer, change: ObjectChange, struct: type[Any]) -> Iterator[ObjectKey]:
     """Yield the keys of those that may take an object which nobody controls."""
     value, old = change.new, change.old
     if value is None or controller_of(value.metadata) is not None:
@@ -88,7 +88,7 @@ def adopter_keys(objects: Objects, change: ObjectChange, struct: type[Any]) -> I
     for owner in objects.by(struct, NAMESPACE, value.metadata.namespace):
         selector = read_selector(owner.spec.selector)
         if isinstance(selector, Selector) and selector.matches(value.metadata.labels):
-            yield key_of(owner)
+            yield object_key(owner)
 
 
 # --- taking and letting go --------------------------------------------------------------------
@@ -113,7 +113,7 @@ class Claimed(NamedTuple):
 
 
 def claim(
-    objects: Objects,
+    objects: Indexer,
     struct: type[Any],
     owner: Any,
     selector: Selector,
@@ -132,7 +132,7 @@ def claim(
         elif value.metadata.deletion_timestamp is None:
             steps.append(_released(value, owner))
     orphans = objects.by(struct, CONTROLLER, _NOBODY + owner.metadata.namespace)
-    for value in sorted(orphans, key=key_of):
+    for value in sorted(orphans, key=object_key):
         is_free = value.metadata.deletion_timestamp is None and is_wanted(value)
         if is_free and selector.matches(value.metadata.labels):
             step = _adopted(value, owner, answers)

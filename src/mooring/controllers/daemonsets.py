@@ -16,15 +16,13 @@ from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet, DaemonSetStatus
 from mooring.api.core import Node, Pod
-from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.core.podstatus import FAILED
+from mooring.api.core.pod import FAILED, PodTemplateSpec
 from mooring.api.labels import IN
-from mooring.api.nodeneeds import read_need
-from mooring.api.nodequery import NAME_FIELD
+from mooring.api.node_affinity import NAME_FIELD, read_need
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.api.tolerations import HARD_EFFECTS, Tolerations
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, LookAgain, Tell, Update, Write
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, RecordEvent, RequeueAfter, Update, Write
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
 from mooring.controllers.controller_ref_manager import (
     adopter_keys,
@@ -61,28 +59,30 @@ class DaemonSetController(Controller):
     name: ClassVar[str] = "daemonset-controller"
     kinds = (DaemonSet, Pod, Node)
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod)
         index_by_namespace(objects, DaemonSet)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the sets of a change; of a node only if its labels or taints differ."""
         match change.value:
             case DaemonSet():
-                yield key_of(change.value)
+                yield object_key(change.value)
             case Pod():
                 yield from controller_keys(change, "DaemonSet")
                 yield from adopter_keys(objects, change, DaemonSet)
             case Node() if change.old is None or change.new is None or _differs(change):
-                yield from sorted(key_of(each) for each in objects.all(DaemonSet))
+                yield from sorted(object_key(each) for each in objects.all(DaemonSet))
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the steps that bring a set to one pod on every node."""
         return plan(objects, key, now, answers)
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Record an event when a pod could not be created."""
         owner = objects.find(DaemonSet, *key)
@@ -109,7 +109,7 @@ class Daemons(NamedTuple):
         return pod.metadata.labels.get(REVISION_HASH) == self.mark
 
 
-def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
+def plan(objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers) -> Iterator[Step]:
     """Yield the status, then deletions of surplus pods, then creations, then outdated pods."""
     owner = objects.find(DaemonSet, *key)
     selector = None if owner is None else selector_of(owner)
@@ -124,14 +124,14 @@ def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterat
         yield from _manage(objects, owner, daemons, now)
     waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in pods]
     if later := [seconds for seconds in waits if seconds]:
-        yield LookAgain(key, min(later))
+        yield RequeueAfter(key, min(later))
 
 
-def _daemons(objects: Objects, owner: DaemonSet, pods: list[Pod]) -> Daemons:
+def _daemons(objects: Indexer, owner: DaemonSet, pods: list[Pod]) -> Daemons:
     by_node: dict[str, list[Pod]] = {}
     for pod in sorted(pods, key=_born):
         by_node.setdefault(node_of_daemon(pod), []).append(pod)
-    nodes = sorted(objects.all(Node), key=key_of)
+    nodes = sorted(objects.all(Node), key=object_key)
     return Daemons(
         by_node, list(nodes_for(owner.spec.template, nodes)), template_hash(owner.spec.template)
     )
@@ -144,7 +144,7 @@ def _born(pod: Pod) -> tuple[object, str]:
 # --- too many, too few, too old ----------------------------------------------------------------
 
 
-def _manage(objects: Objects, owner: DaemonSet, daemons: Daemons, now: Timestamp) -> Iterator[Step]:
+def _manage(objects: Indexer, owner: DaemonSet, daemons: Daemons, now: Timestamp) -> Iterator[Step]:
     wanted = set(daemons.wanted)
     surplus: list[Pod] = []
     for node, pods in daemons.by_node.items():
@@ -163,7 +163,7 @@ def _manage(objects: Objects, owner: DaemonSet, daemons: Daemons, now: Timestamp
         yield from deletions(owner, _outdated(owner, daemons, now))
 
 
-def _may_stay(objects: Objects, owner: DaemonSet, node: str) -> bool:
+def _may_stay(objects: Indexer, owner: DaemonSet, node: str) -> bool:
     found = objects.find(Node, "", node)
     if found is None:
         return False  # Its pods are for those who look after lost nodes, too.
@@ -180,21 +180,21 @@ def _replace_failed(
         ended = pod.status.start_time or pod.metadata.creation_timestamp or now
         wait = ended.instant + timedelta(seconds=FAILED_KEPT_S) - now.instant
         if wait.total_seconds() > 0:
-            yield LookAgain(key_of(owner), wait.total_seconds())
+            yield RequeueAfter(object_key(owner), wait.total_seconds())
             continue
         if pod.status.phase == FAILED:
             place = f"{pod.metadata.namespace}/{pod.metadata.name}"
             message = f"Found failed daemon pod {place} on node {node}, will try to kill it"
-            yield Tell(owner, "FailedDaemonPod", message, "Delete", is_warning=True)
+            yield RecordEvent(owner, "FailedDaemonPod", message, "Delete", is_warning=True)
         else:
             place = f"{pod.metadata.namespace}/{pod.metadata.name}"
             message = f"Found succeeded daemon pod {place} on node {node}, will try to delete it"
-            yield Tell(owner, "SucceededDaemonPod", message, "Delete")
+            yield RecordEvent(owner, "SucceededDaemonPod", message, "Delete")
         yield from deletions(owner, [pod])
 
 
 def _wants(
-    objects: Objects, owner: DaemonSet, daemons: Daemons, nodes: list[str]
+    objects: Indexer, owner: DaemonSet, daemons: Daemons, nodes: list[str]
 ) -> Iterator[PodToCreate]:
     prefix = f"{owner.metadata.name}-"
     pods = [pod for each in daemons.by_node.values() for pod in each]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, ReplicaSet, ReplicaSetSpec
 from mooring.api.core import PodTemplateSpec
-from mooring.api.gointegers import parse_int64
+from mooring.api.go_integers import parse_int64
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.timestamp import NO_TIME
 from mooring.controllers.controller_ref_manager import reference_to

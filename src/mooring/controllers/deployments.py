@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from mooring.api.apps import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.core import Pod
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, Delete, RecordEvent, RequeueAfter, Target, Update, Write
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
 from mooring.controllers.controller_ref_manager import (
     adopter_keys,
@@ -72,16 +72,16 @@ class DeploymentController(Controller):
     name: ClassVar[str] = "deployment-controller"
     kinds = (Deployment, ReplicaSet, Pod)
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, Deployment)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the deployments of a change: of a pod only when it goes, for the last old one."""
         match change.value:
             case Deployment():
-                yield key_of(change.value)
+                yield object_key(change.value)
             case ReplicaSet():
                 yield from controller_keys(change, "Deployment")
                 yield from adopter_keys(objects, change, Deployment)
@@ -91,19 +91,21 @@ class DeploymentController(Controller):
                     if owner is not None:
                         yield from controller_keys(ObjectChange(None, owner), "Deployment")
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the next step of a deployment."""
         return plan(objects, key, now, answers)
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Tell why a replica set could not be created."""
         owner = objects.find(Deployment, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             name = write.value.metadata.name
             message = f'Failed to create new replica set "{name}": {refused.message}'
-            yield Tell(owner, "ReplicaSetCreateError", message, "Create", is_warning=True)
+            yield RecordEvent(owner, "ReplicaSetCreateError", message, "Create", is_warning=True)
 
 
 class Rollout(NamedTuple):
@@ -120,7 +122,7 @@ class Rollout(NamedTuple):
         return self.old if self.new is None else [*self.old, self.new]
 
 
-def plan(objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterator[Step]:
+def plan(objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers) -> Iterator[Step]:
     """Yield the next step of a deployment."""
     deployment = objects.find(Deployment, *key)
     if deployment is None:
@@ -152,7 +154,7 @@ def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:
 # --- deciding ---------------------------------------------------------------------------------
 
 
-def _moved(objects: Objects, rollout: Rollout) -> Rollout | DeploymentStatus:
+def _moved(objects: Indexer, rollout: Rollout) -> Rollout | DeploymentStatus:
     """Return the rollout one step on; or a status, if another template has its hash."""
     deployment, bounds = rollout.deployment, rollout.bounds
     rollout = _revised(rollout)
@@ -181,13 +183,13 @@ def _revised(rollout: Rollout) -> Rollout:
     return rollout._replace(new=with_revision(rollout.new, rollout.deployment, revision))
 
 
-def _begun(objects: Objects, rollout: Rollout) -> Rollout | DeploymentStatus:
+def _begun(objects: Indexer, rollout: Rollout) -> Rollout | DeploymentStatus:
     """Return the rollout with a new set; its name may be taken by a set of another template."""
     deployment, bounds = rollout.deployment, rollout.bounds
     revision = max(map(revision_of, rollout.old), default=0) + 1
     size = first_size(bounds, [sized(each) for each in rollout.old])
     new = new_set(deployment, bounds, size, revision)
-    if objects.find(ReplicaSet, *key_of(new)) is not None:
+    if objects.find(ReplicaSet, *object_key(new)) is not None:
         collisions = (deployment.status.collision_count or 0) + 1
         return replace(deployment.status, collision_count=collisions)
     return rollout._replace(new=new)
@@ -217,7 +219,7 @@ def _annotated(rollout: Rollout) -> Rollout:
     return rollout._replace(new=new, old=[annotated(each) for each in rollout.old])
 
 
-def _runs_old_pods(objects: Objects, rollout: Rollout) -> bool:
+def _runs_old_pods(objects: Indexer, rollout: Rollout) -> bool:
     if any(each.status.replicas for each in rollout.old):
         return True
     pods = (pod for each in rollout.old for pod in controlled(objects, Pod, each))
@@ -239,7 +241,7 @@ def _writes(before: Rollout, after: Rollout) -> Iterator[Step]:
         if size != had:
             word = "up" if size > had else "down"
             message = f"Scaled {word} replica set {value.metadata.name} from {had} to {size}"
-            yield Tell(before.deployment, "ScalingReplicaSet", message, "Scale")
+            yield RecordEvent(before.deployment, "ScalingReplicaSet", message, "Scale")
 
 
 def _delete_old(before: Rollout, after: Rollout) -> Iterator[Step]:
@@ -290,7 +292,7 @@ def _status_steps(
         yield Update(_with_revision(deployment, revision_of(after.new)))
     again_s = look_again_s(deployment, status, bounds.wanted, now)
     if again_s is not None:
-        yield LookAgain(key_of(deployment), again_s)
+        yield RequeueAfter(object_key(deployment), again_s)
 
 
 def _with_revision(deployment: Deployment, revision: int) -> Deployment:

@@ -14,22 +14,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from mooring.api.codec import to_tree
+from mooring.api.core.placement import NO_EXECUTE
 from mooring.api.core.pod import Pod
-from mooring.api.devicetaints import NO_EXECUTE, NONE
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import Condition
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.api.timestamp import Timestamp
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
-from mooring.claims.evictions import Eviction, MarkedDevices, Means, find_evictions
-from mooring.claims.evictionstatus import CONDITION as RULE_CONDITION
-from mooring.claims.evictionstatus import Counts, as_evicting, counts_of, rule_status
-from mooring.claims.features import Features
-from mooring.claims.references import claim_names
-from mooring.claims.releases import is_pod_done
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Apply, Delete, LookAgain, Target, Tell, Write
+from mooring.api.tolerations import NONE
+from mooring.cel.device import CelFeatures, DeviceCompiler
+from mooring.claims.pod_claims import ClaimFeatures, claim_names
+from mooring.claims.reservations import is_pod_done
+from mooring.claims.taint_evictions import CONDITION as RULE_CONDITION
+from mooring.claims.taint_evictions import (
+    Eviction,
+    EvictionCounts,
+    RuleSelects,
+    TaintedDevices,
+    as_evicting,
+    counts_of,
+    find_evictions,
+    rule_status,
+)
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Apply, Delete, RecordEvent, RequeueAfter, Target, Write
 from mooring.controllers import tainted_devices
 from mooring.controllers.controller import (
     Answers,
@@ -70,7 +77,7 @@ class DeviceTaintEvictionController(Controller):
         compiler: DeviceCompiler | None = None,
     ) -> None:
         self._has_rules = gates.enabled(Gate.DRA_DEVICE_TAINT_RULES)
-        self._features = Features.of(gates)
+        self._features = ClaimFeatures.of(gates)
         self._metrics = metrics or TaintMetrics()
         self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
         self._due: dict[str, Eviction] = {}  # by the uid of the pod
@@ -78,13 +85,13 @@ class DeviceTaintEvictionController(Controller):
         self._evicted = DeletedUIDs()
         self._left: Counter[str] = Counter()  # pods that have left, by the uid of the rule
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that lead from slices and claims to pods."""
         tainted_devices.prepare(objects)
 
     # --- keys -----------------------------------------------------------------------------------
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the rules and pods to look at after a change."""
         match change.value:
             case Pod():
@@ -101,18 +108,18 @@ class DeviceTaintEvictionController(Controller):
                 yield from self._rule_keys(objects, change)
             case DeviceClass() as device_class:
                 if any(_selects_by(rule, device_class) for rule in self._rules(objects)):
-                    yield from map(key_of, tainted_devices.pods_with_claims(objects))
+                    yield from map(object_key, tainted_devices.pods_with_claims(objects))
 
-    def _pod_keys(self, change: ObjectChange) -> Iterator[Key]:
+    def _pod_keys(self, change: ObjectChange) -> Iterator[ObjectKey]:
         if change.gone is not None:
             self._due.pop(change.gone.metadata.uid, None)
         new, old = change.new, change.old
         if new is None or not new.spec.node_name or not new.spec.resource_claims:
             return
         if old is None or change.gone is not None or _uses(old) != _uses(new):
-            yield key_of(new)
+            yield object_key(new)
 
-    def _may_evict(self, objects: Objects, change: ObjectChange) -> bool:
+    def _may_evict(self, objects: Indexer, change: ObjectChange) -> bool:
         """Return whether a change of a slice may make pods leave or stay."""
         if tainted_devices.evicts(change.old) or tainted_devices.evicts(change.new):
             return True
@@ -124,20 +131,22 @@ class DeviceTaintEvictionController(Controller):
         )
         return any(map(tainted_devices.evicts, mates))
 
-    def _rule_keys(self, objects: Objects, change: ObjectChange) -> Iterator[Key]:
+    def _rule_keys(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
         old, new = change.old, change.new
         if change.gone is not None:
             self._left.pop(change.gone.metadata.uid, None)
         elif old is not None and new is not None and old.spec == new.spec:
             return
         if new is not None:
-            yield key_of(new)
+            yield object_key(new)
         if any(each and each.spec.taint.effect == NO_EXECUTE for each in (old, new)):
-            yield from map(key_of, tainted_devices.pods_with_claims(objects))
+            yield from map(object_key, tainted_devices.pods_with_claims(objects))
 
     # --- plans ----------------------------------------------------------------------------------
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the steps with a pod, or with the status of a rule."""
         if key[0]:
             return self._plan_pod(objects, key, now)
@@ -153,7 +162,7 @@ class DeviceTaintEvictionController(Controller):
             features=self._features,
         )
 
-    def _plan_pod(self, objects: Objects, key: Key, now: Timestamp) -> Iterable[Step]:
+    def _plan_pod(self, objects: Indexer, key: ObjectKey, now: Timestamp) -> Iterable[Step]:
         pod = objects.find(Pod, *key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return ()
@@ -178,7 +187,9 @@ class DeviceTaintEvictionController(Controller):
                 self._leaving[uid] = eviction
         return eviction_steps(pod, eviction, now, was_due=was_due)
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Count a pod that was made to leave."""
         if not isinstance(write, Delete):
             return ()
@@ -196,7 +207,7 @@ class DeviceTaintEvictionController(Controller):
         return ()
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Forget a pod that could not be created to leave, or was gone already."""
         del objects, key, refused  # not needed here
@@ -204,7 +215,7 @@ class DeviceTaintEvictionController(Controller):
             self._leaving.pop(write.target.uid, None)
         return ()
 
-    def _rules(self, objects: Objects) -> list[DeviceTaintRule]:
+    def _rules(self, objects: Indexer) -> list[DeviceTaintRule]:
         return list(objects.all(DeviceTaintRule)) if self._has_rules else []
 
 
@@ -219,13 +230,13 @@ def _selects_by(rule: DeviceTaintRule, device_class: DeviceClass) -> bool:
 
 
 def eviction_of(
-    objects: Objects,
+    objects: Indexer,
     pod: Pod,
     now: Timestamp,
     *,
     rules: Iterable[DeviceTaintRule],
-    means: Means,
-    features: Features,
+    means: RuleSelects,
+    features: ClaimFeatures,
 ) -> Eviction | None:
     """Return when and why a pod leaves, if it does."""
     if is_pod_done(pod):
@@ -244,15 +255,15 @@ def eviction_steps(
     """Yield the steps with a pod; `was_due` is whether it was to leave when last looked at."""
     if eviction is None:
         if was_due:
-            yield Tell(pod, REASON, CANCELLING)
+            yield RecordEvent(pod, REASON, CANCELLING)
         return
     for rule in sorted({cause.mark.rule for cause in eviction.causes} - {""}):
-        yield LookAgain(("", rule), STATUS_PERIOD_S)
+        yield RequeueAfter(("", rule), STATUS_PERIOD_S)
     wait_s = (eviction.when.instant - now.instant).total_seconds()
     if wait_s > 0:
-        yield LookAgain(key_of(pod), wait_s)
+        yield RequeueAfter(object_key(pod), wait_s)
         return
-    yield Tell(pod, REASON, MARKING)
+    yield RecordEvent(pod, REASON, MARKING)
     if not _is_marked(pod):
         yield _marking(pod, now)
     yield Delete(Target.of(pod))
@@ -277,13 +288,13 @@ def _marking(pod: Pod, now: Timestamp) -> Apply:
 
 
 def plan_rule(
-    objects: Objects,
+    objects: Indexer,
     name: str,
     now: Timestamp,
     *,
     evicted: int,
-    means: Means,
-    features: Features,
+    means: RuleSelects,
+    features: ClaimFeatures,
 ) -> list[Step]:
     """Return the write of a rule's condition; `evicted` pods have left because of it so far."""
     rule = objects.find(DeviceTaintRule, "", name)
@@ -293,7 +304,7 @@ def plan_rule(
     if before is not None and before.observed_generation == rule.metadata.generation:
         since_s = _seconds_since(before, now)
         if since_s < STATUS_PERIOD_S:
-            return [LookAgain(("", name), STATUS_PERIOD_S - since_s)]
+            return [RequeueAfter(("", name), STATUS_PERIOD_S - since_s)]
     counts = _rule_counts(objects, rule, now, evicted, means, features)
     after = Condition(
         type=RULE_CONDITION,
@@ -314,18 +325,18 @@ def _seconds_since(condition: Condition, now: Timestamp) -> float:
 
 
 def _rule_counts(
-    objects: Objects,
+    objects: Indexer,
     rule: DeviceTaintRule,
     now: Timestamp,
     evicted: int,
-    means: Means,
-    features: Features,
-) -> Counts:
+    means: RuleSelects,
+    features: ClaimFeatures,
+) -> EvictionCounts:
     if rule.spec.taint.effect not in (NO_EXECUTE, NONE):
-        return Counts(evicted=evicted)
+        return EvictionCounts(evicted=evicted)
     asked = as_evicting(rule)
     claims = [each for each in objects.all(ResourceClaim) if each.status.allocation is not None]
-    devices = MarkedDevices(objects.all(ResourceSlice), [asked], means=means)
+    devices = TaintedDevices(objects.all(ResourceSlice), [asked], means=means)
     pods = (pod for pod in pods_with_claims(objects) if not is_pod_done(pod))
     evictions = find_evictions(pods, claims, devices, now=now, features=features)
     return counts_of(asked, evictions, devices, claims, evicted=evicted)

@@ -24,7 +24,7 @@ from mooring.api.catalogue import SERVED
 from mooring.api.kinds import Kind
 from mooring.api.meta import OwnerReference
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects
+from mooring.client.indexer import Indexer, ObjectKey
 from mooring.client.writes import Delete, Target
 from mooring.controllers.controller import (
     Answers,
@@ -70,13 +70,13 @@ class GarbageCollector(Controller):
     def __init__(self) -> None:
         self._vanished = DeletedUIDs(VANISHED_MAX)
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index all kinds by uid and by owners."""
         for struct in STRUCTS:
             objects.index(struct, UID, lambda value: (value.metadata.uid,))
             objects.index(struct, OWNER, _owner_uids)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the uids that a change concerns: its own, and owners that it no longer blocks."""
         self._note(change)
         if _matters(change):
@@ -87,7 +87,9 @@ class GarbageCollector(Controller):
             now = _holds(change.new) if change.gone is None else set()
             yield from sorted(("", uid) for uid, _ in _holds(change.old) - now)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield what follows from the state of the object of a uid."""
         return _asked_once(plan(objects, key[1], answers, self._vanished))
 
@@ -126,7 +128,7 @@ def _stance(value: Any) -> tuple[Any, bool, bool]:
 
 
 def plan(
-    objects: Objects, uid: str, answers: Answers, vanished: Container[str] = ()
+    objects: Indexer, uid: str, answers: Answers, vanished: Container[str] = ()
 ) -> Iterator[Step]:
     """Yield the steps about an object and what it owns; `vanished` were seen to go."""
     found = next((v for struct in STRUCTS for v in objects.by(struct, UID, uid)), None)
@@ -153,7 +155,7 @@ def _asked_once(steps: Iterable[Step]) -> Iterator[Step]:
         yield step
 
 
-def dependents_of(objects: Objects, uid: str) -> list[Any]:
+def dependents_of(objects: Indexer, uid: str) -> list[Any]:
     """Return all objects that name an owner of this uid."""
     return [value for struct in STRUCTS for value in objects.by(struct, OWNER, uid)]
 
@@ -167,7 +169,7 @@ def _orphan(owner: Any, dependents: list[Any]) -> Iterator[Step]:
 
 
 def _wait(
-    objects: Objects,
+    objects: Indexer,
     owner: Any,
     dependents: list[Any],
     answers: Answers,
@@ -200,7 +202,7 @@ class OwnerStates(NamedTuple):
 
 
 def _judge(
-    objects: Objects, value: Any, answers: Answers, vanished: Container[str]
+    objects: Indexer, value: Any, answers: Answers, vanished: Container[str]
 ) -> Iterator[Step]:
     """Yield the steps with an object because of its owners."""
     metadata = value.metadata
@@ -220,7 +222,7 @@ def _judge(
 
 
 def _owners(
-    objects: Objects, value: Any, answers: Answers, vanished: Container[str]
+    objects: Indexer, value: Any, answers: Answers, vanished: Container[str]
 ) -> OwnerStates:
     found = OwnerStates([], [], [], [])
     for reference in value.metadata.owner_references:
@@ -248,7 +250,7 @@ def _owners(
     return found
 
 
-def _delete_before_owner(objects: Objects, value: Any) -> Iterator[Step]:
+def _delete_before_owner(objects: Indexer, value: Any) -> Iterator[Step]:
     """Delete an object whose owner waits for it, together with what it owns itself."""
     dependents = dependents_of(objects, value.metadata.uid)
     if not dependents:

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from mooring.api.batch import Job, JobStatus
 from mooring.api.core import ContainerStatus, Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
-from mooring.api.gointegers import parse_int64
+from mooring.api.core.pod import FAILED, SUCCEEDED
+from mooring.api.go_integers import parse_int64
 from mooring.api.timestamp import Timestamp
 from mooring.controllers.pod_control import (
     COMPLETION_INDEX,

@@ -20,9 +20,9 @@ from mooring.api.batch import Job, JobCondition, JobStatus
 from mooring.api.core import Container, Pod
 from mooring.api.scheduling import PodGroup, Workload
 from mooring.api.timestamp import Timestamp
-from mooring.claims.owners import controller_of
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, Delete, LookAgain, Target, Tell, Update, Write
+from mooring.claims.pod_claims import controller_of
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, Delete, RecordEvent, RequeueAfter, Target, Update, Write
 from mooring.controllers.controller import (
     Answers,
     Controller,
@@ -90,26 +90,28 @@ class JobController(Controller):
         """Run jobs; those that say how they are scheduled get a group, if that feature is on."""
         self._makes_groups = makes_groups
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, Workload, PodGroup)
         objects.index(Pod, TRACKED, _tracked_keys)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the job of a change."""
         if isinstance(change.value, Job):
-            yield key_of(change.value)
+            yield object_key(change.value)
             return
         yield from controller_keys(change, "Job")
         if isinstance(change.new, Pod) and controller_of(change.new.metadata) is None:
             yield from (_key(name) for name in _tracked_keys(change.new))
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the steps that bring a job nearer to its end."""
         return plan(objects, key, now, answers, makes_groups=self._makes_groups)
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Record an event when a pod could not be created."""
         owner = objects.find(Job, *key)
@@ -117,7 +119,7 @@ class JobController(Controller):
             yield creation_refused(owner, refused.message)
 
 
-def _key(text: str) -> Key:
+def _key(text: str) -> ObjectKey:
     namespace, _, name = text.partition("/")
     return namespace, name
 
@@ -137,7 +139,7 @@ def _job_name(pod: Pod) -> str | None:
 
 
 def plan(
-    objects: Objects, key: Key, now: Timestamp, answers: Answers, *, makes_groups: bool = True
+    objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers, *, makes_groups: bool = True
 ) -> Iterator[Step]:
     """Yield the steps that bring a job nearer to its end."""
     job = objects.find(Job, *key)
@@ -165,14 +167,14 @@ def plan(
         yield without_finalizer(pod, JOB_TRACKING)
     yield from _writes(job, moves, group.group)
     if moves.again_s is not None:
-        yield LookAgain(key, moves.again_s)
+        yield RequeueAfter(key, moves.again_s)
 
 
 def _release_orphans(
-    objects: Objects, key: Key, job: Job | None, answers: Answers
+    objects: Indexer, key: ObjectKey, job: Job | None, answers: Answers
 ) -> Iterator[Step]:
     """Take our finalizer off pods that have no job any more, after a fresh look."""
-    for pod in sorted(objects.by(Pod, TRACKED, "/".join(key)), key=key_of):
+    for pod in sorted(objects.by(Pod, TRACKED, "/".join(key)), key=object_key):
         owner = controller_of(pod.metadata)
         if owner is None:
             yield without_finalizer(pod, JOB_TRACKING)
@@ -200,7 +202,7 @@ class PodChanges(NamedTuple):
 
 
 def _moves(
-    objects: Objects,
+    objects: Indexer,
     job: Job,
     pods: list[Pod],
     counts: JobCounts,
@@ -247,7 +249,7 @@ def free_indexes(job: Job, completed: set[int], taken: Iterable[int | None]) -> 
 
 
 def _wants(
-    objects: Objects, job: Job, pods: list[Pod], counts: JobCounts, count: int
+    objects: Indexer, job: Job, pods: list[Pod], counts: JobCounts, count: int
 ) -> Iterator[PodToCreate]:
     name = job.metadata.name
     if not is_indexed(job):
@@ -279,10 +281,10 @@ def _writes(job: Job, moves: PodChanges, group: PodGroup | None) -> Iterator[Ste
         if not moves.are_counted and JOB_TRACKING in pod.metadata.finalizers:
             yield without_finalizer(pod, JOB_TRACKING)
         yield Delete(Target.of(pod))
-        yield Tell(job, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", "Delete")
+        yield RecordEvent(job, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", "Delete")
     for want in moves.wants:
         yield Create(in_group(_numbered(pod_of(job, want), want), group))
-        yield Tell(job, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
+        yield RecordEvent(job, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
 
 
 def _numbered(pod: Pod, want: PodToCreate) -> Pod:
@@ -382,9 +384,9 @@ def _condition_events(job: Job, status: JobStatus) -> Iterator[Step]:
             continue
         match condition.type:
             case "Complete":
-                yield Tell(job, "Completed", "Job completed", "Complete")
+                yield RecordEvent(job, "Completed", "Job completed", "Complete")
             case "Failed":
-                yield Tell(job, condition.reason, condition.message, "Fail", is_warning=True)
+                yield RecordEvent(job, condition.reason, condition.message, "Fail", is_warning=True)
             case "Suspended":
                 word = "Suspended" if condition.status == "True" else "Resumed"
-                yield Tell(job, word, condition.message, word)
+                yield RecordEvent(job, word, condition.message, word)

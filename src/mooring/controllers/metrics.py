@@ -10,10 +10,10 @@ from mooring.api.resource.v1 import (
     POD_CLAIM_ANNOTATION,
     ResourceClaim,
 )
-from mooring.claims.owners import controller_of
-from mooring.client.objects import Objects
+from mooring.claims.pod_claims import controller_of
+from mooring.client.indexer import Indexer
 from mooring.client.writes import Create, Write
-from mooring.kit.metrics import Counts, Durations, Family, Labels, Level, exponential_buckets
+from mooring.kit.metrics import Counter, Family, Gauge, Histogram, Labels, exponential_buckets
 
 _BUCKETS_S = exponential_buckets(10e-9, 10, 10)
 _EVICTION_BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
@@ -25,15 +25,17 @@ class WorkQueuesMetrics:
     def __init__(self) -> None:
         labels = ("name",)
         self._depths: dict[str, dict[object, int]] = {}
-        self.adds = Counts("workqueue_adds_total", "Keys that became ready.", labels)
-        self.retries = Counts("workqueue_retries_total", "Keys that failed and come again.", labels)
-        self.waited = Durations(
+        self.adds = Counter("workqueue_adds_total", "Keys that became ready.", labels)
+        self.retries = Counter(
+            "workqueue_retries_total", "Keys that failed and come again.", labels
+        )
+        self.waited = Histogram(
             "workqueue_queue_duration_seconds", "Seconds that keys were ready.", _BUCKETS_S, labels
         )
-        self.worked = Durations(
+        self.worked = Histogram(
             "workqueue_work_duration_seconds", "Seconds of work on a key.", _BUCKETS_S, labels
         )
-        self.depth = Level("workqueue_depth", "Keys that are ready.", labels, self._look)
+        self.depth = Gauge("workqueue_depth", "Keys that are ready.", labels, self._look)
 
     def of(self, name: str) -> WorkQueueMetrics:
         """Return what one queue reports to."""
@@ -80,7 +82,7 @@ class ClaimMetrics:
     """The counts that the loops of this package share."""
 
     def __init__(self) -> None:
-        self.creates = Counts(
+        self.creates = Counter(
             "dynamic_resource_allocation_resourceclaim_creates_total",
             "Number of ResourceClaim creation requests, by outcome.",
             ("status", "admin_access", "owner_api_group", "owner_api_kind"),
@@ -93,10 +95,10 @@ class ClaimMetrics:
             claim = write.value
             self.creates.add(status, admin_access(claim), *_owner(claim))
 
-    def families(self, objects: Objects) -> Iterator[Family]:
+    def families(self, objects: Indexer) -> Iterator[Family]:
         """Yield all metrics; the number of claims is counted when it is read."""
         yield self.creates
-        yield Level(
+        yield Gauge(
             "dynamic_resource_allocation_resource_claims",
             "Number of ResourceClaims by allocation, admin access and source: a template, "
             "extended resources, or empty for those that a user made.",
@@ -106,7 +108,7 @@ class ClaimMetrics:
         )
 
 
-def claim_counts(objects: Objects) -> Counter[Labels]:
+def claim_counts(objects: Indexer) -> Counter[Labels]:
     """Return how many claims there are: allocated or not, with admin access or not, by source."""
     return Counter(
         (_word(claim.status.allocation is not None), admin_access(claim), _source(claim))
@@ -144,11 +146,11 @@ class TaintMetrics:
 
     def __init__(self) -> None:
         prefix = "device_taint_eviction_controller"
-        self.deletions = Counts(
+        self.deletions = Counter(
             f"{prefix}_pod_deletions_total",
             "Number of Pods deleted because of device taints since the controller started.",
         )
-        self.durations = Durations(
+        self.durations = Histogram(
             f"{prefix}_pod_deletion_duration_seconds",
             "Seconds between the time when a device taint takes effect and the Pod's deletion.",
             _EVICTION_BUCKETS_S,
@@ -165,17 +167,17 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         prefix, labels = "resourcepoolstatusrequest_controller", ("driver_name",)
-        self.processed = Counts(
+        self.processed = Counter(
             f"{prefix}_requests_processed_total",
             "Number of ResourcePoolStatusRequests processed.",
             labels,
         )
-        self.errors = Counts(
+        self.errors = Counter(
             f"{prefix}_request_processing_errors_total",
             "Number of ResourcePoolStatusRequests whose answer could not be written.",
             labels,
         )
-        self.durations = Durations(
+        self.durations = Histogram(
             f"{prefix}_request_processing_duration_seconds",
             "Seconds from looking at a ResourcePoolStatusRequest to its answer.",
             exponential_buckets(0.001, 2, 15),
@@ -197,7 +199,7 @@ class DraMetrics:
         self.taints = TaintMetrics()
         self.requests = RequestMetrics()
 
-    def families(self, objects: Objects) -> Iterator[Family]:
+    def families(self, objects: Indexer) -> Iterator[Family]:
         """Yield all metrics; those of claims are counted when they are read."""
         yield from self.claims.families(objects)
         yield from self.taints.families()

@@ -18,12 +18,11 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from mooring.api.core import ConfigMap, Namespace, Pod, ServiceAccount
-from mooring.api.core.namespace import ACTIVE, TERMINATING
+from mooring.api.core.namespace import ACTIVE, TERMINATING, RemainingContent, deletion_conditions
 from mooring.api.meta import ObjectMeta
-from mooring.api.namespaceconditions import Remains, conditions_of
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, LookAgain, Update
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, RequeueAfter, Update
 from mooring.controllers.controller import (
     Answers,
     Controller,
@@ -57,16 +56,16 @@ class NamespaceController(Controller):
     kinds = (Namespace, Pod)
     workers = 10
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index pods by their namespace."""
         objects.index(Pod, NAMESPACE, lambda pod: (pod.metadata.namespace,))
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Give namespaces that are to go, also when the last of their pods has gone."""
         value = change.value
         if isinstance(value, Namespace):
             if change.new is not None and _is_ending(value):
-                yield key_of(value)
+                yield object_key(value)
             return
         name = value.metadata.namespace
         namespace = objects.find(Namespace, "", name)
@@ -75,14 +74,16 @@ class NamespaceController(Controller):
         if not objects.by(Pod, NAMESPACE, name):
             yield "", name
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the steps that bring a namespace nearer to its end."""
         namespace = objects.find(Namespace, *key)
         if namespace is None or not _is_ending(namespace):
             return
         since_s = _seconds_since(namespace, now)
         if since_s < GRACE_S:
-            yield LookAgain(key, GRACE_S - max(since_s, 0.0))
+            yield RequeueAfter(key, GRACE_S - max(since_s, 0.0))
             return
         asked = next((each for each in answers if isinstance(each, DeleteContent)), None)
         if asked is None:
@@ -101,7 +102,7 @@ def _seconds_since(namespace: Namespace, now: Timestamp) -> float:
     return (now.instant - deleted.instant).total_seconds()
 
 
-def _grace_s(objects: Objects, name: str, since_s: float) -> int:
+def _grace_s(objects: Indexer, name: str, since_s: float) -> int:
     """Return how long pods may still take to end; 0 when they have had all their time."""
     pods = objects.by(Pod, NAMESPACE, name)
     graces = (pod.spec.termination_grace_period_seconds or 0 for pod in pods if not is_over(pod))
@@ -110,13 +111,13 @@ def _grace_s(objects: Objects, name: str, since_s: float) -> int:
 
 
 def _told(
-    namespace: Namespace, key: Key, remains: Remains, grace_s: int, now: Timestamp
+    namespace: Namespace, key: ObjectKey, remains: RemainingContent, grace_s: int, now: Timestamp
 ) -> Iterator[Step]:
     """Say what remains, and let the namespace go if that is nothing."""
     status = replace(
         namespace.status,
         phase=TERMINATING,
-        conditions=conditions_of(remains, namespace.status.conditions, now),
+        conditions=deletion_conditions(remains, namespace.status.conditions, now),
     )
     if status != namespace.status:
         namespace = replace(namespace, status=status)
@@ -126,13 +127,13 @@ def _told(
         yield Update(replace(namespace, spec=replace(namespace.spec, finalizers=held)), "finalize")
     elif remains.failures or remains.undiscovered:
         yield ReconcileFailed("; ".join((*remains.failures, *remains.undiscovered)))
-        yield LookAgain(key, FAILED_S_MAX)
+        yield RequeueAfter(key, FAILED_S_MAX)
     else:
         estimate_s = max(grace_s, FINALIZERS_S if remains.finalizers else 0)
-        yield LookAgain(key, estimate_s // 2 + 1)
+        yield RequeueAfter(key, estimate_s // 2 + 1)
 
 
-def _namespace_keys(change: ObjectChange, name: str) -> Iterator[Key]:
+def _namespace_keys(change: ObjectChange, name: str) -> Iterator[ObjectKey]:
     """Yield the namespace of a change: it came or changed, or the object of a name in it did."""
     metadata = change.value.metadata
     if isinstance(change.value, Namespace):
@@ -142,7 +143,7 @@ def _namespace_keys(change: ObjectChange, name: str) -> Iterator[Key]:
         yield "", metadata.namespace
 
 
-def _is_open(objects: Objects, key: Key) -> bool:
+def _is_open(objects: Indexer, key: ObjectKey) -> bool:
     """Return whether objects may be made in a namespace."""
     namespace = objects.find(Namespace, *key)
     if namespace is None or namespace.metadata.deletion_timestamp is not None:
@@ -156,11 +157,13 @@ class ServiceAccountController(Controller):
     name: ClassVar[str] = "service-account-controller"
     kinds = (Namespace, ServiceAccount)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the namespace whose account may be missing."""
         return _namespace_keys(change, DEFAULT_ACCOUNT)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Make the account if it is not there."""
         if _is_open(objects, key) and objects.find(ServiceAccount, key[1], DEFAULT_ACCOUNT) is None:
             metadata = ObjectMeta(name=DEFAULT_ACCOUNT, namespace=key[1])
@@ -176,11 +179,13 @@ class RootCAPublisher(Controller):
     def __init__(self, authority: str) -> None:
         self._authority = authority  # certificates in PEM
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the namespace whose authority may be missing or changed."""
         return _namespace_keys(change, ROOT_CA)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Make the map, or put it right."""
         if not _is_open(objects, key):
             return
@@ -193,7 +198,3 @@ class RootCAPublisher(Controller):
             yield Create(ConfigMap(metadata=metadata, data=data))
         elif found.data != data:
             yield Update(replace(found, data=data))
-
-
-# MOVED
-Namespaces = NamespaceController  # MOVED

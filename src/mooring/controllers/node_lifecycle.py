@@ -25,11 +25,11 @@ from mooring.api.coordination import Lease
 from mooring.api.core import Node, NodeCondition, Pod, PodCondition, Toleration
 from mooring.api.core.node import READY
 from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, Taint
-from mooring.api.core.podstatus import DISRUPTION_TARGET
+from mooring.api.core.pod import DISRUPTION_TARGET
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 from mooring.api.tolerations import Tolerations
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Delete, Patch, RecordEvent, RequeueAfter, Target
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
 from mooring.controllers.pod_control import condition_of, is_over, is_true, with_condition
 
@@ -79,11 +79,11 @@ class NodeLifecycleController(Controller):
         self._grace_s = grace_s
         self._silences: dict[str, LeaseSilence] = {}
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the nodes that a change is about; renewed leases are seen at the next look."""
         match change.value:
             case Node(metadata=metadata):
@@ -92,7 +92,9 @@ class NodeLifecycleController(Controller):
                 if change.old is None and metadata.namespace == LEASES:
                     yield "", metadata.name
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Look at a node: is its agent alive, and do its taints say how it is?"""
         node = objects.find(Node, *key)
         if node is None:
@@ -100,7 +102,7 @@ class NodeLifecycleController(Controller):
             return
         lease = objects.find(Lease, LEASES, key[1])
         if lease is not None:
-            yield LookAgain(key, LOOK_S)
+            yield RequeueAfter(key, LOOK_S)
             if self._is_silent(key[1], lease, now):
                 yield from _pods_lost(objects, node, now)  # first: the rest may be refused
                 if not _is_unknown(node):
@@ -130,7 +132,7 @@ def _is_unknown(node: Node) -> bool:
     return ready is not None and bool(ready.status == "Unknown")
 
 
-def _pods_lost(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
+def _pods_lost(objects: Indexer, node: Node, now: Timestamp) -> Iterator[Step]:
     """Say of the pods of a node that they are not ready."""
     for pod in objects.by(Pod, NODE, node.metadata.name):
         if is_true(pod.status.conditions, READY):
@@ -158,7 +160,7 @@ def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
     }
     yield Patch(Target.of(node), body, "status")
     name = node.metadata.name
-    yield Tell(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+    yield RecordEvent(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
 
 
 def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
@@ -175,7 +177,7 @@ def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
         "status": {"conditions": [to_tree(each) for each in conditions]},
     }
     yield Patch(Target.of(pod), body, "status")
-    yield Tell(pod, "NodeNotReady", "Node is not ready", is_warning=True)
+    yield RecordEvent(pod, "NodeNotReady", "Node is not ready", is_warning=True)
 
 
 def _taints(node: Node, now: Timestamp) -> tuple[Taint, ...]:
@@ -220,23 +222,25 @@ class TaintEvictionController(Controller):
     name: ClassVar[str] = "taint-eviction-controller"
     kinds = (Pod, Node)
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the pods that a change of taints, or of themselves, is about."""
         match change.value:
             case Node(metadata=metadata) as node:
                 old = () if change.old is None else change.old.spec.taints
                 if change.new is not None and node.spec.taints != old:
-                    yield from map(key_of, objects.by(Pod, NODE, metadata.name))
+                    yield from map(object_key, objects.by(Pod, NODE, metadata.name))
             case Pod(spec=spec) as pod:
                 place = objects.find(Node, "", spec.node_name) if spec.node_name else None
                 if change.new is not None and place is not None and _evicting(place):
-                    yield key_of(pod)
+                    yield object_key(pod)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Say when a pod is to leave, and have it leave."""
         pod = objects.find(Pod, *key)
         node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
@@ -246,7 +250,7 @@ class TaintEvictionController(Controller):
         if left_s is None or is_over(pod):
             return
         if left_s > 0:
-            yield LookAgain(key, left_s)
+            yield RequeueAfter(key, left_s)
         else:
             yield from _evicted(pod, now)
 
@@ -289,5 +293,5 @@ def _evicted(pod: Pod, now: Timestamp) -> Iterator[Step]:
     only = {"resourceVersion": pod.metadata.resource_version}  # the list is replaced as a whole
     yield Patch(Target.of(pod), {"metadata": only, "status": {"conditions": conditions}}, "status")
     where = f"{pod.metadata.namespace}/{pod.metadata.name}"
-    yield Tell(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
+    yield RecordEvent(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
     yield Delete(Target.of(pod))

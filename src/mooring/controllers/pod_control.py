@@ -21,17 +21,24 @@ from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.codec import to_tree
 from mooring.api.core import Pod
-from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, Affinity, NodeAffinity, Toleration
-from mooring.api.core.pod import PodSpec
-from mooring.api.core.podstatus import FAILED, PENDING, RUNNING, SUCCEEDED
-from mooring.api.gointegers import parse_int64
+from mooring.api.core.placement import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Toleration,
+)
+from mooring.api.core.pod import FAILED, PENDING, RUNNING, SUCCEEDED, PodSpec
+from mooring.api.go_integers import parse_int64
 from mooring.api.labels import IN
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodequery import NAME_FIELD
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.node_affinity import NAME_FIELD
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import Objects
-from mooring.client.writes import Create, Delete, Target, Tell
+from mooring.client.indexer import Indexer
+from mooring.client.writes import Create, Delete, RecordEvent, Target
 from mooring.controllers.controller import Step
 from mooring.controllers.controller_ref_manager import reference_to
 
@@ -111,7 +118,7 @@ def pod_of(controller: PodController, want: PodToCreate) -> Pod:
 
 
 def unused_names(
-    objects: Objects, controller: PodController, prefix: str, pods: Iterable[Pod]
+    objects: Indexer, controller: PodController, prefix: str, pods: Iterable[Pod]
 ) -> Iterator[str]:
     """Yield names for new pods beside those that the controller has."""
     namespace = controller.metadata.namespace
@@ -123,19 +130,23 @@ def creations(controller: PodController, wants: Iterable[PodToCreate]) -> Iterat
     """Yield the writes that make pods, each with its event."""
     for want in wants:
         yield Create(pod_of(controller, want))
-        yield Tell(controller, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
+        yield RecordEvent(controller, "SuccessfulCreate", f"Created pod: {want.name}", "Create")
 
 
 def deletions(controller: Any, pods: Iterable[Pod]) -> Iterator[Step]:
     """Yield the writes that delete pods, each with its event."""
     for pod in pods:
         yield Delete(Target.of(pod))
-        yield Tell(controller, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", "Delete")
+        yield RecordEvent(
+            controller, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}", "Delete"
+        )
 
 
-def creation_refused(controller: Any, why: str) -> Tell:
+def creation_refused(controller: Any, why: str) -> RecordEvent:
     """Return the event of a pod that could not be created."""
-    return Tell(controller, "FailedCreate", f"Error creating: {why}", "Create", is_warning=True)
+    return RecordEvent(
+        controller, "FailedCreate", f"Error creating: {why}", "Create", is_warning=True
+    )
 
 
 def with_status(value: Any, status: Any) -> Any | None:

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from mooring.api.batch import Job
 from mooring.api.codec import to_tree
 from mooring.api.core import Node, Pod, PodCondition
-from mooring.api.core.podstatus import DISRUPTION_TARGET, FAILED
+from mooring.api.core.pod import DISRUPTION_TARGET, FAILED
 from mooring.api.timestamp import NO_TIME, Timestamp
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Delete, LookAgain, Patch, Target
+from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.writes import Delete, Patch, RequeueAfter, Target
 from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
 from mooring.controllers.job_tracking import ENDS
 from mooring.controllers.pod_control import READY, is_over, is_true, with_condition
@@ -32,7 +32,7 @@ NODE = "node"  # the index of pods by their node
 STATE = "state"  # the index of pods that are over, or on their way out without a node
 _ENDED, _LEAVING = "ended", "leaving"
 
-_ENDED_KEY: Key = ("ended", "")
+_ENDED_KEY: ObjectKey = ("ended", "")
 
 
 class PodGCController(Controller):
@@ -46,12 +46,12 @@ class PodGCController(Controller):
         self._ended_max, self._quarantine_s = ended_max, quarantine_s
         self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index pods by their node, and those that are over."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         objects.index(Pod, STATE, _states)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield what a change may make superfluous."""
         value = change.value
         if isinstance(value, Node):
@@ -65,7 +65,9 @@ class PodGCController(Controller):
             if not name and value.metadata.deletion_timestamp is not None:
                 yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the pods that are to go."""
         match key:
             case ("node", name):
@@ -78,7 +80,7 @@ class PodGCController(Controller):
                 yield from too_many(objects, self._ended_max)
 
     def _of_node(
-        self, objects: Objects, name: str, now: Timestamp, answers: Answers
+        self, objects: Indexer, name: str, now: Timestamp, answers: Answers
     ) -> Iterator[Step]:
         node = objects.find(Node, "", name)
         pods = sorted(objects.by(Pod, NODE, name), key=_order)
@@ -93,7 +95,7 @@ class PodGCController(Controller):
         left_s = self._quarantine_s - (now.instant - since.instant) / timedelta(seconds=1)
         ask = Lookup(Node, "", name)
         if left_s > 0:
-            yield LookAgain(("node", name), left_s)
+            yield RequeueAfter(("node", name), left_s)
         elif ask not in answers:
             yield ask
         elif answers[ask] is None:
@@ -101,7 +103,7 @@ class PodGCController(Controller):
                 yield from _ended(pod, _node_is_gone(now))
 
 
-def too_many(objects: Objects, ended_max: int) -> Iterator[Step]:
+def too_many(objects: Indexer, ended_max: int) -> Iterator[Step]:
     """Delete the oldest of the pods that are over, evicted ones first, down to a number."""
     ended = objects.by(Pod, STATE, _ENDED)
     surplus = len(ended) - ended_max
@@ -165,7 +167,9 @@ class TTLAfterFinishedController(Controller):
     name: ClassVar[str] = "ttl-after-finished-controller"
     kinds = (Job,)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the deletion of a job; a fresh look decides, for its time may just have changed."""
         job = objects.find(Job, *key)
         left_s = None if job is None else _ttl_left_s(job, now)
@@ -173,7 +177,7 @@ class TTLAfterFinishedController(Controller):
         if left_s is None:
             return
         if left_s > 0:
-            yield LookAgain(key, left_s)
+            yield RequeueAfter(key, left_s)
         elif ask not in answers:
             yield ask
         elif (fresh := answers[ask]) is not None:

@@ -33,9 +33,9 @@ from mooring.api.scheduling import (
     WorkloadSpec,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.claims.owners import controller_of, group_name
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, Tell, Update
+from mooring.claims.pod_claims import controller_of, group_name
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, RecordEvent, Update
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
 from mooring.controllers.controller_ref_manager import controlled, reference_to
 from mooring.controllers.pod_control import NAME_MAX, fnv32a, hashed_name, is_over, safe_text
@@ -57,7 +57,7 @@ def wants_group(job: Job) -> bool:
     return isinstance(job.spec.scheduling, dict) and not (has_own or controller_of(job.metadata))
 
 
-def job_pod_group(objects: Objects, job: Job, pods: list[Pod]) -> JobPodGroup:
+def job_pod_group(objects: Indexer, job: Job, pods: list[Pod]) -> JobPodGroup:
     """Return the group of a job, or the next step towards it."""
     if not wants_group(job):
         return JobPodGroup()
@@ -65,7 +65,7 @@ def job_pod_group(objects: Objects, job: Job, pods: list[Pod]) -> JobPodGroup:
         template = _template(job)
     except ApiError as error:
         message = f"Failed to compile Workload for Job {job.metadata.name}: {error}"
-        event = Tell(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
+        event = RecordEvent(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
         return JobPodGroup(steps=(event,), is_ready=False)
     is_new = not pods and job.status.start_time is None
     workloads = controlled(objects, Workload, job)
@@ -84,7 +84,7 @@ def job_pod_group(objects: Objects, job: Job, pods: list[Pod]) -> JobPodGroup:
 def _made(kind: str, job: Job, value: Any) -> Iterator[Step]:
     yield Create(value)
     message = f"Created {kind} {value.metadata.name} for Job {job.metadata.name}"
-    yield Tell(job, f"{kind}Created", message, "Create")
+    yield RecordEvent(job, f"{kind}Created", message, "Create")
 
 
 def _template(job: Job) -> PodGroupTemplate:
@@ -200,16 +200,16 @@ class PodGroupProtection(Controller):
     name: ClassVar[str] = "podgroup-protection-controller"
     kinds = (PodGroup, Pod)
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index pods by their group."""
         objects.index(Pod, GROUP, _group_keys)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the groups that may go: those to be deleted, and those that lost a pod."""
         value = change.value
         if isinstance(value, PodGroup):
             if change.new is not None and value.metadata.deletion_timestamp is not None:
-                yield key_of(value)
+                yield object_key(value)
             return
         ended = change.new if change.new is not None and is_over(change.new) else None
         for pod in (ended, change.gone):
@@ -217,7 +217,9 @@ class PodGroupProtection(Controller):
             if pod is not None and name is not None:
                 yield pod.metadata.namespace, name
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Take the finalizer off a group without pods that is to be deleted."""
         group = objects.find(PodGroup, *key)
         if group is None or group.metadata.deletion_timestamp is None:

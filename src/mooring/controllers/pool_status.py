@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from mooring.api.devicetaints import NO_EXECUTE, NO_SCHEDULE, DeviceName
+from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import Condition
 from mooring.api.quantity import Quantity
@@ -29,11 +29,11 @@ from mooring.api.resource.v1alpha3 import (
     ResourcePoolStatusRequestStatus,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
-from mooring.claims.evictions import Means
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Delete, LookAgain, Target, Update, Write
+from mooring.api.tolerations import DeviceName
+from mooring.cel.device import CelFeatures, DeviceCompiler
+from mooring.claims.taint_evictions import RuleSelects
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Delete, RequeueAfter, Target, Update, Write
 from mooring.controllers.controller import (
     Answers,
     Controller,
@@ -72,11 +72,11 @@ class _Used:
 
 
 def pool_statuses(
-    objects: Objects,
+    objects: Indexer,
     spec: ResourcePoolStatusRequestSpec,
     *,
     rules: Iterable[DeviceTaintRule],
-    means: Means,
+    means: RuleSelects,
 ) -> tuple[PoolStatus, ...]:
     """Return the status of every pool that is asked about, by name."""
     used = _Used(objects.all(ResourceClaim), spec.driver)
@@ -95,7 +95,7 @@ def pool_statuses(
 
 
 def _newest(
-    objects: Objects, spec: ResourcePoolStatusRequestSpec
+    objects: Indexer, spec: ResourcePoolStatusRequestSpec
 ) -> dict[str, tuple[ResourceSlice, ...]]:
     """Return the slices of the newest generation of each pool, in the order of their names."""
     pools: dict[str, list[ResourceSlice]] = {}
@@ -111,7 +111,7 @@ def _newest(
 
 
 def _pool_status(
-    pool: PoolUsage, default_attribute: str | None, rules: list[DeviceTaintRule], means: Means
+    pool: PoolUsage, default_attribute: str | None, rules: list[DeviceTaintRule], means: RuleSelects
 ) -> PoolStatus:
     status = PoolStatus(
         driver=pool.driver,
@@ -150,7 +150,7 @@ def _node_name(pool: PoolUsage) -> str | None:
 
 
 def _is_unavailable(
-    pool: PoolUsage, device: Device, rules: list[DeviceTaintRule], means: Means
+    pool: PoolUsage, device: Device, rules: list[DeviceTaintRule], means: RuleSelects
 ) -> bool:
     if any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) for taint in device.taints):
         return True
@@ -185,12 +185,12 @@ def is_incomplete(status: ResourcePoolStatusRequestStatus) -> bool:
 
 
 def plan_request(
-    objects: Objects,
-    key: Key,
+    objects: Indexer,
+    key: ObjectKey,
     now: Timestamp,
     *,
     rules: Iterable[DeviceTaintRule],
-    means: Means,
+    means: RuleSelects,
 ) -> list[Step]:
     """Return the answer to a request, or the end of an old one."""
     request = objects.find(ResourcePoolStatusRequest, *key)
@@ -199,7 +199,7 @@ def plan_request(
     left_s = _left_s(request, now)
     if left_s < 0:
         return [Delete(Target.of(request))]
-    again = LookAgain(key, left_s + 1)
+    again = RequeueAfter(key, left_s + 1)
     if request.status is not None:
         return [again]
     pools = pool_statuses(objects, request.spec, rules=rules, means=means)
@@ -246,19 +246,21 @@ class PoolStatusRequestController(Controller):
         self._has_rules = gates.enabled(Gate.DRA_DEVICE_TAINT_RULES)
         self._metrics = metrics or RequestMetrics()
         self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
-        self._begun: dict[Key, Timestamp] = {}
+        self._begun: dict[ObjectKey, Timestamp] = {}
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Give requests that came, and those that wait for the slices of a driver."""
         match change.new:
             case ResourcePoolStatusRequest() as request if self._is_on:
-                yield key_of(request)
+                yield object_key(request)
             case ResourceSlice() as slice_ if self._is_on:
                 for request in objects.all(ResourcePoolStatusRequest):
                     if request.status is None and request.spec.driver == slice_.spec.driver:
-                        yield key_of(request)
+                        yield object_key(request)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the answer to a request."""
         self._begun[key] = now
         rules = list(objects.all(DeviceTaintRule)) if self._has_rules else []
@@ -268,13 +270,15 @@ class PoolStatusRequestController(Controller):
             del self._begun[key]
         return steps
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Count an answer."""
         self._count(key, write, now)
         return ()
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Count an answer that was not taken."""
         del objects, refused  # not needed here
@@ -283,7 +287,7 @@ class PoolStatusRequestController(Controller):
         self._count(key, write, None)
         return ()
 
-    def _count(self, key: Key, write: Write, now: Timestamp | None) -> None:
+    def _count(self, key: ObjectKey, write: Write, now: Timestamp | None) -> None:
         begun = self._begun.pop(key, None)
         if not isinstance(write, Update):
             return

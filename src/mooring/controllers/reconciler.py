@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.namespaceconditions import Remains
+from mooring.api.core.namespace import RemainingContent
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, Delete, LookAgain, Tell, Update, Write
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, Delete, RecordEvent, RequeueAfter, Update, Write
 from mooring.controllers.controller import (
     Answers,
     Controller,
@@ -36,7 +36,7 @@ from mooring.controllers.controller import (
     Step,
     WriteRefused,
 )
-from mooring.kit.queue import QueueClosedError
+from mooring.kit.workqueue import QueueClosedError
 
 LOOKUPS_MAX = 10  # plans of one key in a row with lookups
 CONFLICTS_MAX = 10  # of one key in a row before they are logged: about five seconds
@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 _QUOTED = re.compile(r'"[^"]*"')
 
 # Deletes the content of a namespace, and returns what remains.
-EmptyNamespace = Callable[[DeleteContent], Awaitable[Remains]]
+EmptyNamespace = Callable[[DeleteContent], Awaitable[RemainingContent]]
 # Returns whether the informer of a kind is at least as new as a resource version.
 HasSeen = Callable[[type[Any], str], bool]
 W = TypeVar("W", bound=Write)
@@ -58,22 +58,22 @@ W = TypeVar("W", bound=Write)
 class Queue(Protocol):
     """What a reconciler needs of a `mooring.kit.queue.WorkQueue`."""
 
-    def add(self, key: Key) -> object:
+    def add(self, key: ObjectKey) -> object:
         """Queue a key, unless it is queued already."""
 
-    def add_after(self, key: Key, delay_s: float) -> object:
+    def add_after(self, key: ObjectKey, delay_s: float) -> object:
         """Queue a key after a while."""
 
-    def retry(self, key: Key) -> object:
+    def retry(self, key: ObjectKey) -> object:
         """Queue a key after a while that grows each time."""
 
-    async def take(self) -> Key:
+    async def take(self) -> ObjectKey:
         """Return the next key; nobody else gets it before it is done."""
 
-    def done(self, key: Key) -> None:
+    def done(self, key: ObjectKey) -> None:
         """Record that the work on a key has ended."""
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: ObjectKey) -> None:
         """Record that a key has succeeded: the next failure is its first."""
 
 
@@ -84,10 +84,10 @@ class Reconciler:
         self,
         controller: Controller,
         *,
-        objects: Objects,
+        objects: Indexer,
         client: Client,
         queue: Queue,
-        tell: Callable[[Tell], None],
+        tell: Callable[[RecordEvent], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
         empty: EmptyNamespace | None = None,
@@ -96,10 +96,10 @@ class Reconciler:
         self.objects = objects
         self._client, self._queue, self._tell = client, queue, tell
         self._now, self._has_seen, self._empty = now, has_seen, empty
-        self._expected: OrderedDict[Key, _Expectations] = OrderedDict()
-        self._attempts: dict[Key, int] = {}
-        self._conflicts: OrderedDict[Key, int] = OrderedDict()
-        self._causes: OrderedDict[Key, str] = OrderedDict()
+        self._expected: OrderedDict[ObjectKey, _Expectations] = OrderedDict()
+        self._attempts: dict[ObjectKey, int] = {}
+        self._conflicts: OrderedDict[ObjectKey, int] = OrderedDict()
+        self._causes: OrderedDict[ObjectKey, str] = OrderedDict()
         controller.prepare(objects)
 
     # --- in -------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Reconciler:
             for key in self.controller.keys(self.objects, change):
                 self._queue.add(key)
 
-    def all_keys(self) -> Iterator[Key]:
+    def all_keys(self) -> Iterator[ObjectKey]:
         """Yield the keys of all objects, as after a start."""
         for struct in self.controller.kinds:
             for value in tuple(self.objects.all(struct)):
@@ -139,7 +139,7 @@ class Reconciler:
 
     # --- one key --------------------------------------------------------------------------------
 
-    async def handle(self, key: Key) -> None:
+    async def handle(self, key: ObjectKey) -> None:
         """Plan a key and carry out its plan."""
         if self._is_behind(key):
             self._queue.add_after(key, EXPECTATION_WAIT_S)
@@ -159,7 +159,7 @@ class Reconciler:
         else:
             self._succeed(key)
 
-    async def _plan(self, key: Key) -> SortedSteps:
+    async def _plan(self, key: ObjectKey) -> SortedSteps:
         answers: Answers = {}
         for _ in range(LOOKUPS_MAX):
             plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
@@ -175,9 +175,9 @@ class Reconciler:
         return await self._empty(question)
 
     async def _carry_out(
-        self, key: Key, write: Write, chain: WriteChain, refusals: RefusedWrites
+        self, key: ObjectKey, write: Write, chain: WriteChain, refusals: RefusedWrites
     ) -> None:
-        if isinstance(write, Tell):
+        if isinstance(write, RecordEvent):
             self._tell(write)
             return
         try:
@@ -194,20 +194,20 @@ class Reconciler:
             self._expect(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
 
-    def _report_refused(self, key: Key, write: Write, refused: WriteRefused) -> None:
+    def _report_refused(self, key: ObjectKey, write: Write, refused: WriteRefused) -> None:
         steps = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(steps).writes:
-            if isinstance(each, Tell):
+            if isinstance(each, RecordEvent):
                 self._tell(each)
 
     # --- after ----------------------------------------------------------------------------------
 
     def _then(self, steps: Iterable[Step]) -> None:
         for step in steps:
-            if isinstance(step, LookAgain):
+            if isinstance(step, RequeueAfter):
                 self._queue.add_after(step.key, step.after_s)
 
-    def _plan_again(self, key: Key, write: Write, refused: WriteRefused) -> None:
+    def _plan_again(self, key: ObjectKey, write: Write, refused: WriteRefused) -> None:
         """Requeue a key because of a refused write."""
         if not refused.is_conflict:
             self._fail(key, ReconcileFailed(_cause(write, refused)))
@@ -219,13 +219,15 @@ class Reconciler:
             self._log(key, f"{times} conflicts in a row: {refused.message}")
         self._queue.retry(key)
 
-    def _succeed(self, key: Key) -> None:
+    def _succeed(self, key: ObjectKey) -> None:
         self._queue.forget(key)
         self._conflicts.pop(key, None)
         self._attempts.pop(key, None)
         self._causes.pop(key, None)
 
-    def _fail(self, key: Key, failed: ReconcileFailed, error: Exception | None = None) -> None:
+    def _fail(
+        self, key: ObjectKey, failed: ReconcileFailed, error: Exception | None = None
+    ) -> None:
         cause = _QUOTED.sub("", failed.reason)  # generated names differ each time
         if self._causes.get(key) != cause:
             self._log(key, failed.reason, error)
@@ -240,13 +242,13 @@ class Reconciler:
                 return
         self._queue.retry(key)
 
-    def _log(self, key: Key, cause: str, error: Exception | None = None) -> None:
+    def _log(self, key: ObjectKey, cause: str, error: Exception | None = None) -> None:
         name = "/".join(part for part in key if part)
         _LOG.warning("%s: %s: %s", self.controller.name, name, cause, exc_info=error)
 
     # --- own writes -----------------------------------------------------------------------------
 
-    def _expect(self, key: Key, stored: Any) -> None:
+    def _expect(self, key: ObjectKey, stored: Any) -> None:
         revision = stored.metadata.resource_version if stored is not None else ""
         if revision:
             expected = self._expected.setdefault(key, _Expectations())
@@ -254,7 +256,7 @@ class Reconciler:
             if len(self._expected) > KEYS_MAX:
                 self._expected.popitem(last=False)
 
-    def _is_behind(self, key: Key) -> bool:
+    def _is_behind(self, key: ObjectKey) -> bool:
         """Return whether the informers have not seen all writes of this key yet."""
         expected = self._expected.get(key)
         if expected is None:
@@ -289,7 +291,7 @@ class SortedSteps(NamedTuple):
     """The steps of a plan by kind."""
 
     writes: tuple[Write, ...]
-    again: tuple[LookAgain, ...]
+    again: tuple[RequeueAfter, ...]
     asks: tuple[Question, ...]
     failed: ReconcileFailed | None
 
@@ -297,12 +299,12 @@ class SortedSteps(NamedTuple):
 def sort_steps(steps: Iterable[Step]) -> SortedSteps:
     """Return the steps by kind; of several failures the first counts."""
     writes: list[Write] = []
-    again: list[LookAgain] = []
+    again: list[RequeueAfter] = []
     asks: list[Question] = []
     failed: ReconcileFailed | None = None
     for step in steps:
         match step:
-            case LookAgain():
+            case RequeueAfter():
                 again.append(step)
             case Lookup() | DeleteContent():
                 asks.append(step)
@@ -317,14 +319,14 @@ class WriteChain:
     """The versions that the updates of one plan have written."""
 
     def __init__(self) -> None:
-        self._revisions: dict[tuple[type[Any], Key], str] = {}
+        self._revisions: dict[tuple[type[Any], ObjectKey], str] = {}
 
     def follow(self, write: W) -> W:
         """Return the write against what an earlier update of the same object returned."""
         if not isinstance(write, Update):
             return write
         value = write.value
-        revision = self._revisions.get((type(value), key_of(value)))
+        revision = self._revisions.get((type(value), object_key(value)))
         if revision is None:
             return write
         metadata = replace(value.metadata, resource_version=revision)
@@ -333,7 +335,7 @@ class WriteChain:
     def note(self, write: Write, stored: Any) -> None:
         """Remember the version of a write. Only after an update is nobody else in between."""
         if isinstance(write, Update | Create) and stored is not None:
-            place = (type(stored), key_of(stored))
+            place = (type(stored), object_key(stored))
             self._revisions[place] = stored.metadata.resource_version
 
 
@@ -342,7 +344,7 @@ class RefusedWrites:
 
     def __init__(self, *, is_independent: bool) -> None:
         self._is_independent = is_independent
-        self._objects: set[tuple[type[Any], Key]] = set()
+        self._objects: set[tuple[type[Any], ObjectKey]] = set()
         self._first: tuple[Write, WriteRefused] | None = None
 
     @property
@@ -364,9 +366,9 @@ class RefusedWrites:
         return not self._is_independent or _object_of(write) in self._objects
 
 
-def _object_of(write: Write) -> tuple[type[Any], Key]:
+def _object_of(write: Write) -> tuple[type[Any], ObjectKey]:
     match write:
-        case Create(value=value) | Update(value=value) | Tell(about=value):
-            return type(value), key_of(value)
+        case Create(value=value) | Update(value=value) | RecordEvent(about=value):
+            return type(value), object_key(value)
         case _:
             return write.target.struct, (write.target.namespace, write.target.name)

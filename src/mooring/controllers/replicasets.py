@@ -12,9 +12,9 @@ from mooring.api.apps import ControllerCondition, ReplicaSet, ReplicaSetStatus
 from mooring.api.core import Pod
 from mooring.api.labels import exactly
 from mooring.api.timestamp import Timestamp
-from mooring.claims.owners import controller_of
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Create, LookAgain, Update, Write
+from mooring.claims.pod_claims import controller_of
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, RequeueAfter, Update, Write
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
 from mooring.controllers.controller_ref_manager import (
     adopter_keys,
@@ -53,34 +53,38 @@ class ReplicaSetController(Controller):
     kinds = (ReplicaSet, Pod)
 
     def __init__(self) -> None:
-        self._refusals: dict[Key, str] = {}  # why the last pod of a set could not be created
+        self._refusals: dict[ObjectKey, str] = {}  # why the last pod of a set could not be created
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, ReplicaSet)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the set of a change, or of a pod."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
-                self._refusals.pop(key_of(change.value), None)
-            yield key_of(change.value)
+                self._refusals.pop(object_key(change.value), None)
+            yield object_key(change.value)
             return
         yield from controller_keys(change, "ReplicaSet")
         yield from adopter_keys(objects, change, ReplicaSet)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield the steps that bring a set to the number of pods that it wants."""
         return plan(objects, key, now, answers, refusal=self._refusals.get(key))
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Forget a refusal once a pod could be made."""
         if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
-            yield LookAgain(key, 0.0)
+            yield RequeueAfter(key, 0.0)
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Remember why a pod could not be created, and record an event."""
         owner = objects.find(ReplicaSet, *key)
@@ -90,7 +94,12 @@ class ReplicaSetController(Controller):
 
 
 def plan(
-    objects: Objects, key: Key, now: Timestamp, answers: Answers, *, refusal: str | None = None
+    objects: Indexer,
+    key: ObjectKey,
+    now: Timestamp,
+    answers: Answers,
+    *,
+    refusal: str | None = None,
 ) -> Iterator[Step]:
     """Yield the status first: a pod that cannot be created must not keep it back."""
     owner = objects.find(ReplicaSet, *key)
@@ -109,7 +118,7 @@ def plan(
         yield from _manage(objects, owner, pods, active, now)
     waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
     if later := [seconds for seconds in waits if seconds]:
-        yield LookAgain(key, min(later))
+        yield RequeueAfter(key, min(later))
 
 
 def replicas_of(owner: ReplicaSet) -> int:
@@ -118,7 +127,7 @@ def replicas_of(owner: ReplicaSet) -> int:
 
 
 def _manage(
-    objects: Objects, owner: ReplicaSet, pods: list[Pod], active: list[Pod], now: Timestamp
+    objects: Indexer, owner: ReplicaSet, pods: list[Pod], active: list[Pod], now: Timestamp
 ) -> Iterator[Step]:
     missing = replicas_of(owner) - len(active)
     if missing > 0:
@@ -131,7 +140,7 @@ def _manage(
         yield from deletions(owner, ranked[: min(-missing, BURST_MAX)])
 
 
-def _related(objects: Objects, owner: ReplicaSet, active: list[Pod]) -> list[Pod]:
+def _related(objects: Indexer, owner: ReplicaSet, active: list[Pod]) -> list[Pod]:
     """Return the pods of all sets of the same deployment."""
     deployment = controller_of(owner.metadata)
     if deployment is None:

@@ -18,37 +18,35 @@ from msgspec import Struct
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import Pod, PodResourceClaim
 from mooring.api.gates import Gate
+from mooring.api.meta import namespaced_name
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup
-from mooring.claims.consumers import consumer_of, is_group_consumer
-from mooring.claims.features import Features
-from mooring.claims.generated import (
+from mooring.claims.claim_templates import (
     claim_from_template,
     find_generated,
     group_claim_statuses,
     pod_claim_statuses,
 )
-from mooring.claims.owners import (
+from mooring.claims.pod_claims import (
+    ClaimEntry,
+    ClaimFeatures,
+    ClaimRejection,
+    Named,
+    NotNeeded,
     Owner,
+    Unsupported,
     check_made_for_group,
     check_made_for_pod,
+    claim_names,
     controller_of,
     group_name,
     is_group,
     is_pod,
-    key_of,
-)
-from mooring.claims.references import (
-    Entry,
-    Named,
-    NotNeeded,
-    Unsupported,
-    claim_names,
     reference_of,
 )
-from mooring.claims.refusals import Refused
-from mooring.client.objects import Objects
-from mooring.client.writes import Apply, Create, Target, Tell, Write
+from mooring.claims.reservations import consumer_of, is_group_consumer
+from mooring.client.indexer import Indexer
+from mooring.client.writes import Apply, Create, RecordEvent, Target, Write
 from mooring.controllers.controller import Answers, Lookup, ReconcileFailed, Step, WriteRefused
 
 TEMPLATES = "resourceclaimtemplate.resource.k8s.io"
@@ -89,19 +87,19 @@ EntryNeed = NothingNeeded | ClaimCreated | ClaimToCreate | EntryProblem | Lookup
 
 
 def pod_need(
-    objects: Objects,
+    objects: Indexer,
     pod: Pod,
     group: PodGroup | None,
     entry: PodResourceClaim,
     *,
     answers: Answers,
-    features: Features,
+    features: ClaimFeatures,
 ) -> EntryNeed:
     """Return what an entry of a pod needs; the group is the pod's, if it is in one."""
     if (need := _as_named(objects, pod, entry, answers, features)) is not None:
         return need
     match consumer_of(pod, entry, group):
-        case Refused(reason=reason):
+        case ClaimRejection(reason=reason):
             return EntryProblem(reason)
         case consumer if not is_group_consumer(consumer):
             return _from_template(objects, pod, entry, features)
@@ -117,7 +115,12 @@ def pod_need(
 
 
 def group_need(
-    objects: Objects, group: PodGroup, entry: Entry, *, answers: Answers, features: Features
+    objects: Indexer,
+    group: PodGroup,
+    entry: ClaimEntry,
+    *,
+    answers: Answers,
+    features: ClaimFeatures,
 ) -> EntryNeed:
     """Return what an entry of a group needs."""
     need = _as_named(objects, group, entry, answers, features)
@@ -125,7 +128,7 @@ def group_need(
 
 
 def _as_named(
-    objects: Objects, owner: Owner, entry: Entry, answers: Answers, features: Features
+    objects: Indexer, owner: Owner, entry: ClaimEntry, answers: Answers, features: ClaimFeatures
 ) -> EntryNeed | None:
     """Return what follows from the name that the entry has; None if a claim is to be found."""
     match reference_of(owner, entry):
@@ -145,13 +148,15 @@ def _as_named(
     return None
 
 
-def _is_for(claim: ResourceClaim, owner: Owner, features: Features) -> bool:
+def _is_for(claim: ResourceClaim, owner: Owner, features: ClaimFeatures) -> bool:
     if isinstance(owner, Pod):
         return check_made_for_pod(claim, owner, features) is None
     return check_made_for_group(claim, owner) is None
 
 
-def _from_template(objects: Objects, owner: Owner, entry: Entry, features: Features) -> EntryNeed:
+def _from_template(
+    objects: Indexer, owner: Owner, entry: ClaimEntry, features: ClaimFeatures
+) -> EntryNeed:
     before = find_generated(owner, entry.name, owned_claims(objects, owner))
     if before is not None:
         return ClaimCreated(before.metadata.name)
@@ -161,13 +166,13 @@ def _from_template(objects: Objects, owner: Owner, entry: Entry, features: Featu
     if template is None:
         return EntryProblem(f'resource claim template "{name}": {TEMPLATES} "{name}" not found')
     match claim_from_template(owner, entry.name, template, features):
-        case Refused(reason=reason):
+        case ClaimRejection(reason=reason):
             return EntryProblem(reason)
         case claim:
             return ClaimToCreate(claim)
 
 
-def prepare(objects: Objects) -> None:
+def prepare(objects: Indexer) -> None:
     """Keep all indexes of this package."""
     for struct in (Pod, PodGroup):
         objects.index(struct, BY_CLAIM, _claims)
@@ -177,19 +182,19 @@ def prepare(objects: Objects) -> None:
     objects.index(ResourceClaim, BY_CONSUMER, _consumers)
 
 
-def owned_claims(objects: Objects, owner: Owner) -> Collection[ResourceClaim]:
+def owned_claims(objects: Indexer, owner: Owner) -> Collection[ResourceClaim]:
     """Return the claims that this very pod or group controls."""
     key = f"{owner.metadata.namespace}/{owner.metadata.uid}"
     return objects.by(ResourceClaim, BY_OWNER, key)
 
 
-def reserved_claims(objects: Objects, consumer: Owner) -> Collection[ResourceClaim]:
+def reserved_claims(objects: Indexer, consumer: Owner) -> Collection[ResourceClaim]:
     """Return the claims that are reserved for this very pod or group."""
     key = f"{consumer.metadata.namespace}/{consumer.metadata.uid}"
     return objects.by(ResourceClaim, BY_CONSUMER, key)
 
 
-def members(objects: Objects, namespace: str, group: str) -> Collection[Pod]:
+def members(objects: Indexer, namespace: str, group: str) -> Collection[Pod]:
     """Return the pods of a group, whether it is there or not."""
     return objects.by(Pod, BY_GROUP, f"{namespace}/{group}")
 
@@ -227,7 +232,7 @@ def _consumers(claim: ResourceClaim) -> Iterable[str]:
 
 
 def claim_steps(
-    owner: Owner, entries: Iterable[Entry], need_of: Callable[[Any], EntryNeed]
+    owner: Owner, entries: Iterable[ClaimEntry], need_of: Callable[[Any], EntryNeed]
 ) -> tuple[list[Step], bool]:
     """Return the steps for the entries, and whether all of them have what they need.
 
@@ -255,13 +260,15 @@ def claim_steps(
 def _complaint(owner: Owner, entry: str, problem: EntryProblem) -> Iterator[Step]:
     yield complaint(owner, entry, problem.reason)
     noun = "pod" if isinstance(owner, Pod) else "PodGroup"
-    reason = f"{noun} {key_of(owner.metadata)}, {_field(owner)} {entry}: {problem.reason}"
+    reason = f"{noun} {namespaced_name(owner.metadata)}, {_field(owner)} {entry}: {problem.reason}"
     yield ReconcileFailed(reason, attempts_max=None if problem.comes_again else 1)
 
 
-def complaint(owner: Owner, entry: str, reason: str) -> Tell:
+def complaint(owner: Owner, entry: str, reason: str) -> RecordEvent:
     """Return the event for a claim that could not be created."""
-    return Tell(owner, FAILED_CREATION, f"{_field(owner)} {entry}: {reason}", is_warning=True)
+    return RecordEvent(
+        owner, FAILED_CREATION, f"{_field(owner)} {entry}: {reason}", is_warning=True
+    )
 
 
 def complaint_about(owner: Owner | None, write: Write, refused: WriteRefused) -> Iterator[Step]:

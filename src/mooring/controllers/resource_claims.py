@@ -26,21 +26,33 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import Timestamp
-from mooring.claims import releases
-from mooring.claims.consumers import (
+from mooring.claims import reservations
+from mooring.claims.pod_claims import (
+    ClaimFeatures,
+    Named,
+    Owner,
+    check_made_for_pod,
+    claims_to_release,
+    group_name,
+    owning_pod,
+    reference_of,
+)
+from mooring.claims.pod_claims import ClaimRejection as NotOurs
+from mooring.claims.reservations import (
+    Absent,
+    ConsumerState,
+    Unknown,
     consumer_of,
     is_group_consumer,
     is_pod_consumer,
+    is_pod_done,
     is_reserved_for,
+    release_steps,
     reserved,
+    review,
     unprotected,
 )
-from mooring.claims.features import Features
-from mooring.claims.owners import Owner, check_made_for_pod, group_name, owning_pod
-from mooring.claims.references import Named, claims_to_release, reference_of
-from mooring.claims.refusals import Refused as NotOurs
-from mooring.claims.releases import Absent, Knowledge, Unknown, is_pod_done, release_steps, review
-from mooring.client.objects import Key, Objects, key_of
+from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Delete, Target, Update, Write
 from mooring.controllers import resource_claim_entries
 from mooring.controllers.controller import (
@@ -63,14 +75,14 @@ from mooring.controllers.resource_claim_entries import (
 )
 
 
-def plan_pod(objects: Objects, key: Key, answers: Answers, gates: Gates) -> list[Step]:
+def plan_pod(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -> list[Step]:
     """Return what a pod's claims need."""
     pod = objects.find(Pod, *key)
     if pod is None or not pod.spec.resource_claims:
         return []
     if pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
         return []
-    features = Features.of(gates)
+    features = ClaimFeatures.of(gates)
     group, name = None, group_name(pod)
     if name is not None:
         if not gates.enabled(Gate.GENERIC_WORKLOAD):
@@ -94,7 +106,7 @@ def _without_groups(name: str) -> str:
 
 
 def _reservations(
-    objects: Objects, pod: Pod, group: PodGroup | None, features: Features
+    objects: Indexer, pod: Pod, group: PodGroup | None, features: ClaimFeatures
 ) -> Iterator[Step]:
     """Yield the updates that let a pod with a node use its allocated claims."""
     for entry in pod.spec.resource_claims:
@@ -128,14 +140,14 @@ class PodClaimController(Controller):
         self._gates = gates
         self._metrics = metrics or ClaimMetrics()
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that lead from claims, templates and groups to pods."""
         resource_claim_entries.prepare(objects)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the pods whose claims may need something after a change."""
         value = change.value
-        namespace, name = key_of(value)
+        namespace, name = object_key(value)
         pods: Iterable[Pod] = ()
         match value:
             case Pod():
@@ -146,47 +158,51 @@ class PodClaimController(Controller):
                 pods = objects.by(Pod, resource_claim_entries.BY_TEMPLATE, f"{namespace}/{name}")
             case ResourceClaim():
                 yield from _pods_of(objects, value)
-        yield from (key_of(pod) for pod in pods if pod.spec.resource_claims)
+        yield from (object_key(pod) for pod in pods if pod.spec.resource_claims)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield what a pod's claims need."""
         return plan_pod(objects, key, answers, self._gates)
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Count claims that were made."""
         self._metrics.created(write, "success")
         return ()
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Count claims that could not be created, and record events."""
         self._metrics.created(write, "failure")
         return complaint_about(objects.find(Pod, *key), write, refused)
 
 
-def _pods_of(objects: Objects, claim: ResourceClaim) -> Iterator[Key]:
+def _pods_of(objects: Indexer, claim: ResourceClaim) -> Iterator[ObjectKey]:
     """Yield the pods that use a claim, that own it, or whose group owns it."""
-    namespace, name = key_of(claim)
+    namespace, name = object_key(claim)
     yield from (
-        key_of(pod)
+        object_key(pod)
         for pod in objects.by(Pod, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}")
     )
     yield from ((namespace, pod) for pod in resource_claim_entries.owner_names(claim, groups=False))
     for group in resource_claim_entries.owner_names(claim, groups=True):
         yield from (
-            key_of(pod) for pod in resource_claim_entries.members(objects, namespace, group)
+            object_key(pod) for pod in resource_claim_entries.members(objects, namespace, group)
         )
 
 
-def plan_group(objects: Objects, key: Key, answers: Answers, gates: Gates) -> list[Step]:
+def plan_group(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -> list[Step]:
     """Return what a group's claims need."""
     group = objects.find(PodGroup, *key)
     if group is None or group.metadata.deletion_timestamp is not None:
         return []
     if not gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
         return []
-    features = Features.of(gates)
+    features = ClaimFeatures.of(gates)
     steps, _ = claim_steps(
         group,
         group.spec.resource_claims,
@@ -208,14 +224,14 @@ class GroupClaimController(Controller):
         self._gates = gates
         self._metrics = metrics or ClaimMetrics()
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that lead from claims and templates to groups."""
         resource_claim_entries.prepare(objects)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the groups whose claims may need something after a change."""
         value = change.value
-        namespace, name = key_of(value)
+        namespace, name = object_key(value)
         groups: Iterable[PodGroup] = ()
         match value:
             case PodGroup() if change.new is not None and value.spec.resource_claims:
@@ -232,19 +248,23 @@ class GroupClaimController(Controller):
                     (namespace, each)
                     for each in resource_claim_entries.owner_names(value, groups=True)
                 )
-        yield from (key_of(group) for group in groups)
+        yield from (object_key(group) for group in groups)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Yield what a group's claims need."""
         return plan_group(objects, key, answers, self._gates)
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Count claims that were made."""
         self._metrics.created(write, "success")
         return ()
 
     def refused(
-        self, objects: Objects, key: Key, write: Write, refused: WriteRefused
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Count claims that could not be created, and record events."""
         self._metrics.created(write, "failure")
@@ -252,7 +272,7 @@ class GroupClaimController(Controller):
 
 
 def plan_claim(
-    objects: Objects, key: Key, answers: Answers, *, gates: Gates, vanished: DeletedUIDs
+    objects: Indexer, key: ObjectKey, answers: Answers, *, gates: Gates, vanished: DeletedUIDs
 ) -> list[Step]:
     """Return what to release of a claim."""
     claim = objects.find(ResourceClaim, *key)
@@ -262,35 +282,35 @@ def plan_claim(
     match review(
         claim,
         lambda consumer: _known(objects, namespace, consumer, answers, vanished),
-        Features.of(gates),
+        ClaimFeatures.of(gates),
     ):
-        case releases.AskServer(consumers=consumers):
+        case reservations.AskServer(consumers=consumers):
             return [_ask(namespace, each) for each in consumers]
         case reservations:
             steps = release_steps(claim, reservations, _owner(objects, claim))
             return list(_writes(claim, steps))
 
 
-def _writes(claim: ResourceClaim, steps: Iterable[releases.Step]) -> Iterator[Step]:
+def _writes(claim: ResourceClaim, steps: Iterable[reservations.ReleaseStep]) -> Iterator[Step]:
     for step in steps:
         match step:
-            case releases.WriteStatus(status=status):
+            case reservations.WriteStatus(status=status):
                 claim = replace(claim, status=status)
                 yield Update(claim, "status")
-            case releases.RemoveFinalizer():
+            case reservations.RemoveFinalizer():
                 claim = unprotected(claim)
                 yield Update(claim)
-            case releases.Delete():
+            case reservations.DeleteClaim():
                 yield Delete(Target.of(claim))
 
 
 def _known(
-    objects: Objects,
+    objects: Indexer,
     namespace: str,
     consumer: ResourceClaimConsumerReference,
     answers: Answers,
     vanished: DeletedUIDs,
-) -> Knowledge:
+) -> ConsumerState:
     """Return what is known of the pod or group that a claim is reserved for."""
     if consumer.uid in vanished:
         return Absent()
@@ -303,20 +323,20 @@ def _known(
     return _seen(found)
 
 
-def _seen(found: Owner | None) -> Knowledge:
+def _seen(found: Owner | None) -> ConsumerState:
     match found:
         case None:
             return Absent()
         case Pod():
-            return releases.seen_pod(found)
+            return reservations.seen_pod(found)
         case PodGroup():
-            return releases.seen_group(found)
+            return reservations.seen_group(found)
 
 
-def _owner(objects: Objects, claim: ResourceClaim) -> Knowledge:
+def _owner(objects: Indexer, claim: ResourceClaim) -> ConsumerState:
     owner = owning_pod(claim)
     pod = None if owner is None else objects.find(Pod, claim.metadata.namespace, owner.name)
-    return Unknown() if pod is None else releases.seen_pod(pod)
+    return Unknown() if pod is None else reservations.seen_pod(pod)
 
 
 def _ask(namespace: str, consumer: ResourceClaimConsumerReference) -> Lookup:
@@ -337,31 +357,33 @@ class ClaimReleaseController(Controller):
         self._gates = gates
         self._vanished = DeletedUIDs()
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Add the indexes that lead from pods and groups to claims."""
         resource_claim_entries.prepare(objects)
 
-    def keys(self, objects: Objects, change: ObjectChange) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the claims to look at after a change."""
         if isinstance(change.value, ResourceClaim):
             if change.new is not None:
-                yield key_of(change.new)
+                yield object_key(change.new)
             return
         if change.gone is not None:
             self._vanished.note(change.gone.metadata.uid)
             yield from _held(objects, change.gone)
-        if isinstance(change.new, Pod) and releases.is_pod_done(change.new):
+        if isinstance(change.new, Pod) and reservations.is_pod_done(change.new):
             yield from _held(objects, change.new)
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Return what to release of a claim."""
         return plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
 
 
-def _held(objects: Objects, owner: Owner) -> Iterator[Key]:
+def _held(objects: Indexer, owner: Owner) -> Iterator[ObjectKey]:
     """Yield the claims that a pod or group uses, owns, or has reserved."""
     namespace = owner.metadata.namespace
     if isinstance(owner, Pod):
         yield from ((namespace, name) for name in claims_to_release(owner))
-    yield from map(key_of, resource_claim_entries.owned_claims(objects, owner))
-    yield from map(key_of, resource_claim_entries.reserved_claims(objects, owner))
+    yield from map(object_key, resource_claim_entries.owned_claims(objects, owner))
+    yield from map(object_key, resource_claim_entries.reserved_claims(objects, owner))

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mooring.allocator.taintrules import TaintRules
+from mooring.allocator.taints import TaintRules
+from mooring.api.core.placement import NO_EXECUTE
 from mooring.api.core.pod import Pod
-from mooring.api.devicetaints import NO_EXECUTE
 from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.cel.device import DeviceCompiler
-from mooring.claims.consumers import is_group_consumer, is_pod_consumer
-from mooring.claims.evictions import MarkedDevices, Means
-from mooring.client.objects import Key, Objects, key_of
+from mooring.claims.reservations import is_group_consumer, is_pod_consumer
+from mooring.claims.taint_evictions import RuleSelects, TaintedDevices
+from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.controllers import resource_claim_entries
 
 BY_POOL = "device pools"
 EVICTING = "evicting slices"
 
 
-def prepare(objects: Objects) -> None:
+def prepare(objects: Indexer) -> None:
     """Add the indexes that lead from slices to claims, and from claims to pods."""
     resource_claim_entries.prepare(objects)
     objects.index(ResourceClaim, BY_POOL, _pools_of_claim)
@@ -29,7 +29,7 @@ def prepare(objects: Objects) -> None:
     objects.index(ResourceSlice, EVICTING, lambda each: ("",) if evicts(each) else ())
 
 
-def meaning(objects: Objects, compiler: DeviceCompiler) -> Means:
+def meaning(objects: Indexer, compiler: DeviceCompiler) -> RuleSelects:
     """Return a predicate for whether a rule selects a device, also by class and by CEL."""
     rules = TaintRules(compiler)
     for name in {_class_name(rule) for rule in objects.all(DeviceTaintRule)} - {None}:
@@ -40,15 +40,15 @@ def meaning(objects: Objects, compiler: DeviceCompiler) -> Means:
 
 
 def marked_devices(
-    objects: Objects,
+    objects: Indexer,
     claims: Iterable[ResourceClaim],
     rules: Iterable[DeviceTaintRule],
-    means: Means,
-) -> MarkedDevices:
+    means: RuleSelects,
+) -> TaintedDevices:
     """Return the devices of all pools that the claims have devices of."""
     pools = {pool for claim in claims for pool in _pools_of_claim(claim)}
     slices = (each for pool in pools for each in objects.by(ResourceSlice, BY_POOL, pool))
-    return MarkedDevices(slices, rules, means=means)
+    return TaintedDevices(slices, rules, means=means)
 
 
 def pool_key(slice_: ResourceSlice) -> str:
@@ -62,7 +62,7 @@ def evicts(slice_: ResourceSlice | None) -> bool:
     return any(taint.effect == NO_EXECUTE for device in devices for taint in device.taints)
 
 
-def something_evicts(objects: Objects, rules: Iterable[DeviceTaintRule]) -> bool:
+def something_evicts(objects: Indexer, rules: Iterable[DeviceTaintRule]) -> bool:
     """Return whether any taint there is evicts, which is rarely so."""
     if objects.by(ResourceSlice, EVICTING, ""):
         return True
@@ -77,7 +77,7 @@ def selects_by_content(rule: DeviceTaintRule) -> bool:
     )
 
 
-def users(objects: Objects, claims: Iterable[ResourceClaim | None]) -> Iterator[Key]:
+def users(objects: Indexer, claims: Iterable[ResourceClaim | None]) -> Iterator[ObjectKey]:
     """Yield the pods that claims are reserved for, by themselves or by their groups."""
     for claim in claims:
         if claim is None:
@@ -88,16 +88,16 @@ def users(objects: Objects, claims: Iterable[ResourceClaim | None]) -> Iterator[
                 yield namespace, consumer.name
             elif is_group_consumer(consumer):
                 yield from map(
-                    key_of, resource_claim_entries.members(objects, namespace, consumer.name)
+                    object_key, resource_claim_entries.members(objects, namespace, consumer.name)
                 )
 
 
-def claims_of_pool(objects: Objects, pool: str) -> Iterable[ResourceClaim]:
+def claims_of_pool(objects: Indexer, pool: str) -> Iterable[ResourceClaim]:
     """Return the claims that have devices of a pool."""
     return objects.by(ResourceClaim, BY_POOL, pool)
 
 
-def pods_with_claims(objects: Objects) -> Iterator[Pod]:
+def pods_with_claims(objects: Indexer) -> Iterator[Pod]:
     """Yield the pods on nodes that use claims."""
     for pod in objects.all(Pod):
         if pod.spec.node_name and pod.spec.resource_claims:

@@ -14,8 +14,8 @@ from mooring.hardware.attributes import (
     NUMA_NODE,
     PCI_BUS_ID,
     PCIE_ROOT,
-    Attribute,
-    Form,
+    NamedAttribute,
+    NumaNodeForm,
     numa_node,
     numa_node_of_cpu,
     numa_node_of_pci,
@@ -24,18 +24,17 @@ from mooring.hardware.attributes import (
     physical_numa_node,
 )
 from mooring.hardware.errors import NoAttributeError, TreeError
-from mooring.hardware.folder import FolderStore
-from mooring.hardware.tree import MemoryStore, Tree
+from mooring.hardware.sysfs_tree import FolderEntries, MemoryEntries, SysfsTree
 
 __all__ = [
     "NUMA_NODE",
     "PCIE_ROOT",
     "PCI_BUS_ID",
-    "Attribute",
-    "Form",
-    "MemoryStore",
+    "MemoryEntries",
+    "NamedAttribute",
     "NoAttributeError",
-    "Tree",
+    "NumaNodeForm",
+    "SysfsTree",
     "TreeError",
     "numa_node",
     "numa_node_of_cpu",
@@ -47,6 +46,6 @@ __all__ = [
 ]
 
 
-def sysfs(root: Path | str = "/sys") -> Tree:
+def sysfs(root: Path | str = "/sys") -> SysfsTree:
     """Return the sysfs of this machine, or one in another folder."""
-    return Tree(FolderStore(Path(root)))
+    return SysfsTree(FolderEntries(Path(root)))

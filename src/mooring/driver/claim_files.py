@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from mooring.api.cdi import CdiDevice, CdiId, CdiSpec, ContainerEdits, Mount
 from mooring.api.codec import encode_json
-from mooring.api.devicemetadata import (
+from mooring.api.device_metadata import (
     ATTRIBUTES_MAX,
     DeviceMetadata,
     DeviceMetadataDevice,
@@ -34,7 +34,7 @@ from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
 from mooring.driver.errors import DriverError
 from mooring.driver.metadata import CLAIMS, ROOT, SUFFIX, TEMPLATES, MetadataError, decode
 from mooring.kit.atomic_file import TEMPORARY_SUFFIX
-from mooring.kit.beneath import UnsafePathError, check_name
+from mooring.kit.paths_beneath import UnsafePathError, check_name
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.:-]")
 _UID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,126}[A-Za-z0-9])?", re.ASCII)

@@ -25,8 +25,8 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from mooring.api.cdi import ContainerEdits
-from mooring.api.checked_structs import shown
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.structs import shown
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.driver.checkpoint import (

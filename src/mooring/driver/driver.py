@@ -31,8 +31,7 @@ from msgspec import Struct, field
 from msgspec.structs import astuple
 
 from mooring.api.cdi import CdiId, ContainerEdits
-from mooring.api.checked_structs import Checked
-from mooring.api.nodeselector import NodeSelector
+from mooring.api.core.placement import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CounterSet,
@@ -41,8 +40,9 @@ from mooring.api.resource.v1 import (
     NetworkDeviceData,
     ResourceClaim,
 )
+from mooring.api.structs import Checked
 from mooring.driver.errors import DriverError
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 
 LOG = logging.getLogger(__name__)
 
@@ -171,7 +171,7 @@ class Driver(ABC):
 
     # Set before any method is called.
     node_name: str = ""
-    numa_form: Form = Form.SCALAR  # how numaNode is published
+    numa_form: NumaNodeForm = NumaNodeForm.SCALAR  # how numaNode is published
 
     _republish: Callable[[], None] | None = None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mooring.api.checked_structs import shown
+from mooring.api.structs import shown
 from mooring.driver.driver import DeviceHealth, Driver, Health
 from mooring.driver.driver_calls import driver_error, raised_text
 from mooring.driver.errors import HealthError

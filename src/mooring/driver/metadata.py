@@ -19,7 +19,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_json
-from mooring.api.devicemetadata import API_VERSION, V1ALPHA1, DeviceMetadata, DeviceMetadataRequest
+from mooring.api.device_metadata import API_VERSION, V1ALPHA1, DeviceMetadata, DeviceMetadataRequest
 from mooring.api.errors import ApiError
 
 ROOT = Path("/var/run/kubernetes.io/dra-device-attributes")

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from mooring.api.cdi import DYNAMIC_FOLDER
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import ClientError
 from mooring.driver.driver import Driver
 from mooring.driver.errors import DriverError
 from mooring.driver.serving import serving
 from mooring.driver.settings import KUBELET_DIR, METADATA_VERSIONS, Settings
-from mooring.hardware.attributes import Form
-from mooring.kit.collector import few_arenas
+from mooring.hardware.attributes import NumaNodeForm
+from mooring.kit.process_memory import limit_malloc_arenas
 
 LOG = logging.getLogger("mooring.driver")
 
 STOPPED, FAILED, USAGE = 0, 1, 2
-_FORMS = {"scalar": Form.SCALAR, "list": Form.LIST}
+_FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
 
 
 def main(
@@ -45,7 +45,7 @@ def main(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    few_arenas()
+    limit_malloc_arenas()
     try:
         settings = settings_of(options)
         settings.check()
@@ -145,7 +145,7 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
-    access = find_access(kubeconfig, environment=environment)
+    access = load_rest_config(kubeconfig, environment=environment)
     async with (
         http_client(access, manager=driver.name) as client,
         serving(driver, settings, client) as running,

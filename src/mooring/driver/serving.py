@@ -389,7 +389,3 @@ def _make_way(path: Path) -> None:
         return
     except OSError as error:
         raise StartError(f"{path}: {error.strerror}") from None
-
-
-# MOVED
-Problem = DriverProblem  # MOVED

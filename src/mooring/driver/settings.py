@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from mooring.api.cdi import DYNAMIC_FOLDER
-from mooring.api.devicemetadata import API_VERSION, V1ALPHA1
+from mooring.api.device_metadata import API_VERSION, V1ALPHA1
 from mooring.driver.errors import StartError
-from mooring.hardware.attributes import Form
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.wire.services import SOCKET_PATH_BYTES_MAX
 
 KUBELET_DIR = "/var/lib/kubelet"
@@ -29,7 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     cdi_dir: Path = Path(DYNAMIC_FOLDER)
     pod_uid: str = ""  # for a driver that may run beside its next version
     metadata: tuple[str, ...] = ()  # API versions of device metadata; empty: no metadata
-    numa_form: Form = Form.SCALAR
+    numa_form: NumaNodeForm = NumaNodeForm.SCALAR
     boot_id: str = ""  # empty: this machine's
 
     def check(self) -> None:

@@ -22,12 +22,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.checked_structs import shown
 from mooring.api.core import Node
 from mooring.api.resource.v1 import Device, ResourceSlice
+from mooring.api.structs import shown
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
-from mooring.client.informers import Informers
+from mooring.client.informers import InformerFactory
 from mooring.client.writes import Create, Delete, Update
 from mooring.driver.driver import Driver, Pool
 from mooring.driver.driver_calls import VALUES_MAX, call_driver, driver_error, raised_text
@@ -43,7 +43,7 @@ from mooring.driver.slice_plan import (
 )
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
-from mooring.validation.slicefeatures import dropped
+from mooring.validation.resource_slice import dropped
 
 LOG = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class SliceController:
         self._publisher = publisher
         self._clock = clock
         self._random = random
-        self._informers = Informers(client, random=random, clock=clock)
+        self._informers = InformerFactory(client, random=random, clock=clock)
         fields = f"spec.driver={publisher.driver},spec.nodeName={publisher.node_name}"
         self._informer = self._informers.follow(ResourceSlice, fields=fields)
         self._informer.on_change(self._note)

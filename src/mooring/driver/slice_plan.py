@@ -30,7 +30,7 @@ from mooring.client.writes import Create, Delete, Target, Update
 from mooring.driver.driver import Pool
 from mooring.driver.errors import InventoryError
 from mooring.driver.slice_layout import SliceContent, check_pool, lay_out, selects_per_device
-from mooring.validation.equality import same
+from mooring.validation.equality import semantic_equal
 
 INDEX_WIDTH_MIN = 5
 TaintTimes = Mapping[tuple[str, str, str, str], DeviceTaint]  # by device, key, value and effect
@@ -219,7 +219,7 @@ def _delete(value: ResourceSlice) -> Delete:
 
 def _as_sent(value: ResourceSlice, stored: Mapping[str, StoredSlice]) -> ResourceSlice:
     found = stored.get(value.metadata.name)
-    if found is None or not same(found.stored, value.spec):
+    if found is None or not semantic_equal(found.stored, value.spec):
         return value
     return replace(value, spec=found.sent)
 
@@ -229,20 +229,20 @@ def _as_sent(value: ResourceSlice, stored: Mapping[str, StoredSlice]) -> Resourc
 
 def is_same_spec(a: ResourceSliceSpec, b: ResourceSliceSpec) -> bool:
     """Tell whether two specs mean the same; a taint's time may be missing, or rounded."""
-    if same(a, b):
+    if semantic_equal(a, b):
         return True
     ours, others = a.devices or (), b.devices or ()
     if len(ours) != len(others) or not all(map(_is_same_device, ours, others)):
         return False
-    return same(replace(a, devices=b.devices), b)
+    return semantic_equal(replace(a, devices=b.devices), b)
 
 
 def _is_same_device(a: Device, b: Device) -> bool:
-    if same(a, b):
+    if semantic_equal(a, b):
         return True
     if len(a.taints) != len(b.taints) or not all(map(_is_same_taint, a.taints, b.taints)):
         return False
-    return same(replace(a, taints=b.taints), b)
+    return semantic_equal(replace(a, taints=b.taints), b)
 
 
 def _is_same_taint(a: DeviceTaint, b: DeviceTaint) -> bool:

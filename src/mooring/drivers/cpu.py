@@ -29,8 +29,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mooring.api.binding import CPUS, variable
 from mooring.api.cdi import ContainerEdits
+from mooring.api.process_binding import CPUS, binding_variable
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import (
     AllocatedDevice,
@@ -104,7 +104,7 @@ class CpuDriver(WatchingDriver):
             cpus = given[device.request]
             env = (
                 f"{CLAIM_VARIABLE}_{claim.uid}={every}",
-                f"{variable(CPUS, claim.uid, device.request)}={format_cpu_list(cpus)}",
+                f"{binding_variable(CPUS, claim.uid, device.request)}={format_cpu_list(cpus)}",
             )
             count = {ALLOCATED: whole(len(cpus))}
             yield Prepared(device, ContainerEdits(env=env), attributes=count)
@@ -186,7 +186,7 @@ def _owned(prepared: Iterable[Prepared]) -> Iterator[Prepared]:
 
 def _cpus_of(claim: ClaimName, prepared: Prepared) -> tuple[int, ...]:
     """Return the CPUs of a request from its environment variable."""
-    name = variable(CPUS, claim.uid, prepared.device.request)
+    name = binding_variable(CPUS, claim.uid, prepared.device.request)
     for line in prepared.edits.env:
         key, _, value = line.partition("=")
         if key == name:

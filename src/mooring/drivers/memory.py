@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mooring.api.binding import MEMORY_NODES, variable
 from mooring.api.cdi import ContainerEdits
+from mooring.api.process_binding import MEMORY_NODES, binding_variable
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
 from mooring.drivers.claim_helpers import check_present, consumed, devices_of_request
@@ -60,7 +60,7 @@ class MemoryDriver(WatchingDriver):
             env = [f"{CLAIM_VARIABLE}_{claim.uid}_NUMANodes={nodes}"] if nodes else []
             env.append(f"{CLAIM_VARIABLE}_{claim.uid}_{_share(known[device.name], device)}")
             if own:
-                env.append(f"{variable(MEMORY_NODES, claim.uid, device.request)}={own}")
+                env.append(f"{binding_variable(MEMORY_NODES, claim.uid, device.request)}={own}")
             yield Prepared(device, ContainerEdits(env=tuple(env)))
 
     def unprepare(self, claim: ClaimName) -> None:

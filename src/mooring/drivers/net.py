@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits, DeviceNode
+from mooring.api.process_binding import binding_variable
 from mooring.api.resource.v1 import Device, NetworkDeviceData
 from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
 from mooring.drivers.claim_helpers import (
@@ -98,7 +98,7 @@ class NetDriver(WatchingDriver):
             (RDMA_DEVICES, join_unique(each.rdma_device for each in fellows if each.rdma_device)),
         ):
             if values:
-                env.append(f"{variable(prefix, claim.uid, device.request)}={values}")
+                env.append(f"{binding_variable(prefix, claim.uid, device.request)}={values}")
         files = rdma_files(self._host, own.rdma_device) if own.rdma_device else []
         nodes = tuple(DeviceNode(path=path) for path in files)
         data = NetworkDeviceData(interface_name=own.name, hardware_address=own.mac)
@@ -133,7 +133,7 @@ class SriovDriver(WatchingDriver):
         for device in claim.devices:
             fellows = devices_of_request(claim, device.request)
             addresses = join_unique(found[each.name].address for each in fellows)
-            env = (f"{variable(FUNCTIONS, claim.uid, device.request)}={addresses}",)
+            env = (f"{binding_variable(FUNCTIONS, claim.uid, device.request)}={addresses}",)
             yield Prepared(device, ContainerEdits(env=env))
 
     def unprepare(self, claim: ClaimName) -> None:

@@ -19,8 +19,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits, DeviceNode
+from mooring.api.process_binding import binding_variable
 from mooring.api.resource.v1 import Device
 from mooring.driver.driver import Claim, ClaimName, Prepared
 from mooring.drivers.claim_helpers import (
@@ -79,7 +79,7 @@ class NvmeDriver(WatchingDriver):
         for device in claim.devices:
             fellows = devices_of_request(claim, device.request)
             paths = join_unique(path for each in fellows for path in nodes[each.name])
-            env = (f"{variable(VARIABLE, claim.uid, device.request)}={paths}",)
+            env = (f"{binding_variable(VARIABLE, claim.uid, device.request)}={paths}",)
             files = tuple(DeviceNode(path=path) for path in nodes[device.name])
             yield Prepared(device, ContainerEdits(env=env, device_nodes=files))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.api.binding import variable
 from mooring.api.cdi import ContainerEdits
+from mooring.api.process_binding import binding_variable
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.driver.driver import Claim, ClaimName, Driver, Pool, Prepared
 from mooring.drivers.claim_helpers import (
@@ -45,7 +45,7 @@ class SimulatedDriver(Driver):
         """Set the environment of containers to the attributes of their devices."""
         check_present(claim, self._devices)
         for device in claim.devices:
-            prefix = variable(VARIABLE, claim.uid, device.request)
+            prefix = binding_variable(VARIABLE, claim.uid, device.request)
             fellows = join_unique(each.name for each in devices_of_request(claim, device.request))
             env = (f"{prefix}={fellows}", *_attribute_lines(prefix, self._devices[device.name]))
             yield Prepared(device, ContainerEdits(env=env))
@@ -70,7 +70,7 @@ def simulated(
 
 def _attribute_lines(prefix: str, device: Device) -> Iterator[str]:
     for name, attribute in device.attributes.items():
-        yield f"{variable(prefix, device.name, name)}={_text(attribute)}"
+        yield f"{binding_variable(prefix, device.name, name)}={_text(attribute)}"
 
 
 def _text(attribute: DeviceAttribute) -> str:

@@ -30,7 +30,3 @@ __all__ = [
     "ProfileError",
     "TreeError",
 ]
-
-
-# MOVED
-Form = NumaNodeForm  # MOVED

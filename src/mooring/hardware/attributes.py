@@ -289,8 +289,3 @@ def tame(value: str) -> str:
     """Return a text from the machine as an attribute allows it: printable, and bounded."""
     shown = "".join(letter for letter in value.strip() if letter.isprintable())
     return shown.encode()[:TEXT_BYTES_MAX].decode(errors="ignore").strip()
-
-
-# MOVED
-Attribute = NamedAttribute  # MOVED
-Form = NumaNodeForm  # MOVED

@@ -248,8 +248,3 @@ def write_entries(root: Path, entries: Mapping[str, str | Link]) -> None:
                 place.symlink_to(target)
             case str():
                 place.write_text(entry, encoding="utf-8")
-
-
-# MOVED
-MemoryStore = MemoryEntries  # MOVED
-Tree = SysfsTree  # MOVED

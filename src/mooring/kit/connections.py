@@ -186,8 +186,3 @@ async def listen(address: str, port: int, backlog: int) -> list[socket.socket]:
             listener.close()
         raise OSError(error.errno, f"{address}:{port}: {error.strerror}") from None
     return listeners
-
-
-# MOVED
-Manners = ConnectionLimits  # MOVED
-Door = Listener  # MOVED

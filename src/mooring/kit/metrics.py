@@ -193,9 +193,3 @@ def _escaped(text: str) -> str:
 
 def _escaped_label(value: str) -> str:
     return _escaped(value).replace('"', '\\"')
-
-
-# MOVED
-Counts = Counter  # MOVED
-Level = Gauge  # MOVED
-Durations = Histogram  # MOVED

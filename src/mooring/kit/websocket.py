@@ -188,7 +188,3 @@ def _masked(data: bytes, mask: bytes) -> bytes:
     size = len(data)
     over = (mask * (size // 4 + 1))[:size]
     return (int.from_bytes(data) ^ int.from_bytes(over)).to_bytes(size)
-
-
-# MOVED
-Kind = Opcode  # MOVED

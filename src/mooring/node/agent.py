@@ -25,9 +25,9 @@ from mooring.api.core import Node, Pod
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, UnavailableError
-from mooring.client.informers import Informers
-from mooring.client.objects import is_older
-from mooring.client.recorder import Recorder
+from mooring.client.event_recorder import EventRecorder
+from mooring.client.indexer import is_older
+from mooring.client.informers import InformerFactory
 from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
@@ -93,10 +93,10 @@ class Agent:
         self._hooks = hooks
         self._pod_ip = pod_ip or description.address
         self._trouble = ""  # of the runtime
-        self._recorder = Recorder(
+        self._recorder = EventRecorder(
             client, SOURCE, instance=description.name, clock=clock, random=random
         )
-        self.informers = Informers(client, random=random, clock=clock)
+        self.informers = InformerFactory(client, random=random, clock=clock)
         name = description.name
         self._pods = self.informers.follow(Pod, fields=f"spec.nodeName={name}")
         self._nodes = self.informers.follow(Node, fields=f"metadata.name={name}")

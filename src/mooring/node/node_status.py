@@ -29,7 +29,7 @@ from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta, OwnerReference
 from mooring.api.quantity import Quantity
-from mooring.api.quantitytext import Format
+from mooring.api.quantity_text import Format
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 from mooring.client.writes import Patch, Target
 from mooring.kit.go_platform import go_arch

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from mooring.api.core.placement import Affinity, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from mooring.api.core.placement import (
+    Affinity,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+)
 from mooring.api.core.pod import Pod
 from mooring.api.labels import (
     EVERYTHING,
@@ -24,9 +30,7 @@ from mooring.api.labels import (
     read_selector,
 )
 from mooring.api.meta import LabelSelectorRequirement
-from mooring.api.nodeneeds import required_nodes
-from mooring.api.nodequery import NAME_FIELD, NodeTerm, read_node_term
-from mooring.api.nodeselector import NodeSelectorTerm
+from mooring.api.node_affinity import NAME_FIELD, NodeTerm, read_node_term, required_nodes
 
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 HOST_NETWORK_WITH_USER_NAMESPACES = "UserNamespacesHostNetworkSupport"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mooring.allocator import Inventory
 from mooring.allocator.allocation import BUDGET
-from mooring.allocator.taintrules import Reach, TaintRules
+from mooring.allocator.taints import AffectedSlices, TaintRules
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import (
@@ -25,11 +25,10 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
-from mooring.claims import ClassIndex, implicit_name
-from mooring.claims.owners import controller_of
-from mooring.claims.specialclaim import is_special_for
+from mooring.cel.device import CelFeatures, DeviceCompiler
+from mooring.claims import DeviceClassIndex, implicit_name
+from mooring.claims.extended_resources import is_special_for
+from mooring.claims.pod_claims import controller_of
 from mooring.kit.lru import LRU
 from mooring.scheduler.binding_conditions import BINDING_TIMEOUT_S
 from mooring.scheduler.features import ALL_FEATURES, Features
@@ -73,7 +72,7 @@ class Cluster:
         counts = settings.counts_claims and features.node_allocatable
         self.signatures = SignatureCache(replace(settings, counts_claims=counts), POD_READERS)
         self.inventory = Inventory(features.allocator, compiler=compiler)
-        self.index = ClassIndex()
+        self.index = DeviceClassIndex()
         self.groups: dict[ClaimKey, PodGroup] = {}
         self.default_selectors = self.default_spreading = DefaultSelectors()  # and the old name
         self.assumed_claims: dict[ClaimKey, AssumedClaim] = {}  # what `release` may undo
@@ -195,7 +194,7 @@ class Cluster:
         """Remove a rule."""
         self._apply_rules(self._rules.remove(name))
 
-    def _apply_rules(self, reach: Reach) -> None:
+    def _apply_rules(self, reach: AffectedSlices) -> None:
         for slice_ in [each for each in self._slices.values() if reach.covers(each)]:
             self.put_slice(slice_)
 

@@ -29,7 +29,3 @@ class OtherSchedulerError(BindError):
 
 class PodGoneError(BindError):
     """The pod is being deleted, or no longer exists."""
-
-
-# MOVED
-CycleFault = CycleError  # MOVED

@@ -12,7 +12,7 @@ class Features(NamedTuple):
     """The features of the cycle, with those of the rooms that it asks."""
 
     allocator: allocator.Features = allocator.ALL_FEATURES
-    claims: claims.Features = claims.ALL_FEATURES
+    claims: claims.ClaimFeatures = claims.ALL_FEATURES
     extended_resources: bool = True
     node_allocatable: bool = True
     taint_rules: bool = True
@@ -25,7 +25,7 @@ class Features(NamedTuple):
         """Return the features that the gates switch on."""
         return cls(
             allocator=allocator.Features.of(gates),
-            claims=claims.Features.of(gates),
+            claims=claims.ClaimFeatures.of(gates),
             extended_resources=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
             node_allocatable=gates.enabled(Gate.DRA_NODE_ALLOCATABLE_RESOURCES),
             taint_rules=gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),

@@ -19,15 +19,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
-from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Container, ContainerStatus, Pod
 from mooring.api.labels import EVERYTHING, Selector, SelectorFault
-from mooring.api.nodeneeds import NodeNeed, read_need
+from mooring.api.node_affinity import NodeNeed, read_need
 from mooring.api.quantity import Quantity
 from mooring.api.tolerations import Tolerations
-from mooring.claims.owners import group_name
-from mooring.claims.resizes import RESIZE_PENDING
+from mooring.claims.pod_claims import group_name
+from mooring.claims.pod_resources import RESIZE_PENDING
 from mooring.kit.lru import LRU
 from mooring.scheduler.affinity import (
     NO_TERMS,

@@ -21,7 +21,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.timestamp import Timestamp
 from mooring.claims import (
-    Refused,
+    ClaimRejection,
     consumer_of,
     extended_status,
     group_name,
@@ -31,7 +31,7 @@ from mooring.claims import (
     reserved,
     with_claim_name,
 )
-from mooring.claims.specialclaim import is_in_memory
+from mooring.claims.extended_resources import is_in_memory
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, RESERVE, run_timed
 from mooring.scheduler.plugins.claim_needs import (
@@ -167,7 +167,7 @@ def _consumer(
     if cluster.features.claims.group_claims and (name := group_name(pod)) is not None:
         group = cluster.groups.get((pod.metadata.namespace, name))
     consumer = consumer_of(pod, entry, group)
-    return pod_consumer(pod) if isinstance(consumer, Refused) else consumer
+    return pod_consumer(pod) if isinstance(consumer, ClaimRejection) else consumer
 
 
 def _with_devices(

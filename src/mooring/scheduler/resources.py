@@ -27,7 +27,12 @@ from mooring.api.core.resources import (
     ResourceList,
 )
 from mooring.api.quantity import Quantity
-from mooring.claims.podresources import ASKED, Reading, has_pod_level_requests, requests_read
+from mooring.claims.pod_resources import (
+    SPEC_REQUESTS,
+    RequestSources,
+    has_pod_level_requests,
+    requests_from,
+)
 
 ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 NATIVE_DOMAIN = "kubernetes.io/"
@@ -143,7 +148,7 @@ def evenness(milli_cpu: int, cpu_total: int, memory: int, memory_total: int) -> 
 
 def requests_of(pod: Pod) -> ResourceAmounts:
     """Return what the pod needs free on a node."""
-    return resource_amounts(requests_read(pod, ASKED))
+    return resource_amounts(requests_from(pod, SPEC_REQUESTS))
 
 
 def requests_on_node(pod: Pod, *, with_claims: bool = True) -> ResourceAmounts:
@@ -152,7 +157,7 @@ def requests_on_node(pod: Pod, *, with_claims: bool = True) -> ResourceAmounts:
     A pod that is being resized counts with the most of what it requests, was allocated and uses.
     With `with_claims` the node's own resources that its claims stand for count, too.
     """
-    return resource_amounts(requests_read(pod, _reading(pod, with_claims=with_claims)))
+    return resource_amounts(requests_from(pod, _reading(pod, with_claims=with_claims)))
 
 
 def non_zero_requests_on_node(pod: Pod, *, with_claims: bool = True) -> NonZeroRequests:
@@ -160,9 +165,9 @@ def non_zero_requests_on_node(pod: Pod, *, with_claims: bool = True) -> NonZeroR
     reading = _reading(pod, with_claims=with_claims)
     defaults = DEFAULTS
     if has_pod_level_requests(pod):
-        totals = requests_read(pod, reading)
+        totals = requests_from(pod, reading)
         defaults = {name: default for name, default in DEFAULTS.items() if name not in totals}
-    return _non_zero(requests_read(pod, reading._replace(defaults=defaults)))
+    return _non_zero(requests_from(pod, reading._replace(defaults=defaults)))
 
 
 def non_zero_requests_of(pod: Pod) -> NonZeroRequests:
@@ -170,7 +175,7 @@ def non_zero_requests_of(pod: Pod) -> NonZeroRequests:
 
     Kubernetes leaves out pod-level requests, here and only here.
     """
-    return _non_zero(requests_read(pod, Reading(defaults=DEFAULTS, with_pod_level=False)))
+    return _non_zero(requests_from(pod, RequestSources(defaults=DEFAULTS, with_pod_level=False)))
 
 
 def _non_zero(totals: ResourceList) -> NonZeroRequests:
@@ -178,9 +183,9 @@ def _non_zero(totals: ResourceList) -> NonZeroRequests:
     return NonZeroRequests(cpu.milli_value, memory.value)
 
 
-def _reading(pod: Pod, *, with_claims: bool) -> Reading:
+def _reading(pod: Pod, *, with_claims: bool) -> RequestSources:
     claims = pod.status.node_allocatable_resource_claim_statuses if with_claims else None
-    return Reading(claim_statuses=claims or (), with_status=True)
+    return RequestSources(claim_statuses=claims or (), with_status=True)
 
 
 # --- host ports ---------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
-from mooring.claims.owners import group_name
-from mooring.claims.uses import Use
+from mooring.claims.pod_claims import ClaimUse, group_name
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import (
     CLAIM_DEALLOCATED,
@@ -115,7 +114,7 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
 
 
 def _claim_filter(
-    cluster: Cluster, pod: Pod, uses: tuple[Use, ...]
+    cluster: Cluster, pod: Pod, uses: tuple[ClaimUse, ...]
 ) -> ClaimFilter | PluginStatus | None:
     """Return the filter for the pod's claims; None if it needs no devices."""
     needs = claim_needs(pod, uses, cluster)
@@ -128,7 +127,7 @@ def pre_enqueue(cluster: Cluster, pod: Pod) -> Pending | None:
     return found if isinstance(found, Pending) else None
 
 
-def _uses(cluster: Cluster, pod: Pod, signature: PodSignature) -> tuple[Use, ...] | Pending:
+def _uses(cluster: Cluster, pod: Pod, signature: PodSignature) -> tuple[ClaimUse, ...] | Pending:
     """Return the claims of a pod that may be tried, or what it waits for before that."""
     status = signature.pre_filter_status
     if status is not None and status.plugin in SILENT:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from mooring.api.apps import Deployment, ReplicaSet, StatefulSet
+from mooring.api.core.kinds import ReplicationController, Service
 from mooring.api.core.placement import TopologySpreadConstraint
 from mooring.api.core.pod import Pod
-from mooring.api.core.selecting import ReplicationController, Service
 from mooring.api.labels import EVERYTHING, NOTHING, Selector, SelectorFault, exactly, read_selector
 from mooring.api.meta import LabelSelector
-from mooring.claims.owners import controller_of
+from mooring.claims.pod_claims import controller_of
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -36,7 +36,3 @@ __all__ = [
     "Store",
     "Watch",
 ]
-
-
-# MOVED
-Change = KeyChange  # MOVED

@@ -142,7 +142,3 @@ class DamagedError(FolderError):
 
 class OccupiedError(FolderError):
     """The folder to restore into holds a store already."""
-
-
-# MOVED
-NoRoomError = NoSpaceError  # MOVED

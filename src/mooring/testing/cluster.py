@@ -20,23 +20,23 @@ from mooring.api.catalogue import KINDS
 from mooring.api.core import Node, Pod
 from mooring.api.documents import read
 from mooring.api.gates import Gates
-from mooring.api.reading import read_document
+from mooring.api.object_reader import read_document
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.app import PEER
-from mooring.apiserver.nodefolder import NodeFolder, write_node_folder
+from mooring.apiserver.auth.credentials import NodeFolder, write_node_folder
+from mooring.apiserver.http.app import PEER
 from mooring.apiserver.server import CREDENTIALS_FOLDER, KUBECONFIG_FILE, listening
 from mooring.apiserver.settings import Settings as ServerSettings
-from mooring.client.connecting import call_client
-from mooring.client.paging import list_all
+from mooring.client.client_factory import in_process_client
+from mooring.client.contract import list_all
 from mooring.client.transport import Request
 from mooring.client.writes import Apply, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.node import AGENT, Door, NodeProgram, NodeSettings, held, node_program
 from mooring.cluster.programs import Surroundings
-from mooring.insight.pending.briefly import Briefly
+from mooring.insight.explain.summary import PendingSummary
 from mooring.kit.clock import REAL
-from mooring.node.endpoint import Files
+from mooring.node.kubelet_server import TlsFiles
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.testing.allocations import assert_allocated
 from mooring.testing.served_drivers import START_S, DriverFailedError, ServedDrivers, background
@@ -281,7 +281,7 @@ async def _running(folder: Path, runtime: str, gates: Gates) -> AsyncIterator[Em
     around = Surroundings(gates=gates)
     server = folder / "server"
     (folder / "cdi").mkdir()
-    explain = Briefly(around.clock.monotonic)
+    explain = PendingSummary(around.clock.monotonic)
     async with embedded(server, around, explain=explain) as parts:
         settings = ServerSettings(server, port=0, gates=gates, has_roles=True)
         async with listening(parts.server, settings) as url:
@@ -308,7 +308,7 @@ async def _node(
 ) -> AsyncIterator[None]:
     """Run the node agent; its containers end with it."""
     root = folder / "kubelet"
-    files = Files(credentials.certificate, credentials.key, credentials.authority)
+    files = TlsFiles(credentials.certificate, credentials.key, credentials.authority)
     settings = NodeSettings(
         name=NODE_NAME,
         folder=root,
@@ -319,7 +319,7 @@ async def _node(
     )
     own = (folder / "node" / "client.crt").read_text()
     scope = {PEER: PEM_cert_to_DER_cert(own)}
-    client = call_client(parts.server.application, manager=AGENT, scope=scope)
+    client = in_process_client(parts.server.application, manager=AGENT, scope=scope)
     with held(root):
         async with node_program(client, around, settings) as program:
             task = asyncio.create_task(program.run())

@@ -19,22 +19,20 @@ from msgspec.structs import replace
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Node, Pod
-from mooring.api.core.container import Container
-from mooring.api.core.pod import PodResourceClaim, PodSpec
+from mooring.api.core.pod import Container, PodResourceClaim, PodSpec
 from mooring.api.core.resources import ContainerClaim, ResourceRequirements
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
 from mooring.apiserver.server import assembled
 from mooring.apiserver.settings import Settings as ServerSettings
-from mooring.client.connecting import call_client
+from mooring.client.client_factory import in_process_client
 from mooring.client.writes import Create, Update
 from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra.checkpoint import FILE_NAME
-from mooring.node.dra.drivers import NotRegisteredError
-from mooring.node.dra.instances import CallError
-from mooring.node.dra.manager import Asked
-from mooring.node.dra.running import Dra, DraSettings
+from mooring.node.dra.manager import DriverClient
+from mooring.node.dra.service import Dra, DraSettings
+from mooring.node.errors import CallError, NotRegisteredError
 from mooring.node.runtime.cdi import CdiSpecs
 from mooring.testing.check.bench import Bench, Folders
 from mooring.testing.check.claims import ClaimFactory
@@ -229,7 +227,7 @@ class FakeKubelet:
 class _Faulty:
     """A driver whose next calls fail."""
 
-    def __init__(self, driver: Asked, faults: list[Fault]) -> None:
+    def __init__(self, driver: DriverClient, faults: list[Fault]) -> None:
         self._driver, self._faults = driver, faults
 
     async def ask(self, method: Method, request: Any) -> Any:
@@ -263,7 +261,7 @@ async def _running(folder: Path) -> AsyncIterator[FakeKubelet]:
     folders = Folders(folder / "kubelet", folder / "cdi")
     folders.make()
     async with assembled(ServerSettings(folder / "server", allows_all=True)) as server:
-        client = call_client(server.application)
+        client = in_process_client(server.application)
         node = await client.write(Create(Node(metadata=ObjectMeta(name=NODE_NAME))))
         found = FakeKubelet(Bench(folders, folder / "none", client, node))
         await found.start()

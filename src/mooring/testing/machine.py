@@ -10,9 +10,8 @@ from pathlib import Path
 from mooring.drivers.host import Host
 from mooring.hardware.board import Profile
 from mooring.hardware.catalogue import Catalogue
-from mooring.hardware.folder import folder_tree, write_entries
 from mooring.hardware.sysfs import sysfs_entries
-from mooring.hardware.tree import Link
+from mooring.hardware.sysfs_tree import Link, folder_tree, write_entries
 
 
 class FakeMachine:

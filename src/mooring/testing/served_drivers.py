@@ -24,7 +24,7 @@ from mooring.node.contract import DevicesRefusedError
 
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver
-    from mooring.driver.serving import Problem, Running
+    from mooring.driver.serving import DriverProblem, Running
     from mooring.driver.settings import Settings
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class ServedDrivers:
 
     def __init__(self) -> None:
         self._running: dict[str, Running] = {}
-        self._raised: list[Problem] = []
+        self._raised: list[DriverProblem] = []
 
     @asynccontextmanager
     async def serving(
@@ -86,18 +86,18 @@ class ServedDrivers:
         shown = list(texts)[-PROBLEMS_SHOWN_MAX:]
         return "".join(f"\n{each}" for each in shown)
 
-    def _all(self) -> Iterator[tuple[str, Problem]]:
+    def _all(self) -> Iterator[tuple[str, DriverProblem]]:
         for name, running in tuple(self._running.items()):
             for problem in running.problems:
                 yield name, problem
 
-    def _new(self) -> Iterator[tuple[str, Problem]]:
+    def _new(self) -> Iterator[tuple[str, DriverProblem]]:
         for name, problem in self._all():
             if not any(problem is each for each in self._raised):
                 yield name, problem
 
 
-def _cause(problem: Problem) -> BaseException | None:
+def _cause(problem: DriverProblem) -> BaseException | None:
     """Return the exception of the driver; the text of our own errors is enough."""
     from mooring.driver.errors import DriverError
 

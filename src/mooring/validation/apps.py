@@ -18,7 +18,7 @@ from mooring.api.apps import (
     StatefulSetSpec,
 )
 from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.meta import LabelSelector
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, not_supported, required

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from mooring.api import names
 from mooring.api.coordination import Lease
-from mooring.api.core.event import NORMAL, WARNING, Event
+from mooring.api.core.namespace import NORMAL, WARNING, Event
 from mooring.api.core.node import Node
 from mooring.api.core.placement import Toleration
 from mooring.api.core.resources import ResourceRequirements
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.names import byte_length
-from mooring.api.runtimeclass import Overhead, RuntimeClass
-from mooring.api.scheduling.v1 import HIGHEST_USER_PRIORITY, PriorityClass
+from mooring.api.runtime_class import Overhead, RuntimeClass
+from mooring.api.scheduling.v1beta1 import HIGHEST_USER_PRIORITY, PriorityClass
 from mooring.validation.errors import (
     ErrorList,
     duplicate,

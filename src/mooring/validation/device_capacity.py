@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.gates import Gate
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (

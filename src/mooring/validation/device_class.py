@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.names import BYTES
 from mooring.api.resource.v1 import (

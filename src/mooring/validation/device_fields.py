@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.names import byte_length
 from mooring.api.resource.v1 import (
     DeviceSelector,

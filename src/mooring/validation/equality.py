@@ -19,7 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
-from mooring.api.fieldpath import Key, Path
+from mooring.api.field_path import MapKey, Path
 from mooring.api.raw_json import marshal
 from mooring.api.resource.v1 import (
     AllocatedDeviceStatus,
@@ -236,7 +236,7 @@ class ObjectUpdate:
                 case int():
                     new = new[segment]
                     old = self._counterpart(new, old)
-                case Key(name):
+                case MapKey(name):
                     new, old = _entry(new, name), _entry(old, name)
                 case _:
                     new, old = _member(new, segment), _member(old, segment)
@@ -277,7 +277,3 @@ def _member(value: Any, name: str) -> Any:
         return None
     names = dict(zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True))
     return getattr(value, names[name]) if name in names else None
-
-
-# MOVED
-same = semantic_equal  # MOVED

@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.codec import encode_sorted_json
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.quantity import Quantity
+from mooring.api.raw_json import go_json
 from mooring.api.timestamp import Timestamp
 from mooring.kit.go_quote import go_quote
-from mooring.validation.golayout import go_json
 
 OMITTED = "<value omitted>"
 
@@ -168,8 +168,3 @@ def shown(value: Any) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-# MOVED
-Errors = ErrorList  # MOVED
-from mooring.kit.go_quote import go_quote as quoted  # noqa: E402, F401

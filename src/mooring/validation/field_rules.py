@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from mooring.api import names
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.names import BYTES, byte_length
 from mooring.validation.equality import both, semantic_equal
 from mooring.validation.errors import (

@@ -31,11 +31,29 @@ _ZEROS: dict[str, Json] = {
 # Volume sources in a pod whose Go types have names that the schema lacks.
 _AS_WRITTEN = frozenset(
     f"core/v1.{name}VolumeSource"
-    for name in (
-        "AWSElasticBlockStore AzureDisk AzureFile CephFS Cinder Ephemeral FC Flex Flocker "
-        "GCEPersistentDisk GitRepo Glusterfs ISCSI NFS PhotonPersistentDisk Portworx Quobyte RBD "
-        "ScaleIO StorageOS VsphereVirtualDisk"
-    ).split()
+    for name in [
+        "AWSElasticBlockStore",
+        "AzureDisk",
+        "AzureFile",
+        "CephFS",
+        "Cinder",
+        "Ephemeral",
+        "FC",
+        "Flex",
+        "Flocker",
+        "GCEPersistentDisk",
+        "GitRepo",
+        "Glusterfs",
+        "ISCSI",
+        "NFS",
+        "PhotonPersistentDisk",
+        "Portworx",
+        "Quobyte",
+        "RBD",
+        "ScaleIO",
+        "StorageOS",
+        "VsphereVirtualDisk",
+    ]
 )
 
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from mooring.api import names
 from mooring.api.batch import Job, JobSpec
-from mooring.api.core.container import Container
 from mooring.api.core.placement import Affinity
-from mooring.api.core.pod import PodSpec, PodTemplateSpec
-from mooring.api.fieldpath import Path, root
+from mooring.api.core.pod import Container, PodSpec, PodTemplateSpec
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.equality import semantic_equal

@@ -10,7 +10,7 @@ from typing import Any
 
 from mooring.api import names
 from mooring.api.batch import JobSpec
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.names import byte_length
 from mooring.kit.go_quote import go_quote
 from mooring.validation.errors import (

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import Place
 from mooring.api.core import Namespace
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
-from mooring.api.fieldpath import Key, render
+from mooring.api.field_path import MapKey, Place, render
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
-from mooring.api.reading import Reading, Remark, read_document
+from mooring.api.object_reader import ReadObject, Remark, read_document
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.validation.errors import FieldError
 from mooring.validation.registry import (
@@ -96,7 +95,7 @@ class ManifestValidator:
         self._foreign = foreign
         self._namespace = namespace  # of objects that do not say theirs
         self._namespaces: dict[str, bool] = {}  # name: whether it has the admin label
-        self._waiting: list[tuple[Document, Reading]] = []
+        self._waiting: list[tuple[Document, ReadObject]] = []
 
     def judge(self, document: Document) -> Verdict | None:
         """Return the verdict of an API server on the document.
@@ -133,17 +132,19 @@ class ManifestValidator:
             is_admin = value.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true"
             self._namespaces[value.metadata.name] = is_admin
 
-    def _namespace_of(self, reading: Reading) -> str:
+    def _namespace_of(self, reading: ReadObject) -> str:
         if not reading.kind.namespaced:
             return ""
         return _metadata_of(reading).namespace or self._namespace
 
-    def _admit(self, reading: Reading, namespace: str) -> RegistryResult:
+    def _admit(self, reading: ReadObject, namespace: str) -> RegistryResult:
         is_admin = self._namespaces.get(namespace, False)
         context = self._context._replace(namespace_is_admin=is_admin)
         return _admit(reading, context, namespace)
 
-    def _verdict(self, document: Document, reading: Reading, admission: RegistryResult) -> Verdict:
+    def _verdict(
+        self, document: Document, reading: ReadObject, admission: RegistryResult
+    ) -> Verdict:
         kind, metadata = reading.kind, _metadata_of(reading)
         namespace = self._namespace_of(reading)
         report = _Report(document, kind)
@@ -169,7 +170,7 @@ class ManifestValidator:
         )
 
 
-def _metadata_of(reading: Reading) -> ObjectMeta:
+def _metadata_of(reading: ReadObject) -> ObjectMeta:
     metadata: ObjectMeta = getattr(reading.value, "metadata", ObjectMeta())
     return metadata
 
@@ -178,7 +179,7 @@ def _lacks_admin_label(admission: RegistryResult) -> bool:
     return any(error.detail == ADMIN_LABEL_MISSING for error in admission.errors)
 
 
-def _admit(reading: Reading, context: Context, namespace: str) -> RegistryResult:
+def _admit(reading: ReadObject, context: Context, namespace: str) -> RegistryResult:
     """Create the object and then, if it has a status, update its status."""
     admission = before_create(reading.value, reading.kind, context, namespace=namespace)
     if admission.stored is None or not has_status(reading.value):
@@ -259,7 +260,7 @@ def _depth(tree: Any, place: Place) -> int:
                     return depth
                 tree = tree[segment]
             case _:
-                name = segment.name if isinstance(segment, Key) else segment
+                name = segment.name if isinstance(segment, MapKey) else segment
                 if not isinstance(tree, dict) or name not in tree:
                     return depth
                 tree = tree[name]
@@ -284,7 +285,3 @@ def _undecodable(document: Document, error: DecodeError) -> Verdict:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-# MOVED
-Judge = ManifestValidator  # MOVED

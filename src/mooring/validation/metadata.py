@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import fields, replace
 
 from mooring.api import names
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.meta import Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from mooring.api.names import byte_length
 from mooring.validation.errors import (

@@ -15,15 +15,15 @@ from mooring.api.core.namespace import (
     TERMINATING,
     ConfigMap,
     Namespace,
+    ObjectReference,
     ResourceQuota,
     ResourceQuotaSpec,
     ScopedResourceSelectorRequirement,
     Secret,
     ServiceAccount,
 )
-from mooring.api.core.references import ObjectReference
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.names import byte_length
 from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_long
 from mooring.validation.field_rules import each_invalid, label_name, unchanged

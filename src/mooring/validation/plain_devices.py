@@ -19,7 +19,7 @@ from msgspec.structs import fields
 from mooring.api.names import byte_length
 from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
 from mooring.api.semver import matches_api_rule
-from mooring.validation.checks import is_good_label, is_good_qualified_name
+from mooring.validation.field_rules import is_good_label, is_good_qualified_name
 
 ENTRIES_MAX = 32  # attributes and capacities of a device
 VALUE_MAX_BYTES = 64

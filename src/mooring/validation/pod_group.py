@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.scheduling.v1beta1 import (
     PREEMPT_LOWER_PRIORITY,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from mooring.api import names
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.gates import Gate, Gates
 from mooring.api.names import BYTES
 from mooring.api.scheduling.v1beta1 import (

@@ -14,7 +14,7 @@ from msgspec.structs import fields, replace
 
 from mooring.api.apps import DaemonSet, Deployment, StatefulSet, UpdateStrategy
 from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.labels import Selector
 from mooring.api.meta import LabelSelector
 from mooring.validation.errors import (

@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.meta import LabelSelector
 from mooring.api.rbac import (
     GROUP,

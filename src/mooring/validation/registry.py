@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mooring.api import events
 from mooring.api.catalogue import to_hub
-from mooring.api.fieldpath import Path, path_of
+from mooring.api.field_path import Path, path_of
 from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta

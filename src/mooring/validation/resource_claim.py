@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.gates import Gate
 from mooring.api.resource import v1beta1
 from mooring.api.resource.v1 import (
@@ -24,9 +24,9 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
 )
 from mooring.validation import resource_claim_spec
-from mooring.validation.claimlayout import internal_template
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden, invalid
+from mooring.validation.go_layout import internal_template
 from mooring.validation.metadata import (
     IMMUTABLE,
     metadata_for_status,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import (
     DeviceClaim,

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from mooring.api.timestamp import Timestamp
@@ -22,7 +22,7 @@ from mooring.validation.metadata import (
     validate_metadata,
     validate_metadata_update,
 )
-from mooring.validation.plaindevices import are_plainly_good, name_no_nodes
+from mooring.validation.plain_devices import are_plainly_good, name_no_nodes
 from mooring.validation.slice_device import (
     is_list,
     validate_counter_set,

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import DEFAULT_SCHEDULER
 from mooring.api.errors import DecodeError
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate, Gates
-from mooring.api.schedulerconfig import (
+from mooring.api.scheduler_config import (
     DYNAMIC_RESOURCES,
     DynamicResourcesArgs,
     KubeSchedulerConfiguration,

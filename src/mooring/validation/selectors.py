@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mooring.api import names
-from mooring.api.fieldpath import Path
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.field_path import Path
 from mooring.api.labels import Selector, read_selector
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.validation.errors import ErrorList, FieldError, forbidden, invalid, required
 from mooring.validation.field_rules import (
     each,

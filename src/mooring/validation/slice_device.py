@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import astuple
 
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.names import byte_length
 from mooring.api.resource.v1 import (
@@ -45,7 +45,7 @@ from mooring.validation.field_rules import (
     node_name,
     qualified_name,
 )
-from mooring.validation.plaindevices import ENTRIES_MAX, VALUE_MAX_BYTES
+from mooring.validation.plain_devices import ENTRIES_MAX, VALUE_MAX_BYTES
 from mooring.validation.selectors import validate_node_selector
 from mooring.validation.strategy import Context
 

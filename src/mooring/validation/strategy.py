@@ -23,7 +23,7 @@ from mooring.api import names
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
-from mooring.cel.device import DeviceCompiler, Features, Kind, Scope
+from mooring.cel.device import CelFeatures, DeviceCompiler, ExpressionKind, Scope
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, ErrorType
 from mooring.validation.metadata import (
@@ -269,7 +269,7 @@ class Context(NamedTuple):
         """Compile a new expression."""
         checker = self.expressions
         if checker is None:
-            checker = _cel_checker(Features.of(self.gates), self.extensions)
+            checker = _cel_checker(CelFeatures.of(self.gates), self.extensions)
         return checker.check(expression, purpose)
 
 
@@ -309,14 +309,14 @@ class ExpressionChecker(Protocol):
 class CelChecker:
     """Compiles expressions in Kubernetes' CEL environment for devices."""
 
-    def __init__(self, features: Features, *, extensions: bool) -> None:
+    def __init__(self, features: CelFeatures, *, extensions: bool) -> None:
         self._compiler = DeviceCompiler(features, extensions=extensions)
 
     def check(
         self, expression: str, purpose: ExpressionPurpose
     ) -> AcceptedExpression | RejectedExpression:
         """Return the estimated cost of the expression, or why it is rejected."""
-        kind: Kind = "selector" if purpose is ExpressionPurpose.SELECTOR else "derived"
+        kind: ExpressionKind = "selector" if purpose is ExpressionPurpose.SELECTOR else "derived"
         compiled = self._compiler.compile(expression, kind=kind, scope=Scope.NEW)
         if compiled.error is None:
             return AcceptedExpression(compiled.cost_max)
@@ -325,5 +325,5 @@ class CelChecker:
 
 
 @lru_cache(maxsize=16)
-def _cel_checker(features: Features, extensions: bool) -> CelChecker:
+def _cel_checker(features: CelFeatures, extensions: bool) -> CelChecker:
     return CelChecker(features, extensions=extensions)

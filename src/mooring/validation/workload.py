@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mooring.api.codec import to_tree
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.gates import Gates
 from mooring.api.scheduling.v1beta1 import (
     CompositePodGroupTemplate,

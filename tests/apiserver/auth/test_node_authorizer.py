@@ -13,7 +13,7 @@ from mooring.api.coordination import Lease
 from mooring.api.core import Node, Pod
 from mooring.api.core.node import NodeSpec
 from mooring.api.core.placement import Taint
-from mooring.api.core.podstatus import PodResourceClaimStatus
+from mooring.api.core.pod import PodResourceClaimStatus
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.admission.node_restriction import (
     AdmissionAttributes,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.documents import Document
+from mooring.apiserver.http.messages import Document
 from mooring.apiserver.openapi import Moved, OpenAPI
 from tests.apiserver.everything import everything
 

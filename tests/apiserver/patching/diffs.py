@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.apiserver.patching.shapes import Field, Shape
+from mooring.apiserver.patching.shapes import Shape, ShapeField
 
 
 def json_patch_back(document: Any, operation: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def strategic_diff(shape: Shape, old: dict[str, Any], new: dict[str, Any]) -> di
     return patch
 
 
-def _list_diff(name: str, field: Field, old: list[Any], new: list[Any]) -> dict[str, Any]:
+def _list_diff(name: str, field: ShapeField, old: list[Any], new: list[Any]) -> dict[str, Any]:
     if "merge" not in field.strategy:
         return {name: new}
     if not old or not new:  # which kubectl leaves to null and to the new list

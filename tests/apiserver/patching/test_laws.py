@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mooring.api.codec import to_tree
 from mooring.api.documents import CORE, read
 from mooring.api.gates import Gates
-from mooring.api.reading import read_tree
+from mooring.api.object_reader import read_tree
 from mooring.apiserver.patching import (
     JSON_PATCH,
     MERGE_PATCH,

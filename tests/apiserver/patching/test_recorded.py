@@ -21,8 +21,8 @@ from mooring.apiserver.patching import (
     with_times_kept,
 )
 from mooring.apiserver.patching.field_set import from_json, to_json
-from mooring.validation.admission import read_hub
-from mooring.validation.context import Context
+from mooring.validation.registry import defaulted_hub
+from mooring.validation.strategy import Context
 from tests.apiserver.patching.recorded import Write, writes
 
 # What the server fills in when it stores an object.
@@ -58,7 +58,7 @@ def _done(write: Write) -> Any:
 def _defaulted(tree: Any, write: Write) -> Any:
     """Return an object as the codec writes it, with defaults."""
     value = decode_tree(tree, write.kind.struct).value
-    hub = read_hub(value, write.kind, Context(Gates.parse(), Timestamp.parse(write.now)))
+    hub = defaulted_hub(value, write.kind, Context(Gates.parse(), Timestamp.parse(write.now)))
     written = to_tree(from_hub(hub, write.kind.api_version))
     entries = (tree.get("metadata") or {}).get("managedFields")
     if entries is not None:

@@ -18,7 +18,7 @@ import pytest
 from mooring.api.core import Pod
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim
 from mooring.cli.run import Signals
-from mooring.client.connecting import find_access, http_client
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Delete, Target
 from mooring.cluster.run.holder_pod import following
 
@@ -85,7 +85,7 @@ def left(folder: Path) -> int:
     """Return how many objects there are that a run makes."""
 
     async def count() -> int:
-        async with http_client(find_access(str(folder / "kubeconfig"))) as client:
+        async with http_client(load_rest_config(str(folder / "kubeconfig"))) as client:
             pages = [await client.list(struct, "default") for struct in (Pod, ResourceClaim)]
             return sum(len(page.values) for page in pages)
 
@@ -180,7 +180,7 @@ def test_a_command_ignores_no_signal_but_that_of_nohup(
 
 def test_devices_of_a_run_that_was_killed_come_free(folder: Path) -> None:
     async def until_free() -> None:
-        async with http_client(find_access(str(folder / "kubeconfig"))) as client:
+        async with http_client(load_rest_config(str(folder / "kubeconfig"))) as client:
             (claim,) = (await client.list(ResourceClaim, "default")).values
             name = claim.metadata.name
             async for each in following(client, ResourceClaim, "default", name):
@@ -273,7 +273,7 @@ def test_a_driver_that_is_started_by_hand_makes_its_classes(folder: Path) -> Non
     async def arrives() -> None:
         async with (
             asyncio.timeout(WAIT_S),
-            http_client(find_access(str(folder / "kubeconfig"))) as client,
+            http_client(load_rest_config(str(folder / "kubeconfig"))) as client,
         ):
             async for found in following(client, DeviceClass, "", "dra.nvme"):
                 if found is not None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.core import Pod
-from mooring.api.core.container import Container
-from mooring.api.core.pod import PodResourceClaim, PodSpec
+from mooring.api.core.pod import Container, PodResourceClaim, PodSpec
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
@@ -21,8 +20,8 @@ from mooring.insight.explain.report import explanation_lines, explanation_tree, 
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.cycle import Pending
-from mooring.validation.context import Context
+from mooring.scheduler.scheduling_cycle import Pending
+from mooring.validation.strategy import Context
 from tests.insight.topologies import device, node, slice_of
 
 NOW = Timestamp.parse("2026-10-01T12:00:00Z")

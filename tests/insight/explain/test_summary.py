@@ -15,7 +15,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.insight.explain.summary import PendingSummary
 from mooring.insight.plan.planner import Plan
-from mooring.scheduler.cycle import Pending, schedule
+from mooring.scheduler.scheduling_cycle import Pending, schedule
 from tests.insight.explain.test_report import planned
 
 

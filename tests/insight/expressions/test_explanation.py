@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.results import KEY_HINT, with_hint
+from mooring.cel.device_values import KEY_HINT, with_hint
 from mooring.insight.expressions.evaluation import (
     EvaluationReport,
     ExpressionEvaluator,

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.cel.lang.library import bindings, optionals
+from mooring.cel.lang import macros
+from mooring.cel.lang.library import optionals
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
 from mooring.insight.expressions.syntax import EVERYTHING, DeviceField, reads_of
 
-MACROS = (*STANDARD_MACROS, *optionals.library().macros, *bindings.library().macros)
+MACROS = (*STANDARD_MACROS, *optionals.library().macros, *macros.bindings_library().macros)
 MODEL = DeviceField("attributes", "d", "model")
 
 

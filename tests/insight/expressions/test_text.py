@@ -3,14 +3,15 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.quantity import Quantity
-from mooring.cel.lang.library import bindings, optionals
+from mooring.cel.lang import macros
+from mooring.cel.lang.library import optionals
 from mooring.cel.lang.macros import STANDARD_MACROS
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.values import NONE, Optional, UInt
 from mooring.insight.expressions.syntax import shown, write
 from mooring.insight.messages import counted
 
-MACROS = (*STANDARD_MACROS, *optionals.library().macros, *bindings.library().macros)
+MACROS = (*STANDARD_MACROS, *optionals.library().macros, *macros.bindings_library().macros)
 
 
 def rewritten(text: str) -> str:

@@ -13,7 +13,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.insight.fit import Fit, Fitted, Subject, fit
 from mooring.insight.messages import Concern
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.scheduler.makers import pod
 from tests.scheduler.scenes import NOW, device_class, slice_of, wanting
 

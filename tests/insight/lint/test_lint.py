@@ -9,7 +9,7 @@ from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import RULES, Finding, Needs, Severity, lint, rules_that_run
 from mooring.insight.lint.context import LintContext
 from mooring.insight.lint.subjects import LintObject, read_object
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.insight.fleets import GPU, NIC, compiler, device, slice_of
 
 CONTEXT = Context(gates=Gates.parse(""), now=Timestamp.parse("2026-01-01T00:00:00Z"))

@@ -31,7 +31,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.scheduling import PodGroup
 from mooring.insight.lint import KINDS, Severity, lint
 from mooring.insight.lint.subjects import LintObject
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.corpus import corpus
 from tests.insight.linting import context_of, objects_of, world_of
 from tests.strategies import instances

@@ -9,7 +9,7 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.scheduler.makers import HOST, node, pod
 from tests.scheduler.scenes import Object, claim, device_class, group, slice_of, user
 

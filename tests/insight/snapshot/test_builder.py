@@ -11,7 +11,7 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import is_new
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 NOW = Timestamp(datetime(2026, 1, 1, tzinfo=UTC))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mooring.api.gates import Gates
-from mooring.claims.features import ALL_FEATURES
-from mooring.claims.uses import Use, uses_of
+from mooring.claims.pod_claims import ALL_FEATURES, ClaimUse, uses_of
 from mooring.insight.snapshot.completion import Completed, complete, with_claims
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.insight.snapshot.test_builder import NOW
 from tests.insight.snapshot.test_workloads import CONTEXT, snapshot
 
@@ -47,7 +46,7 @@ def uses(found: Snapshot) -> list[str]:
     for pod in found.pods:
         result = uses_of(pod, lambda namespace, name: claims.get((namespace, name)), ALL_FEATURES)
         assert isinstance(result, tuple), result
-        names += [use.claim.metadata.name for use in result if isinstance(use, Use)]
+        names += [use.claim.metadata.name for use in result if isinstance(use, ClaimUse)]
     return names
 
 

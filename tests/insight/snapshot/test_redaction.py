@@ -9,13 +9,13 @@ import pytest
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import encode_json
 from mooring.api.core import Container, Pod, PodSpec
+from mooring.api.go_types import message_named
 from mooring.api.meta import ObjectMeta
-from mooring.api.typed_json import message_named
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.redaction import redact, redacted
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.shape import PodShape, prepare
-from mooring.validation.admission import admit_create
+from mooring.scheduler.pod_signature import PodSignature, sign
+from mooring.validation.registry import before_create
 from tests.insight.snapshot.test_archive import FILES, taken
 from tests.insight.snapshot.test_builder import intake
 from tests.insight.snapshot.test_workloads import CONTEXT
@@ -133,7 +133,7 @@ def everything() -> Snapshot:
     return found.snapshot()
 
 
-def facts(shape: PodShape) -> dict[str, object]:
+def facts(shape: PodSignature) -> dict[str, object]:
     """Return what a shape says; shapes themselves are equal only to themselves."""
     return {field: getattr(shape, field) for field in shape.__struct_fields__}
 
@@ -148,8 +148,8 @@ def test_no_secret_is_left() -> None:
 
 def test_the_shapes_of_pods_are_as_before() -> None:
     (pod,) = everything().pods
-    shape = prepare(pod)
-    assert facts(prepare(redact(pod))) == facts(shape)
+    shape = sign(pod)
+    assert facts(sign(redact(pod))) == facts(shape)
     assert shape.obstacle is not None  # the volume claim
     assert "example.com/model:latest" in shape.images
 
@@ -160,7 +160,7 @@ def test_redaction_never_decides(path: Path) -> None:
     after = redacted(before)
     assert redacted(after) == after
     shapes = [
-        [facts(prepare(pod)) for pod in complete(each, CONTEXT).snapshot.pods]
+        [facts(sign(pod)) for pod in complete(each, CONTEXT).snapshot.pods]
         for each in (before, after)
     ]
     assert shapes[0] == shapes[1]
@@ -173,7 +173,7 @@ def test_pods_of_redacted_templates_are_still_valid(source: str) -> None:
     spec = PodSpec(volumes=(volume,), containers=(container,))
     made = redact(Pod(metadata=ObjectMeta(name="p"), spec=spec))
     assert list(made.spec.volumes[0]) == ["name", source]
-    assert admit_create(made, CATALOGUE.find("v1", "Pod"), CONTEXT).errors == ()
+    assert before_create(made, CATALOGUE.find("v1", "Pod"), CONTEXT).errors == ()
 
 
 def test_what_was_allocated_stays() -> None:

@@ -9,7 +9,7 @@ from mooring.api.gates import Gates
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.snapshot.workloads import Expanded, with_controlled_pods
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.insight.snapshot.test_builder import NOW, intake
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.allocator.features import ALL_FEATURES
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaint,
@@ -18,7 +18,7 @@ from mooring.api.resource.v1 import (
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
-from mooring.hardware import Catalogue, Form
+from mooring.hardware import Catalogue, NumaNodeForm
 from mooring.insight.devices import DeviceState, usage_of
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import topology
@@ -310,7 +310,7 @@ def test_gates_decide_what_can_be_had() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_device_of_a_profile_stands_once_whatever_the_order(profile: str) -> None:
-    fleet = Catalogue().fleet(profile, Form.LIST)
+    fleet = Catalogue().fleet(profile, NumaNodeForm.LIST)
     objects = [*fleet.nodes, *fleet.slices]
     found = topology(Snapshot.of(objects))
     published = sorted(
@@ -351,7 +351,7 @@ def _cluster(choice: random.Random) -> Snapshot:
 
 
 def test_a_board_is_drawn_as_it_is() -> None:
-    fleet = Catalogue().fleet("dgx-h100", Form.LIST)
+    fleet = Catalogue().fleet("dgx-h100", NumaNodeForm.LIST)
     (machine,) = topology(Snapshot.of([*fleet.nodes, *fleet.slices])).machines
     sockets = outline(machine)
     assert [(label, inside[0]) for label, inside in sockets] == [

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mooring.api.core import Node
 from mooring.api.resource.v1 import DeviceTaint
-from mooring.hardware import Catalogue, Form
+from mooring.hardware import Catalogue, NumaNodeForm
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.topology import Format, format_of, picture, svg, topology
 from mooring.insight.topology.drawing import DETAILED_MAX, DEVICES_MAX
@@ -79,7 +79,7 @@ def fleet_of(nodes: int, devices: int) -> list[Any]:
 
 @pytest.mark.parametrize("profile", Catalogue().names)
 def test_every_device_of_a_node_is_drawn_once(profile: str) -> None:
-    fleet = Catalogue().fleet(profile, Form.LIST)
+    fleet = Catalogue().fleet(profile, NumaNodeForm.LIST)
     first = fleet.nodes[0].metadata.name
     slices = [each for each in fleet.slices if each.spec.node_name == first]
     root = parsed(fleet.nodes[0], *slices)
@@ -292,7 +292,7 @@ def test_an_owner_keeps_its_colour_when_others_come_that_do_not_take_it() -> Non
 
 
 def shapes_of(profile: str) -> list[PlacedShape]:
-    fleet = Catalogue().fleet(profile, Form.LIST)
+    fleet = Catalogue().fleet(profile, NumaNodeForm.LIST)
     machine = topology(Snapshot.of([*fleet.nodes, *fleet.slices])).machines[0]
     frame = machine_frame(machine, is_compact=False)
     return list(placed(frame, 0, 0, frame.width, frame.height))

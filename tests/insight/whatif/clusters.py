@@ -10,7 +10,7 @@ from mooring.insight.plan.planner import plan
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import ClusterChange, Difference, difference
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 from tests.insight.snapshot.test_builder import NOW
 
 CONTEXT = Context(gates=Gates.parse(""), now=NOW)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.resource.v1 import DeviceRequestAllocationResult as Result
-from mooring.claims.refusals import Refused
+from mooring.claims.pod_claims import ClaimRejection
 from mooring.node.dra.claim_info import (
     ANY_DRIVER,
     PREPARE,
@@ -31,7 +31,7 @@ def wanted(name: str, *drivers: str, uid: str = "") -> ClaimInfo:
 
 def attached(cache: ClaimInfoCache, pod: str, *claims: ClaimInfo) -> list[str]:
     todo = cache.attach(pod, claims)
-    assert not isinstance(todo, Refused)
+    assert not isinstance(todo, ClaimRejection)
     return [claim.key.name for claim in todo]
 
 
@@ -61,7 +61,7 @@ def test_a_refused_pod_has_none_of_its_claims() -> None:
     cache = ClaimInfoCache()
     attached(cache, "p", wanted("old"))
     refused = cache.attach("q", [wanted("new"), wanted("old", uid="other")])
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, ClaimRejection)
     assert cache.of_pod("q") == []
     assert cache.get(ClaimKey("default", "new")) is None
 
@@ -101,7 +101,7 @@ def test_a_claim_allocated_anew_is_still_unprepared_by_the_driver_it_had() -> No
     )
     cache = ClaimInfoCache([known])  # as after a restart
     todo = cache.attach("p", [wanted("c", GPU)])
-    assert not isinstance(todo, Refused)
+    assert not isinstance(todo, ClaimRejection)
     assert todo[0].drivers_to_ask(PREPARE) == [GPU]
     (last,) = cache.detach("p", [known.key])
     assert sorted(last.drivers_to_ask(UNPREPARE)) == [GPU, NIC]
@@ -116,7 +116,7 @@ def test_a_claim_allocated_anew_is_for_nobody_until_what_it_had_is_unprepared() 
     cache.note_prepared([old])
     attached(cache, "q", old)
     refused = cache.attach("r", [new])
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, ClaimRejection)
     assert "allocated anew" in refused.reason
     cache.detach("q", [old.key])
     cache.note_unprepared(cache.detach("p", [old.key]))
@@ -129,7 +129,7 @@ def test_a_device_is_for_nobody_else_as_long_as_a_claim_is_not_unprepared() -> N
     two = replace(wanted("two"), allocated=frozenset({AllocatedDevice(GPU, "pool", "a")}))
     attached(cache, "p", one)
     refused = cache.attach("q", [two])
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, ClaimRejection)
     assert "device a of driver gpu.example.com is still prepared" in refused.reason
     cache.note_unprepared(cache.detach("p", [one.key]))
     assert attached(cache, "q", two) == ["two"]

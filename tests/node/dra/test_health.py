@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from mooring.api.core.podstatus import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
+from mooring.api.core.pod import HEALTHY, UNHEALTHY, UNKNOWN, ResourceHealth, ResourceStatus
 from mooring.api.gates import Gates
 from mooring.kit.clock import ManualClock
 from mooring.node.dra import health_streams

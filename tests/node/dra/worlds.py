@@ -14,7 +14,7 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
-from mooring.client.contract import Page
+from mooring.client.contract import ObjectList
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete
 from mooring.kit.clock import REAL, Clock
@@ -51,7 +51,7 @@ class FakeServer:
         rest: str = "",
         fields: str = "",
         labels: str = "",
-    ) -> Page:
+    ) -> ObjectList:
         self.selectors.append(fields)
         async with self.changed:
             self.changed.notify_all()
@@ -63,7 +63,7 @@ class FakeServer:
             if each.spec.node_name == wanted["spec.nodeName"]
             and wanted.get("spec.driver", each.spec.driver) == each.spec.driver
         ]
-        return Page(tuple(found), "1")
+        return ObjectList(tuple(found), "1")
 
     async def write(self, write: Any) -> Any:
         assert isinstance(write, Delete)

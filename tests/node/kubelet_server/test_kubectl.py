@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.nodefolder import write_node_folder
+from mooring.apiserver.auth.credentials import write_node_folder
 from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
 from mooring.node.runtime.contract import Runtime
 from tests.apiserver.programs import NO_KUBECTL, find_kubectls

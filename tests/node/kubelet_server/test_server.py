@@ -16,12 +16,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver import certificates
-from mooring.apiserver.credentials import ADMIN, KUBELET_CLIENT, Folder
-from mooring.apiserver.nodefolder import write_node_folder
-from mooring.kit.connections import Manners
-from mooring.kit.heads import Head, parse_head
-from mooring.kit.websocket import NORMAL, Kind, Message, Reader, frame
+from mooring.apiserver.auth import certificates
+from mooring.apiserver.auth.credentials import (
+    ADMIN,
+    KUBELET_CLIENT,
+    CredentialsFolder,
+    write_node_folder,
+)
+from mooring.kit.connections import ConnectionLimits
+from mooring.kit.http_head import Head, parse_head
+from mooring.kit.websocket import NORMAL, Message, Opcode, Reader, frame
 from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
 from mooring.node.kubelet_server.streaming import read_stream_options
 from mooring.node.runtime.contract import Runtime
@@ -59,7 +63,7 @@ class Certificates(NamedTuple):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     folder = tmp_path_factory.mktemp("certificates")
-    Folder(folder / "pki").ensure(NOW)
+    CredentialsFolder(folder / "pki").ensure(NOW)
     node = write_node_folder(
         folder / "node",
         node="n1",
@@ -126,7 +130,7 @@ class Conversation:
         self._frames = Reader(from_client=False)
         self.writer = writer
 
-    def say(self, data: bytes, kind: Kind = Kind.BINARY) -> None:
+    def say(self, data: bytes, kind: Opcode = Opcode.BINARY) -> None:
         self.writer.write(frame(kind, data, mask=MASK))
 
     async def heard(self) -> list[Message]:
@@ -163,7 +167,7 @@ def _unchunked(body: bytes) -> bytes:
 def visit(
     made: Certificates,
     scenario: Callable[[Visitor], Awaitable[Any]],
-    manners: Manners | None = None,
+    manners: ConnectionLimits | None = None,
 ) -> Any:
     """Play a scenario with an endpoint; at its end nothing of it is left."""
 
@@ -173,7 +177,7 @@ def visit(
         main = status("main", 1, lastState=ENDED, **RUNNING)
         pods = FakePods(pod(main, status("new", **WAITING)))
         answering = RequestHandler(pods, cast("Runtime", runtime), metrics=lambda: "up 1\n")
-        endpoint = KubeletServer(answering, made.files, manners or Manners())
+        endpoint = KubeletServer(answering, made.files, manners or ConnectionLimits())
         await endpoint.listen("127.0.0.1", 0)
         try:
             return await asyncio.wait_for(scenario(Visitor(endpoint, made, runtime)), WAIT_S)
@@ -200,7 +204,7 @@ def test_only_the_server_is_let_in(made: Certificates) -> None:
 def test_the_certificate_of_another_authority_is_not_let_in(
     made: Certificates, tmp_path: Path
 ) -> None:
-    Folder(tmp_path).ensure(NOW)
+    CredentialsFolder(tmp_path).ensure(NOW)
 
     async def scenario(visitor: Visitor) -> None:
         answer = b""
@@ -243,7 +247,7 @@ def test_no_more_connections_than_allowed(made: Certificates) -> None:
             with pytest.raises(ConnectionError):
                 await visitor.get("/healthz")
 
-    visit(made, scenario, Manners(connections_max=1))
+    visit(made, scenario, ConnectionLimits(connections_max=1))
 
 
 def test_who_says_nothing_is_not_waited_for(made: Certificates) -> None:
@@ -251,7 +255,7 @@ def test_who_says_nothing_is_not_waited_for(made: Certificates) -> None:
         async with visitor.connected() as (reader, _):
             assert await reader.read() == b""
 
-    visit(made, scenario, Manners(head_s=0.05))
+    visit(made, scenario, ConnectionLimits(head_s=0.05))
 
 
 # --- logs -----------------------------------------------------------------------------------------
@@ -299,7 +303,7 @@ def test_a_command_and_its_streams(made: Certificates) -> None:
         assert [data for _, data in said_before] == [b"\1out\n", b"\2no"]
         assert ending.data[:1] == b"\3"
         assert json.loads(ending.data[1:])["status"] == "Success"
-        assert (close.kind, close.close_code) == (Kind.CLOSE, NORMAL)
+        assert (close.kind, close.close_code) == (Opcode.CLOSE, NORMAL)
 
     visit(made, scenario)
 
@@ -316,12 +320,12 @@ def test_streams_that_nobody_wants_are_not_sent(made: Certificates) -> None:
 def test_pings_are_answered(made: Certificates) -> None:
     async def scenario(visitor: Visitor) -> None:
         async with visitor.conversing("command=cat&input=1&output=1") as said:
-            said.say(b"are you there", Kind.PING)
+            said.say(b"are you there", Opcode.PING)
             said.say(b"\0text")
             said.say(b"\xff\0")
             heard = await said.heard()
-        assert Message(Kind.PONG, b"are you there") in heard
-        assert Message(Kind.BINARY, b"\1TEXT") in heard
+        assert Message(Opcode.PONG, b"are you there") in heard
+        assert Message(Opcode.BINARY, b"\1TEXT") in heard
 
     visit(made, scenario)
 
@@ -329,9 +333,9 @@ def test_pings_are_answered(made: Certificates) -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        frame(Kind.CLOSE, b"", mask=MASK),
-        frame(Kind.BINARY, b"not masked"),
-        frame(Kind.BINARY, b"x" * 2_000_000, mask=MASK)[:5000],
+        frame(Opcode.CLOSE, b"", mask=MASK),
+        frame(Opcode.BINARY, b"not masked"),
+        frame(Opcode.BINARY, b"x" * 2_000_000, mask=MASK)[:5000],
         b"",
     ],
 )
@@ -342,7 +346,7 @@ def test_who_goes_away_or_talks_nonsense_ends_the_command(made: Certificates, la
             if last:
                 await said.writer.drain()
                 heard = await said.heard()
-                assert all(message.kind is Kind.CLOSE for message in heard)
+                assert all(message.kind is Opcode.CLOSE for message in heard)
         [session] = visitor.runtime.sessions
         await session.killed.wait()
 

@@ -13,14 +13,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mooring.apiserver.auditing.log import Rotation
-from mooring.apiserver.credentials import ADMIN
-from mooring.apiserver.limits import Limits
-from mooring.apiserver.nodefolder import NodeFolder, write_node_folder
+from mooring.apiserver.audit.auditor import Rotation
+from mooring.apiserver.auth.credentials import ADMIN, NodeFolder, write_node_folder
 from mooring.apiserver.server import _now, serve
-from mooring.apiserver.settings import Auditing, Settings
-from mooring.kit.heads import Head, read_head
-from mooring.kit.websocket import Kind, Message, Reader, frame
+from mooring.apiserver.settings import Auditing, Limits, Settings
+from mooring.kit.http_head import Head, read_head
+from mooring.kit.websocket import Message, Opcode, Reader, frame
 from mooring.node.kubelet_server import KubeletServer, RequestHandler, TlsFiles
 from mooring.node.runtime.contract import Runtime
 from tests.apiserver.test_secure_server import Running, running
@@ -131,7 +129,7 @@ def test_a_conversation_passes_and_is_noted(tmp_path: Path) -> None:
                 assert head.first[1] == "101"
                 assert head.headers["sec-websocket-protocol"] == "v5.channel.k8s.io"
                 for message in (b"\0" + b"x" * 200_000, b"\xff\0"):
-                    writer.write(frame(Kind.BINARY, message, mask=MASK))
+                    writer.write(frame(Opcode.BINARY, message, mask=MASK))
                 said = await heard(reader)
         whole = b"".join(data[1:] for _, data in said if data[:1] == b"\1")
         assert whole == b"X" * 200_000

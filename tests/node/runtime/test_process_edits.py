@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
-from mooring.api.checked_structs import unchecked
+from mooring.api.structs import unchecked
 from mooring.node.runtime.contract import Phase, ResourceLimits, RuntimeRefusedError, SubPathMount
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.node.runtime.shim.container_process import ForkedChild

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core.namespace import Binding
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import POD_SCHEDULED, PodCondition
+from mooring.api.core.pod import POD_SCHEDULED, Pod, PodCondition
 from mooring.api.timestamp import Timestamp
-from mooring.client.writes import Create, Delete, Patch, Target, Tell, Update, Write
+from mooring.client.writes import Create, Delete, Patch, RecordEvent, Target, Update, Write
 from tests.scheduler.scenes import NOW
 
 Key = tuple[type[Any], str, str]
@@ -40,7 +39,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.objects: dict[Key, Any] = {}
         self.changes: list[Change] = []
-        self.events: list[Tell] = []
+        self.events: list[RecordEvent] = []
         self.writes: list[Write] = []
         self._versions = count(1)
         self._watchers: list[Callable[[Change], None]] = []
@@ -100,7 +99,7 @@ class FakeServer:
                 return self._patch(target, body)
             case Delete(target=target):
                 return self._delete((target.struct, target.namespace, target.name), target.uid)
-            case Tell():
+            case RecordEvent():
                 self.events.append(write)
                 return None
         raise AssertionError(write)

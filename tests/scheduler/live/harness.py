@@ -10,7 +10,7 @@ from typing import Any
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.writes import Tell, Write
+from mooring.client.writes import RecordEvent, Write
 from mooring.scheduler.live import (
     EffectDone,
     EffectLost,
@@ -88,7 +88,7 @@ class Rig:
         return True
 
     def _carry_out(self, ask: ReadObject | Write) -> EffectResult:
-        if isinstance(ask, Tell):
+        if isinstance(ask, RecordEvent):
             self.server.write(ask)
             return EffectDone()
         try:

@@ -12,9 +12,9 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Pod, ReplicationController, Service
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.insight.clusters.snapshot import Snapshot
-from mooring.insight.planning.plan import plan
-from mooring.validation.context import Context
+from mooring.insight.plan.planner import plan
+from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.validation.strategy import Context
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
 from tests.scheduler.makers import HOST, ZONE, node, pod

@@ -11,14 +11,14 @@ import pytest
 
 from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
-from mooring.api.schedulerconfig import (
+from mooring.api.scheduler_config import (
     DynamicResourcesArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
 )
-from mooring.client.contract import Event, Page
-from mooring.client.writes import Tell, Write
+from mooring.client.contract import Event, ObjectList
+from mooring.client.writes import RecordEvent, Write
 from mooring.scheduler.live import (
     EffectLost,
     EffectRefused,
@@ -70,8 +70,8 @@ class Client:
         rest: str = "",
         fields: str = "",
         labels: str = "",
-    ) -> Page:
-        return Page(tuple(self._server.all(struct)), "")
+    ) -> ObjectList:
+        return ObjectList(tuple(self._server.all(struct)), "")
 
     async def watch(
         self,
@@ -93,10 +93,10 @@ class Client:
         return self._server.write(write)
 
 
-async def run(server: FakeServer, errors: list[Exception]) -> list[Tell]:
+async def run(server: FakeServer, errors: list[Exception]) -> list[RecordEvent]:
     clock = Clock()
     scheduler = LiveScheduler(SchedulerConfig(), fresh_names(), elapsed=clock.monotonic)
-    events: list[Tell] = []
+    events: list[RecordEvent] = []
     loop = SchedulerLoop(
         scheduler, Client(server, errors), clock=clock, tell=events.append, workers=3
     )

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
-from mooring.client.writes import Create, Patch, Tell, Update, Write
+from mooring.client.writes import Create, Patch, RecordEvent, Update, Write
 from tests.scheduler.live.fakeserver import FakeServer, ServerError
 from tests.scheduler.live.harness import Rig, check_devices
 from tests.scheduler.makers import node, pod
@@ -133,7 +133,7 @@ def test_a_special_claim_that_is_refused_again_and_again_is_complained_of_once()
     text = "create claim for extended resources default/p-extended-resources-: "
     text += "'p-extended-resources-' exceeds the quota"
     assert rig.condition("p").endswith(text)
-    (only,) = [write for write in made.writes if not isinstance(write, Tell)]
+    (only,) = [write for write in made.writes if not isinstance(write, RecordEvent)]
     assert isinstance(only, Patch), "nothing else is written to be taken back"
     rig.trouble = lambda write: None
     rig.run(for_s=30)

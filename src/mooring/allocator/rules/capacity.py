@@ -154,7 +154,3 @@ def _is_off_range(amount: Quantity, valid: CapacityRequestPolicyRange, *, fracti
         return milli is None or (milli - least.milli_value) % valid.step.milli_value != 0
     step = valid.step.value
     return step == 0 or (amount.value - least.value) % step != 0
-
-
-# MOVED
-from mooring.allocator.errors import CapacityError as CapacityError  # noqa: E402, F811

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from mooring.api.errors import DocumentError
-from mooring.api.fieldpath import Key, Segment
+from mooring.api.field_path import MapKey, Segment
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | int | float | bool | None"
 
@@ -203,7 +203,7 @@ def find_position(root: SourceSpot, segments: tuple[Segment, ...]) -> Position:
 
 def _step(spot: SourceSpot, segment: Segment) -> SourceSpot | None:
     below = spot.below
-    name = segment.name if isinstance(segment, Key) else segment
+    name = segment.name if isinstance(segment, MapKey) else segment
     if isinstance(below, dict) and isinstance(name, str):
         return below.get(name)
     if isinstance(below, list) and isinstance(name, int) and 0 <= name < len(below):

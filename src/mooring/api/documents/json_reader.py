@@ -43,7 +43,7 @@ from mooring.api.documents.json_scan import (
 )
 from mooring.api.documents.numbers import NumberText, ScalarRefusedError
 from mooring.api.documents.stream import DocumentStream, Limits
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 # The pattern matches whole escapes, so that the `u` of `\\\\ud800` is not a surrogate.
 _ESCAPE = re.compile(

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from mooring.api.documents.document import PlacedError
 from mooring.api.documents.numbers import DIGITS_MAX, too_long
 from mooring.api.documents.stream import DocumentStream
-from mooring.api.fieldpath import Key, Segment
+from mooring.api.field_path import MapKey, Segment
 
 _CHUNK_BYTES = 256 * 1024
 _BRACKETS = b"[]{}"
@@ -135,7 +135,7 @@ class JsonPositions:
         """Return the index of a field, or of its deepest existing ancestor."""
         here = _Child(self._start, self._start)
         for segment in segments:
-            name = segment.name if isinstance(segment, Key) else segment
+            name = segment.name if isinstance(segment, MapKey) else segment
             child = self._inside(here.value).get(name)
             if child is None:
                 break

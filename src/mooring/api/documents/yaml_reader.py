@@ -31,7 +31,7 @@ from mooring.api.documents.scalars import Schema, is_merge, key_of
 from mooring.api.documents.stream import DocumentStream, documents_before
 from mooring.api.documents.yaml_events import Events
 from mooring.api.documents.yaml_tree import Composed, TreeComposer
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 # Characters that YAML does not allow.
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -35,7 +35,7 @@ from mooring.api.documents.numbers import ScalarRefusedError, excerpt
 from mooring.api.documents.scalars import Schema, check_collection_tag, is_merge, key_of, value_of
 from mooring.api.documents.stream import Limits
 from mooring.api.documents.yaml_events import Events
-from mooring.api.fieldpath import Segment
+from mooring.api.field_path import Segment
 
 
 class Composed(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import MapKey
 from mooring.api.kep_forms.claims import warn_of_selectors
 from mooring.api.kep_forms.trees import (
     RewriteNotes,
@@ -115,7 +115,7 @@ def _hard(hard: Tree, notes: RewriteNotes) -> Tree:
     for old, new in names.items():
         notes.warn(
             "quota request",
-            ("spec", "hard", Key(old)),
+            ("spec", "hard", MapKey(old)),
             f'stored as "{new}", the name that Kubernetes 1.37 has',
         )
     return renamed(hard, names)

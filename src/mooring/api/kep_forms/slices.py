@@ -5,7 +5,7 @@ Every slice passes through here, so a device without such a form costs only a fe
 
 from __future__ import annotations
 
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import MapKey
 from mooring.api.kep_forms.trees import (
     RewriteNotes,
     Segments,
@@ -91,7 +91,7 @@ def _attributes(attributes: Tree, at: Segments, notes: RewriteNotes) -> Tree:
     changed: Tree = {}
     for name, attribute in attributes.items():
         if isinstance(attribute, dict) and "list" in attribute:
-            typed = _typed_list(attribute, (*at, "attributes", Key(name), "list"), notes)
+            typed = _typed_list(attribute, (*at, "attributes", MapKey(name), "list"), notes)
             if typed is not attribute:
                 changed[name] = typed
     return {**attributes, **changed} if changed else attributes
@@ -103,7 +103,7 @@ def _warn_of_hyphens(attributes: Tree, at: Segments, notes: RewriteNotes) -> Non
         if "-" in identifier:  # A domain may have hyphens.
             notes.warn(
                 "hyphenated attribute",
-                (*at, "attributes", Key(name)),
+                (*at, "attributes", MapKey(name)),
                 "a hyphen in the name is an extension of Mooring: Kubernetes 1.37 wants "
                 f'a C identifier such as "{identifier.replace("-", "_")}"; '
                 f'CEL reaches it by ["{identifier}"]',
@@ -136,7 +136,7 @@ def _capacity(capacity: Tree, at: Segments, notes: RewriteNotes) -> Tree:
             changed[name] = {"value": value}
             notes.warn(
                 "plain capacity",
-                (*at, "capacity", Key(name)),
+                (*at, "capacity", MapKey(name)),
                 'a plain quantity is stored as its "value", the form that Kubernetes 1.37 has',
             )
     return {**capacity, **changed} if changed else capacity

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import is_not
 from typing import NamedTuple
 
-from mooring.api.fieldpath import Segment, render
+from mooring.api.field_path import Segment, render
 from mooring.api.gates import Gates
 
 # A JSON object. The values in it may have any type: they are not validated yet.

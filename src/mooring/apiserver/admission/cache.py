@@ -8,11 +8,11 @@ from typing import Any, Final
 from mooring.api.core import Namespace, ResourceQuota, ServiceAccount
 from mooring.api.resource.v1 import GROUP as RESOURCE
 from mooring.api.resource.v1 import DeviceClass
-from mooring.api.runtimeclass import GROUP as NODE
-from mooring.api.runtimeclass import RuntimeClass
+from mooring.api.runtime_class import GROUP as NODE
+from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import PriorityClass
-from mooring.claims.classindex import ClassIndex
+from mooring.claims.extended_resources import DeviceClassIndex
 from mooring.claims.quotas.names import is_extended
 
 WATCHED_RESOURCES: Final = (
@@ -74,7 +74,7 @@ class AdmissionCache:
 
     def __init__(self) -> None:
         self.quotas = QuotaCache()
-        self.classes = ClassIndex()
+        self.classes = DeviceClassIndex()
         self.priorities: dict[str, PriorityClass] = {}
         self.runtimes: dict[str, RuntimeClass] = {}
         self.accounts: dict[tuple[str, str], ServiceAccount] = {}

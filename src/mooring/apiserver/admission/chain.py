@@ -66,15 +66,15 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
-from mooring.validation.admission import (
+from mooring.validation.registry import (
     CONFLICT,
     GENERATED_SUFFIX,
-    admit_create,
-    admit_status,
-    admit_update,
+    before_create,
+    before_status_update,
+    before_update,
 )
-from mooring.validation.admission import Admission as StrategyResult
-from mooring.validation.context import AllowEverything, Context, StatusAuthorizer
+from mooring.validation.registry import RegistryResult as StrategyResult
+from mooring.validation.strategy import AllowEverything, Context, StatusAuthorizer
 
 if TYPE_CHECKING:
     from mooring.apiserver.auth.authorizer import ClusterAuthorizer
@@ -113,7 +113,7 @@ def run_create_strategy(
     """Return what the strategy makes of a new object; it may be invalid."""
     context = strategy_context(server, request, namespace, verb="create")
     name = request.target.namespace or "default"
-    return admit_create(body.value, request.kind, context, namespace=name)
+    return before_create(body.value, request.kind, context, namespace=name)
 
 
 async def admit_new(
@@ -202,7 +202,7 @@ def run_update_strategy(
     request: ResourceRequest, body: DecodedBody, old: Any, context: Context
 ) -> StrategyResult:
     """Return what the strategy makes of a changed object; it may be invalid."""
-    admit = admit_status if request.target.subresource == "status" else admit_update
+    admit = before_status_update if request.target.subresource == "status" else before_update
     return admit(server_defaults.with_kept_priority(body.value, old), old, request.kind, context)
 
 

@@ -11,8 +11,8 @@ from mooring.api.core import Pod, PodSpec, Toleration
 from mooring.api.core.placement import NO_EXECUTE
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
-from mooring.api.runtimeclass import GROUP as NODE
-from mooring.api.runtimeclass import RuntimeClass, Scheduling
+from mooring.api.runtime_class import GROUP as NODE
+from mooring.api.runtime_class import RuntimeClass, Scheduling
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
 from mooring.api.timestamp import Timestamp
@@ -20,7 +20,7 @@ from mooring.apiserver.admission.cache import AdmissionCache
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.resource_request import ResourceRequest
-from mooring.claims.refusals import Refused
+from mooring.claims.pod_claims import ClaimRejection
 from mooring.kit.go_quote import go_quote
 
 PREEMPT = "PreemptLowerPriority"
@@ -102,7 +102,7 @@ class PriorityAdmission:
         if not takes_priority(new, self._gates):
             return new
         result = prioritized(new, await self._class_of(request, new), self._gates)
-        if isinstance(result, Refused):
+        if isinstance(result, ClaimRejection):
             raise request.forbidden(new, result.reason)
         return result
 
@@ -144,7 +144,7 @@ def default_class(classes: Iterable[PriorityClass]) -> PriorityClass | None:
     )
 
 
-def prioritized(value: Any, found: PriorityClass | None, gates: Gates) -> Any | Refused:
+def prioritized(value: Any, found: PriorityClass | None, gates: Gates) -> Any | ClaimRejection:
     """Return an object with the priority of its class, or why its own values are refused."""
     spec = value.spec
     name, priority, policy = "", 0, PREEMPT
@@ -154,13 +154,13 @@ def prioritized(value: Any, found: PriorityClass | None, gates: Gates) -> Any | 
     noun = "pod" if isinstance(value, Pod) else _group_noun(value)
     if spec.priority is not None and spec.priority != priority:
         words = _POD if isinstance(value, Pod) else _GROUP
-        return Refused(words.format(given=spec.priority, computed=priority, noun=noun))
+        return ClaimRejection(words.format(given=spec.priority, computed=priority, noun=noun))
     spec = replace(spec, priority=priority, priority_class_name=name)
     if not isinstance(value, Pod) and not gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY):
         return replace(value, spec=spec)
     if spec.preemption_policy is not None and spec.preemption_policy != policy:
         given = spec.preemption_policy
-        return Refused(_POLICY.format(given=given, computed=policy, noun=noun))
+        return ClaimRejection(_POLICY.format(given=given, computed=policy, noun=noun))
     return replace(value, spec=replace(spec, preemption_policy=policy))
 
 
@@ -195,7 +195,7 @@ class RuntimeClassAdmission:
         if is_valid and pod.spec.overhead and not has_overhead:
             raise request.forbidden(pod, _NO_OVERHEAD)
         result = with_runtime(pod, runtime)
-        if isinstance(result, Refused):
+        if isinstance(result, ClaimRejection):
             raise request.forbidden(pod, result.reason)
         return result
 
@@ -212,27 +212,27 @@ class RuntimeClassAdmission:
         return found
 
 
-def with_runtime(pod: Pod, runtime: RuntimeClass | None) -> Pod | Refused:
+def with_runtime(pod: Pod, runtime: RuntimeClass | None) -> Pod | ClaimRejection:
     """Return a pod with what its runtime class adds, or why they conflict."""
     spec = pod.spec
     overhead = None if runtime is None else runtime.overhead
     if overhead is not None:
         if spec.overhead and spec.overhead != overhead.pod_fixed:
-            return Refused(_OTHER_OVERHEAD)
+            return ClaimRejection(_OTHER_OVERHEAD)
         spec = replace(spec, overhead=overhead.pod_fixed)
     if runtime is not None and runtime.scheduling is not None:
         scheduled = _scheduled(spec, runtime.scheduling)
-        if isinstance(scheduled, Refused):
+        if isinstance(scheduled, ClaimRejection):
             return scheduled
         spec = scheduled
     return replace(pod, spec=spec)
 
 
-def _scheduled(spec: PodSpec, scheduling: Scheduling) -> PodSpec | Refused:
+def _scheduled(spec: PodSpec, scheduling: Scheduling) -> PodSpec | ClaimRejection:
     for key, value in scheduling.node_selector.items():
         own = spec.node_selector.get(key, value)
         if own != value:
-            return Refused(
+            return ClaimRejection(
                 f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                 f"pod.spec.nodeSelector[{key}] = {own}"
             )

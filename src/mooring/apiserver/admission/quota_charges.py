@@ -20,8 +20,8 @@ from mooring.apiserver.admission.cache import QuotaCache
 from mooring.apiserver.http.status import MODIFIED, StatusError, conflict
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import RETRIES_MAX, Registry
-from mooring.claims.quotas import Counted, Measure, charged
-from mooring.claims.refusals import Refused
+from mooring.claims.pod_claims import ClaimRejection
+from mooring.claims.quotas import Evaluator, GroupResource, charged
 
 LINGER_S = 5.0  # longer than a write takes that was begun
 
@@ -31,8 +31,8 @@ class QuotaCharge:
 
     def __init__(
         self,
-        resource: Counted,
-        measure: Measure,
+        resource: GroupResource,
+        measure: Evaluator,
         new: Any,
         old: Any | None = None,
         *,
@@ -43,10 +43,10 @@ class QuotaCharge:
         self.new = new
         self.old = old
         self.is_trial = is_trial  # a dry run
-        self.outcome: Refused | StatusError | None = None
+        self.outcome: ClaimRejection | StatusError | None = None
         self.is_settled = False
 
-    def settle(self, outcome: Refused | StatusError | None) -> None:
+    def settle(self, outcome: ClaimRejection | StatusError | None) -> None:
         """Set the outcome."""
         self.outcome, self.is_settled = outcome, True
 
@@ -78,7 +78,9 @@ class QuotaCharger:
         self._queues: dict[str, ChargeQueue] = {}
 
     @asynccontextmanager
-    async def held(self, namespace: str, charge: QuotaCharge) -> AsyncIterator[Refused | None]:
+    async def held(
+        self, namespace: str, charge: QuotaCharge
+    ) -> AsyncIterator[ClaimRejection | None]:
         """Charge for an object that is stored within; yield why a quota is exceeded."""
         with self._queue(namespace) as queue:
             is_uncertain = False
@@ -206,7 +208,7 @@ def _counted(
     passed = []
     for charge in batch:
         outcome = charged(quotas, charge.measure, charge.new, charge.old)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, ClaimRejection):
             charge.settle(outcome)
         elif charge.is_trial:
             charge.settle(None)

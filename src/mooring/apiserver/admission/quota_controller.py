@@ -24,21 +24,21 @@ from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import Resource, Resources, verbs_of
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.resource_request import ResourceRequest
-from mooring.claims.owners import owning_pod
+from mooring.claims.pod_claims import owning_pod
 from mooring.claims.quotas import (
     CLAIMS,
     PODS,
-    Counted,
-    Measure,
-    Objects,
-    Surroundings,
-    counted_in,
+    Evaluator,
+    GroupResource,
+    NamespaceObjects,
+    UsageContext,
+    counted_resources,
+    evaluator_for,
     is_living,
     is_special,
-    measure_of,
-    recounted,
+    recalculated,
     special_by_pod,
-    surroundings,
+    usage_context,
 )
 from mooring.store.contract import Deletion, Event, Put
 from mooring.store.errors import StoreError
@@ -72,7 +72,7 @@ class QuotaController:
         self._now = now
         self._has_extended = has_extended
         self._counted = {
-            Counted(resource.group, resource.plural): resource
+            GroupResource(resource.group, resource.plural): resource
             for resource in resources
             if resource.namespaced and "list" in verbs_of(resource.plural)
         }
@@ -91,9 +91,9 @@ class QuotaController:
         """Return a context to store an object within; entering it raises 403 if a quota is full."""
         if request.target.subresource or request.target.namespace not in self._cache.quotas:
             return _NO_CHARGE
-        resource = Counted(request.resource.group, request.resource.plural)
-        around = Surroundings(self._now(), self._cache.classes, self._has_extended)
-        measure = measure_of(resource, around)
+        resource = GroupResource(request.resource.group, request.resource.plural)
+        around = UsageContext(self._now(), self._cache.classes, self._has_extended)
+        measure = evaluator_for(resource, around)
         if measure is None or (old is not None and not measure.counts_change(old, new)):
             return _NO_CHARGE
         return self._held(request, resource, measure, (new, old))
@@ -102,8 +102,8 @@ class QuotaController:
     async def _held(
         self,
         request: ResourceRequest,
-        resource: Counted,
-        measure: Measure,
+        resource: GroupResource,
+        measure: Evaluator,
         change: tuple[Any, Any | None],
     ) -> AsyncIterator[None]:
         new, old = change
@@ -119,7 +119,7 @@ class QuotaController:
             # It was counted as it was until now; a count that ran just then must be repeated.
             self.mark(namespace)
 
-    async def _special_measure(self, namespace: str, claim: ResourceClaim) -> Measure:
+    async def _special_measure(self, namespace: str, claim: ResourceClaim) -> Evaluator:
         """Return the measure of a special claim, of which the pod is charged for the most."""
         owner = owning_pod(claim)
         pod = None
@@ -127,14 +127,14 @@ class QuotaController:
             pod = await self._registry.find(self._pods, namespace, owner.name)
         page = await self._registry.store.list(self._claims.below(namespace))
         claims = (self._registry.read(self._claims, entry) for entry in page.entries)
-        around = Surroundings(
+        around = UsageContext(
             self._now(),
             self._cache.classes,
             self._has_extended,
             pods={} if pod is None else {pod.metadata.name: pod},
             special=special_by_pod(claims),
         )
-        measure = measure_of(CLAIMS, around)
+        measure = evaluator_for(CLAIMS, around)
         assert measure is not None
         return measure
 
@@ -166,15 +166,15 @@ class QuotaController:
                     known.append(charge.new)
             around = self._around(objects)
             for quota in quotas:
-                new = recounted(quota, objects, around)
+                new = recalculated(quota, objects, around)
                 if new is not quota and not await self.charging.write(new):
                     self.mark(namespace)
 
     async def _objects(
         self, namespace: str, quotas: list[ResourceQuota]
-    ) -> dict[Counted, list[Any]]:
+    ) -> dict[GroupResource, list[Any]]:
         """Return the objects of a namespace that its quotas count."""
-        wanted = counted_in(quotas, self._counted, self._around({}))
+        wanted = counted_resources(quotas, self._counted, self._around({}))
         return {each: await self._list(self._counted[each], namespace) for each in wanted}
 
     async def _list(self, resource: Resource, namespace: str) -> list[Any]:
@@ -188,9 +188,9 @@ class QuotaController:
             found += [self._registry.read(resource, entry) for entry in page.entries]
         return found
 
-    def _around(self, objects: Objects) -> Surroundings:
+    def _around(self, objects: NamespaceObjects) -> UsageContext:
         classes = self._cache.classes
-        return surroundings(
+        return usage_context(
             objects, now=self._now(), classes=classes, has_extended=self._has_extended
         )
 

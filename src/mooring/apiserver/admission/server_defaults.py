@@ -16,7 +16,7 @@ from mooring.api.batch import Job
 from mooring.api.core import Namespace, Pod
 from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
-from mooring.validation.workloads import with_selector
+from mooring.validation.job import with_selector
 
 NAMESPACE_FINALIZER = "kubernetes"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"

@@ -241,14 +241,14 @@ class Auditor:
 
 def log_families(written: Callable[[], int], lost: Callable[[], int]) -> Iterator[metrics.Family]:
     """Yield the metrics of an audit log."""
-    yield metrics.Level(
+    yield metrics.Gauge(
         "apiserver_audit_event_total",
         "Events that were written to the audit log.",
         (),
         lambda: {(): written()},
         is_counter=True,
     )
-    yield metrics.Level(
+    yield metrics.Gauge(
         "apiserver_audit_error_total",
         "Events that the audit log lost.",
         ("plugin",),

@@ -15,7 +15,7 @@ from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
 from mooring.apiserver.auth.users import MASTERS, NODE_NAME, User, service_account_of
 from mooring.apiserver.http.status import About, StatusError, forbidden
 from mooring.kit.go_quote import go_quote
-from mooring.validation.context import DriverRefusal
+from mooring.validation.strategy import DriverRefusal
 
 CLAIMS = "resourceclaims"
 ASSOCIATED, ARBITRARY = "associated-node:", "arbitrary-node:"

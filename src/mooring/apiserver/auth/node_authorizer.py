@@ -18,7 +18,7 @@ from mooring.api.resource.v1 import ResourceSlice
 from mooring.apiserver.auth.access import Access, Allowed, Decision, NoOpinion, ResourceAccess
 from mooring.apiserver.auth.policy_rules import allows
 from mooring.apiserver.auth.users import is_node, node_of
-from mooring.claims.references import claims_to_release
+from mooring.claims.pod_claims import claims_to_release
 from mooring.kit.go_quote import go_quote
 
 NODE_LEASES = "kube-node-lease"

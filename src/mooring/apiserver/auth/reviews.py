@@ -37,7 +37,7 @@ from mooring.api.authorization import (
 )
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.errors import ApiError
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.kinds import Kind
 from mooring.api.labels import joined
 from mooring.api.meta import ObjectMeta
@@ -51,8 +51,8 @@ from mooring.apiserver.auth.users import User, is_node
 from mooring.apiserver.http.status import About, bad_request
 from mooring.apiserver.http.status import invalid as invalid_object
 from mooring.apiserver.patching import FieldManager
-from mooring.apiserver.patching.tables import find_shape
-from mooring.validation.errors import Errors, invalid
+from mooring.apiserver.patching.shapes import find_shape
+from mooring.validation.errors import ErrorList, invalid
 
 Tree = dict[str, Any]
 AccessReview = SubjectAccessReview | SelfSubjectAccessReview
@@ -242,7 +242,7 @@ def _fields(selector: FieldSelectorAttributes | None) -> Mapping[str, str]:
 
 def _check(review: AccessReview, namespace: str) -> None:
     spec = root("spec")
-    found: Errors = []
+    found: ErrorList = []
     if (review.spec.resource_attributes is None) == (review.spec.non_resource_attributes is None):
         found.append(invalid(spec, review.spec.non_resource_attributes, _ONE_OF))
     if isinstance(review, SubjectAccessReview) and not (review.spec.user or review.spec.groups):
@@ -261,9 +261,9 @@ def _check(review: AccessReview, namespace: str) -> None:
         raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
 
 
-def _local_errors(review: AccessReview) -> Errors:
+def _local_errors(review: AccessReview) -> ErrorList:
     resource, path = review.spec.resource_attributes, review.spec.non_resource_attributes
-    found: Errors = []
+    found: ErrorList = []
     if resource is not None and resource.namespace != review.metadata.namespace:
         place = root("spec.resourceAttributes.namespace")
         found.append(invalid(place, resource.namespace, "must match metadata.namespace"))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.authentication import GROUP, TokenRequest, TokenRequestStatus
 from mooring.api.core import Node, Pod, Secret, ServiceAccount
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.service_account_tokens import (
@@ -24,7 +24,7 @@ from mooring.apiserver.auth.service_account_tokens import (
 from mooring.apiserver.auth.users import service_account_name
 from mooring.apiserver.http.status import About, bad_request, conflict, not_found
 from mooring.apiserver.http.status import invalid as invalid_object
-from mooring.validation.errors import Errors, invalid
+from mooring.validation.errors import ErrorList, invalid
 
 EXPIRATION_MIN_S = 600
 EXPIRATION_MAX_S = 1 << 32
@@ -143,7 +143,7 @@ def _check(request: TokenRequest, objects: TokenObjects) -> None:
     _check_bound(request, objects)
 
 
-def _name_errors(given: ObjectMeta, account: ObjectMeta) -> Errors:
+def _name_errors(given: ObjectMeta, account: ObjectMeta) -> ErrorList:
     pairs = (
         ("name", given.name, account.name),
         ("namespace", given.namespace, account.namespace),
@@ -159,7 +159,7 @@ def _name_errors(given: ObjectMeta, account: ObjectMeta) -> Errors:
     ]
 
 
-def _expiration_errors(seconds: int | None) -> Errors:
+def _expiration_errors(seconds: int | None) -> ErrorList:
     place = root("spec").child("expirationSeconds")
     if seconds is not None and seconds < EXPIRATION_MIN_S:
         return [invalid(place, seconds, "may not specify a duration less than 10 minutes")]

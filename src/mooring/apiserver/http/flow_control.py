@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from mooring.apiserver.auth.users import MASTERS, User
 from mooring.apiserver.http.status import too_many_requests
-from mooring.kit.metrics import Family, Level
+from mooring.kit.metrics import Family, Gauge
 
 FREE_SEATS_FACTOR = 2
 RETRY_AFTER_S = 1
@@ -75,7 +75,7 @@ class FlowControl:
 
     def families(self) -> Iterator[Family]:
         """Yield the metrics of seats."""
-        yield Level(
+        yield Gauge(
             "apiserver_current_inflight_requests",
             "Requests at work, by kind: readOnly or mutating.",
             ("request_kind",),
@@ -83,7 +83,7 @@ class FlowControl:
                 (s.value,): self._taken[s] for s in (RequestClass.READING, RequestClass.WRITING)
             },
         )
-        yield Level(
+        yield Gauge(
             "mooring_apiserver_dropped_requests_total",
             "Requests that found no seat and were answered with 429, by kind.",
             ("request_kind",),

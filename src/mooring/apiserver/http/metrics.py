@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mooring.apiserver.http.messages import Request, Target
-from mooring.kit.metrics import Counts, Family, Labels, Level, exposition
+from mooring.kit.metrics import Counter, Family, Gauge, Labels, exposition
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
 CONNECTS: Final = ("attach", "exec", "portforward", "proxy", "log")  # of pods
@@ -89,7 +89,7 @@ class Metrics:
     """Counts of requests and of long-running requests."""
 
     def __init__(self) -> None:
-        self.requests = Counts(
+        self.requests = Counter(
             "apiserver_request_total",
             "Requests by verb, dry run, group, version, resource, subresource, scope, component "
             "and HTTP code.",
@@ -99,13 +99,13 @@ class Metrics:
         self.revision = 0
         self.sources: list[Callable[[], Iterable[Family]]] = []
         self._going_on: Counter[Labels] = Counter()
-        self._long_running = Level(
+        self._long_running = Gauge(
             "apiserver_longrunning_requests",
             "Requests that go on, such as watches.",
             [label for label in RequestLabels._fields if label != "dry_run"],
             lambda: self._going_on,
         )
-        self._revision = Level(
+        self._revision = Gauge(
             "mooring_store_revision",
             "The newest revision of the store.",
             (),

@@ -13,7 +13,7 @@ from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json, to_tree
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta
-from mooring.api.raw_fields import to_raw_tree
+from mooring.api.raw_json import to_raw_tree
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.http.messages import JSON, NO_CACHE, Headers, Request, Response
 from mooring.apiserver.http.negotiation import (

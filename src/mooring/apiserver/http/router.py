@@ -59,7 +59,7 @@ from mooring.apiserver.verbs.selectors import required_fields
 from mooring.store.errors import (
     BadRequestError,
     ClosedError,
-    NoRoomError,
+    NoSpaceError,
     OverloadedError,
     StoreError,
     UnavailableError,
@@ -262,6 +262,6 @@ def _store_error(error: StoreError) -> StatusError:
             return too_many_requests(1)
         case BadRequestError():
             return bad_request(str(error))
-        case NoRoomError() | ClosedError() | UnavailableError():
+        case NoSpaceError() | ClosedError() | UnavailableError():
             return unavailable(str(error))
     return internal(str(error))

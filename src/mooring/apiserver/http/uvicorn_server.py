@@ -30,7 +30,7 @@ from types import FrameType
 from typing import Any
 
 from mooring.apiserver.http.app import PEER, TAKE_OVER, Application
-from mooring.kit.connections import Door, Manners, listen
+from mooring.kit.connections import ConnectionLimits, Listener, listen
 from mooring.kit.extras import optional_imports
 
 with optional_imports():
@@ -45,7 +45,7 @@ RAW_BYTES_MAX = 64 * 1024  # buffered until they are read
 class Connection(HttpToolsProtocol):
     """One HTTP connection."""
 
-    def __init__(self, manners: Manners, **given: Any) -> None:
+    def __init__(self, manners: ConnectionLimits, **given: Any) -> None:
         super().__init__(**given)
         self._manners = manners
         self._peer: bytes | None = None
@@ -276,7 +276,7 @@ class NetworkServer(uvicorn.Server):
         port: int,
         *,
         context: ssl.SSLContext | None = None,
-        manners: Manners = Manners(),  # noqa: B008
+        manners: ConnectionLimits = ConnectionLimits(),  # noqa: B008
     ) -> None:
         self._application = application
         self._where = (address, port)
@@ -298,10 +298,10 @@ class NetworkServer(uvicorn.Server):
         )
 
     @property
-    def door(self) -> Door:
+    def door(self) -> Listener:
         """The listener."""
         door: Any = self.servers[0]
-        assert isinstance(door, Door)
+        assert isinstance(door, Listener)
         return door
 
     @property
@@ -316,7 +316,7 @@ class NetworkServer(uvicorn.Server):
         allow_files(self._manners.connections_max + OTHER_FILES)
         listeners = sockets or await listen(*self._where, BACKLOG)
         connections = self.server_state.connections
-        door: Any = Door(
+        door: Any = Listener(
             listeners, self._connection, self.context, self._manners, connections.__len__
         )
         self.servers = [door]

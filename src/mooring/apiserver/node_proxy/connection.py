@@ -20,7 +20,7 @@ from mooring.api.core import Node, Pod
 from mooring.apiserver.errors import DialError
 from mooring.apiserver.http.messages import Target
 from mooring.apiserver.http.status import bad_request, unexplained
-from mooring.kit.connections import Manners, prepare
+from mooring.kit.connections import ConnectionLimits, prepare
 
 if TYPE_CHECKING:
     from mooring.apiserver.server_context import ServerContext
@@ -125,7 +125,7 @@ def address_of(node: Node) -> str:
 # --- connections ----------------------------------------------------------------------------------
 
 CONNECT_S = 10.0
-MANNERS: Final = Manners()
+MANNERS: Final = ConnectionLimits()
 
 P = TypeVar("P", bound=BaseProtocol)
 

@@ -15,9 +15,9 @@ from contextlib import suppress
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlencode
 
-from mooring.api.core.podlogs import ALL_STREAMS, PodLogOptions, read_log_options
+from mooring.api.core.pod_log_options import ALL_STREAMS, PodLogOptions, read_log_options
 from mooring.api.errors import DecodeError
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.apiserver.errors import DialError
 from mooring.apiserver.http.messages import (
     NO_CACHE,
@@ -40,16 +40,21 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.node_proxy.connection import ContainerEndpoint, dial, find_endpoint
 from mooring.apiserver.server_context import ServerContext
 from mooring.client.errors import ClientError
-from mooring.client.http.connection import Bounds, Connection, RefusedError, Stream
-from mooring.client.transport import Answer as NodeAnswer
-from mooring.kit.heads import HEAD_BYTES_MAX, Head, HeadError, read_head
+from mooring.client.http.connection import (
+    ClientBounds,
+    Connection,
+    ResponseStream,
+    StreamRefusedError,
+)
+from mooring.client.transport import Response as NodeAnswer
+from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head
 from mooring.validation import errors
 from mooring.validation.errors import FieldError
 
 PLAIN = "text/plain"
 REFUSAL_BYTES_MAX = 50_000
 SILENT_S = 365 * 24 * 3600.0  # containers may be silent for long
-BOUNDS = Bounds(error_bytes_max=REFUSAL_BYTES_MAX, request_s=40.0, idle_stream_s=SILENT_S)
+BOUNDS = ClientBounds(error_bytes_max=REFUSAL_BYTES_MAX, request_s=40.0, idle_stream_s=SILENT_S)
 STREAMS = (ALL_STREAMS, "Stderr", "Stdout")
 
 
@@ -71,7 +76,7 @@ async def read_log(
     connection = await _connect(server, place, path)
     try:
         stream = await connection.open_stream(_head(place, path))
-    except RefusedError as refused:
+    except StreamRefusedError as refused:
         connection.abort()
         raise _refusal(refused.answer, target) from None
     except ClientError as error:
@@ -95,7 +100,7 @@ def _head(place: ContainerEndpoint, path: str) -> bytes:
     return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
-async def _parts(stream: Stream) -> AsyncIterator[bytes]:
+async def _parts(stream: ResponseStream) -> AsyncIterator[bytes]:
     try:
         async for part in stream:
             yield part

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mooring.apiserver.accept import read_accept
-from mooring.apiserver.documents import JSON, Document, content_hash
+from mooring.apiserver.http.messages import JSON, Document, content_hash
+from mooring.apiserver.http.negotiation import read_accept
 from mooring.apiserver.openapi import schemas
 from mooring.apiserver.openapi.paths import paths_of
-from mooring.apiserver.served import REVIEWS, Review, Served
+from mooring.apiserver.resources import REVIEWS, Resource, Review
 
 ROOT = "/openapi/v3"
 V2_ROOT = "/openapi/v2"
@@ -44,7 +44,7 @@ class Moved(NamedTuple):
 class OpenAPI:
     """The documents of what is served."""
 
-    def __init__(self, resources: Iterable[Served], reviews: Iterable[Review] = REVIEWS) -> None:
+    def __init__(self, resources: Iterable[Resource], reviews: Iterable[Review] = REVIEWS) -> None:
         self._resources = tuple(resources)
         self._reviews = tuple(reviews)
         served = {(r.group, version) for r in self._resources for version in r.kinds}
@@ -116,7 +116,7 @@ class OpenAPI:
 
 
 def openapi_document(
-    group: str, version: str, resources: Iterable[Served], reviews: Iterable[Review] = REVIEWS
+    group: str, version: str, resources: Iterable[Resource], reviews: Iterable[Review] = REVIEWS
 ) -> bytes:
     """Return the document of a version of a group as JSON."""
     mine = [r for r in resources if r.group == group and version in r.kinds]

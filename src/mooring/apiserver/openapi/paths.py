@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from mooring.api.kinds import Kind
 from mooring.apiserver.openapi import schemas
 from mooring.apiserver.patching import CONTENT_TYPES
-from mooring.apiserver.served import Part, Review, Served, part_of, verbs_of
+from mooring.apiserver.resources import Resource, Review, Subresource, subresource_of, verbs_of
 
 # --- parameters of queries ---------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class _PathInfo(NamedTuple):
 
 
 def paths_of(
-    group: str, version: str, resources: Iterable[Served], reviews: Iterable[Review]
+    group: str, version: str, resources: Iterable[Resource], reviews: Iterable[Review]
 ) -> dict[str, Tree]:
     """Return what may be done in a version of a group, by path."""
     base = f"/apis/{group}/{version}" if group else f"/api/{version}"
@@ -156,7 +156,7 @@ def paths_of(
     return dict(sorted(paths.items()))
 
 
-def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[str, Tree]]:
+def _resource_paths(base: str, resource: Resource, kind: Kind) -> Iterator[tuple[str, Tree]]:
     inner = f"{base}/namespaces/{{namespace}}" if kind.namespaced else base
     gvk = {"group": kind.group, "version": kind.version, "kind": kind.name}
     component = schemas.component_of(kind)
@@ -175,10 +175,10 @@ def _resource_paths(base: str, resource: Served, kind: Kind) -> Iterator[tuple[s
         yield f"{path}/{{name}}", _operations(place, one, _shared(kind.namespaced, kind.name))
     for name in sorted(resource.subresources):
         shared = _shared(kind.namespaced, kind.name)
-        yield f"{path}/{{name}}/{name}", _part_operations(place, name, part_of(name), shared)
+        yield f"{path}/{{name}}/{name}", _part_operations(place, name, subresource_of(name), shared)
 
 
-def _part_operations(place: _PathInfo, name: str, part: Part, shared: list[Tree]) -> Tree:
+def _part_operations(place: _PathInfo, name: str, part: Subresource, shared: list[Tree]) -> Tree:
     verbs = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in part.verbs}
     if "create" in part.verbs:
         verbs["create"] = _OF_MANY["create"]

@@ -19,7 +19,7 @@ from msgspec.structs import fields
 
 from mooring.api.kinds import Kind
 from mooring.api.schema import ApiType, Field, api_type, find_kind, shared_words
-from mooring.apiserver.served import verbs_of
+from mooring.apiserver.resources import verbs_of
 
 Tree = dict[str, Any]
 

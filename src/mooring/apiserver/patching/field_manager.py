@@ -28,9 +28,9 @@ from mooring.apiserver.patching.managed_fields import (
     created_fields,
     read_managed_fields,
 )
+from mooring.apiserver.patching.shapes import find_shape
 from mooring.apiserver.patching.structured_compare import ShapeError, check
 from mooring.apiserver.patching.structured_merge import ItemError, without_emptied
-from mooring.apiserver.patching.tables import find_shape
 from mooring.apiserver.patching.updater import (
     KUBECTL,
     ManagerConflict,

@@ -14,8 +14,7 @@ from mooring.apiserver.patching import json_values, strategic_lists
 from mooring.apiserver.patching.errors import PatchError, PatchRefused, bad_request
 from mooring.apiserver.patching.json_patch import json_patch, unmarshal_error
 from mooring.apiserver.patching.json_values import Tree
-from mooring.apiserver.patching.shapes import Field, Shape
-from mooring.apiserver.patching.tables import find_shape
+from mooring.apiserver.patching.shapes import Shape, ShapeField, find_shape
 from mooring.kit.go_quote import go_quote
 
 JSON_PATCH = "application/json-patch+json"
@@ -135,7 +134,7 @@ def merged_maps(original: dict[str, Tree], patch: dict[str, Tree], shape: Shape)
     return result
 
 
-def find_field(shape: Shape, name: str) -> Field:
+def find_field(shape: Shape, name: str) -> ShapeField:
     """Return a declared field, whatever its case, or raise PatchRefused."""
     if not shape.is_struct or shape.map is None:
         raise bad_request(

@@ -171,7 +171,3 @@ def _key_default(field: schema.Field) -> Any:
     if field.is_shown:
         return "" if field.type == "string" else 0
     return None
-
-
-# MOVED
-Field = ShapeField  # MOVED

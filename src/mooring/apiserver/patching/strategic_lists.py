@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mooring.apiserver.patching import json_values
 from mooring.apiserver.patching.errors import PatchRefused, bad_request, unprocessable
 from mooring.apiserver.patching.json_values import Tree
-from mooring.apiserver.patching.shapes import Field, Shape
+from mooring.apiserver.patching.shapes import Shape, ShapeField
 
 MARKER = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -96,7 +96,7 @@ _SORTED_PLAINLY_MAX = 20  # above it, items that no order names stay as they are
 
 
 def merged_lists(
-    field: Field,
+    field: ShapeField,
     original: list[Tree],
     patch: list[Tree],
     merge_maps: MergeMaps,
@@ -119,7 +119,7 @@ def merged_lists(
 
 
 def ordered(
-    field: Field,
+    field: ShapeField,
     original: list[Tree] | None,
     patch: list[Tree] | None,
     order: list[Tree],
@@ -173,7 +173,7 @@ class _United(NamedTuple):
 
 
 def _united(
-    field: Field, original: list[Tree], patch: list[Tree], merge_maps: MergeMaps
+    field: ShapeField, original: list[Tree], patch: list[Tree], merge_maps: MergeMaps
 ) -> _United:
     key = field.merge_key
     shape = field.shape.list.element if field.shape.list is not None else field.shape

@@ -23,7 +23,7 @@ from mooring.apiserver.patching.errors import FIELD_MANAGER_CONFLICT, PatchCause
 from mooring.apiserver.patching.field_set import Element, FieldSet, Path
 from mooring.apiserver.patching.json_values import Tree
 from mooring.apiserver.patching.managed_fields import FieldOwner, ManagedFields, VersionedSet
-from mooring.apiserver.patching.shapes import Relation, Shape
+from mooring.apiserver.patching.shapes import Relation, Shape, find_shape
 from mooring.apiserver.patching.structured_compare import (
     Comparison,
     ShapeError,
@@ -32,7 +32,6 @@ from mooring.apiserver.patching.structured_compare import (
     fields_of,
 )
 from mooring.apiserver.patching.structured_merge import merge, remove
-from mooring.apiserver.patching.tables import find_shape
 
 
 class TypedObject(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry
-from mooring.kit.collector import without_collector
+from mooring.kit.process_memory import garbage_collection_paused
 from mooring.store.contract import Deletion, Put
 from mooring.store.errors import StoreError
 
@@ -52,7 +52,7 @@ class StoreInformer:
 
     async def load(self) -> None:
         """List everything once, before the server answers requests."""
-        with without_collector():
+        with garbage_collection_paused():
             for resource in self._resources:
                 self._loaded[resource.prefix] = await self._read(resource)
 

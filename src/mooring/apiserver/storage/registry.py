@@ -12,9 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_json, encode_stored_json
+from mooring.api.codec import decode_json, encode_stored_json, in_one_line
 from mooring.api.core import Namespace
-from mooring.api.raw_json import in_one_line
 from mooring.apiserver.http.status import MODIFIED, already_exists, conflict, not_found
 from mooring.apiserver.resources import Resource
 from mooring.kit.lru import LRU

@@ -31,9 +31,9 @@ async def open_store(folder: Path, etcd: Etcd | None) -> AsyncIterator[Store]:
         async with open_sqlite(folder) as sqlite:
             yield sqlite
     else:
-        from mooring.store.etcd import Trust, open_etcd
+        from mooring.store.etcd import TlsFiles, open_etcd
 
-        trust = Trust(etcd.authority, etcd.certificate, etcd.key)
+        trust = TlsFiles(etcd.authority, etcd.certificate, etcd.key)
         async with open_etcd(etcd.servers, root=etcd.root, trust=trust) as remote:
             yield remote
 

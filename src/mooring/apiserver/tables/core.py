@@ -6,15 +6,15 @@ from typing import Any
 
 from mooring.api.coordination import Lease
 from mooring.api.core import ConfigMap, Event, Namespace, Node, ResourceQuota, Secret
-from mooring.api.core.podstatus import DISRUPTION_TARGET
+from mooring.api.core.pod import DISRUPTION_TARGET
 from mooring.api.quantity import Quantity
 from mooring.api.rbac import ClusterRoleBinding, RoleBinding, Subject
-from mooring.api.runtimeclass import RuntimeClass
-from mooring.api.scheduling.v1 import PriorityClass
+from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling.v1beta1 import (
     INITIALLY_SCHEDULED,
     CompositePodGroup,
     PodGroup,
+    PriorityClass,
     WorkloadReference,
 )
 from mooring.api.timestamp import NO_TIME, Timestamp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mooring.api.core import ContainerStateTerminated, ContainerStatus, Pod
-from mooring.api.core.podstatus import FAILED, POD_SCHEDULED, SUCCEEDED
+from mooring.api.core.pod import FAILED, POD_SCHEDULED, SUCCEEDED
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.apiserver.tables.columns import (
     AGE,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from mooring.api.autoscaling import Scale
+from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, Scale, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.core import PodTemplateSpec
 from mooring.api.timestamp import Timestamp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from mooring.api.autoscaling import SCALE, Scale
-from mooring.api.gointegers import parse_int64
+from mooring.api.apps import SCALE, Scale
+from mooring.api.go_integers import parse_int64
 from mooring.api.meta import ListMeta
 from mooring.apiserver.auth.token_requests import IssuedToken
 from mooring.apiserver.http.messages import NO_CACHE, Response, StreamingResponse

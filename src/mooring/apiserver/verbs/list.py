@@ -19,7 +19,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mooring.api.fieldpath import path_of
+from mooring.api.field_path import path_of
 from mooring.apiserver.http.status import About, StatusError, bad_request, invalid, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry
@@ -27,7 +27,7 @@ from mooring.apiserver.verbs.selectors import Selection
 from mooring.store.contract import Entry, Store
 from mooring.store.contract import Page as StorePage
 from mooring.store.errors import RevisionError
-from mooring.validation.errors import Errors, forbidden, not_supported
+from mooring.validation.errors import ErrorList, forbidden, not_supported
 
 TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105  # of continue tokens
 PAGE = 500  # entries that are read at once for a selection
@@ -168,8 +168,8 @@ def check_watch(options: ListOptions) -> None:
         raise invalid(LIST_OPTIONS, "", errors)
 
 
-def _faults(options: ListOptions) -> Errors:
-    found: Errors = []
+def _faults(options: ListOptions) -> ErrorList:
+    found: ErrorList = []
     if match := options.match:
         if not options.revision:
             text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
@@ -186,8 +186,8 @@ def _faults(options: ListOptions) -> Errors:
     return found
 
 
-def _watch_faults(options: ListOptions) -> Errors:
-    found: Errors = []
+def _watch_faults(options: ListOptions) -> ErrorList:
+    found: ErrorList = []
     match = options.match
     if options.wants_initial is not None and match != NOT_OLDER:
         text = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"

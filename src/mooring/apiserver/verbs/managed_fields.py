@@ -20,7 +20,7 @@ from mooring.api.kinds import Kind
 from mooring.api.meta import ManagedFieldsEntry
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.patching import FieldManager, with_times_kept
-from mooring.apiserver.patching.tables import find_shape
+from mooring.apiserver.patching.shapes import find_shape
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 
 Entries = tuple[ManagedFieldsEntry, ...]

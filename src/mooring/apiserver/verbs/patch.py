@@ -22,11 +22,10 @@ from mooring.api.codec import decode_tree, parse_json, to_tree
 from mooring.api.documents import NumberText
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
+from mooring.api.kep_forms import RewrittenForm, rewrite
 from mooring.api.kinds import Kind
-from mooring.api.raw_fields import holds_raw, raws_of
-from mooring.api.raw_json import keep_written, remarshal
-from mooring.api.reading import read_tree
-from mooring.api.seedforms import Rewritten, rewrite
+from mooring.api.object_reader import read_tree
+from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
 from mooring.apiserver.http.status import (
     StatusCause,
     StatusDetails,
@@ -211,7 +210,7 @@ def released_tree(tree: Any, kind: Kind, gates: Gates, *, is_part: bool = False)
     return ReleasedForm({**head, **rest}, tuple(str(notice) for notice in rewritten.warnings))
 
 
-def _without_rejected(rewritten: Rewritten, kind: Kind) -> Any:
+def _without_rejected(rewritten: RewrittenForm, kind: Kind) -> Any:
     """Return a rewritten object without fields that a warning says no release has."""
     warned_of = {notice.segments for notice in rewritten.warnings}
     struct: type[Any] = kind.struct

@@ -15,23 +15,23 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from mooring.api import protobuf
-from mooring.api.codec import Place, decode_tree, has_extra, to_tree
+from mooring.api.codec import decode_tree, has_extra, to_tree
 from mooring.api.documents import CORE, KUBERNETES, Document, read
-from mooring.api.documents.schemas import Schema
+from mooring.api.documents.scalars import Schema
 from mooring.api.errors import ApiError, DecodeError
+from mooring.api.field_path import Place
 from mooring.api.gates import Gates
+from mooring.api.go_types import go_words
 from mooring.api.kinds import Kind
-from mooring.api.raw_fields import holds_raw
-from mooring.api.raw_json import keep_texts, remarshal
-from mooring.api.reading import (
+from mooring.api.object_reader import (
     UNKNOWN_FIELDS_MAX,
-    Reading,
+    ReadObject,
     read_document,
     read_tree,
     unknown_field,
 )
+from mooring.api.raw_json import holds_raw, keep_texts, remarshal
 from mooring.api.structs import Open
-from mooring.api.typed_json import go_words
 from mooring.apiserver.auth.users import User
 from mooring.apiserver.http.messages import JSON, Target
 from mooring.apiserver.http.negotiation import OBJECT_TYPES, YAML, Representation
@@ -43,8 +43,7 @@ from mooring.apiserver.http.status import (
     warned,
 )
 from mooring.apiserver.patching import manager_name, shapes
-from mooring.apiserver.patching.shapes import Shape
-from mooring.apiserver.patching.tables import find_shape
+from mooring.apiserver.patching.shapes import Shape, find_shape
 from mooring.apiserver.resources import Resource
 
 SHOWN_MAX = 256
@@ -141,7 +140,7 @@ def read_plain_tree(request: ResourceRequest, api_version: str, kind: str) -> An
     return documents[0].tree
 
 
-def validated(reading: Reading, request: ResourceRequest) -> DecodedBody:
+def validated(reading: ReadObject, request: ResourceRequest) -> DecodedBody:
     """Return an object that passes the field validation of its request, or raise 400."""
     reading = _without_unknown(reading)
     strict = [remark.message for remark in reading.remarks if remark.is_strict]
@@ -159,7 +158,7 @@ def validated(reading: Reading, request: ResourceRequest) -> DecodedBody:
     return DecodedBody(reading.value, warnings)
 
 
-def _without_unknown(reading: Reading) -> Reading:
+def _without_unknown(reading: ReadObject) -> ReadObject:
     """Return a reading without unknown fields that an open struct kept."""
     kind = reading.kind
     shape = find_shape(kind.api_version, kind.name) if issubclass(kind.struct, Open) else None
@@ -175,7 +174,7 @@ def _without_unknown(reading: Reading) -> Reading:
     return reading._replace(value=value, remarks=remarks)
 
 
-def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> Reading:
+def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> ReadObject:
     media = request.content_type.partition(";")[0].strip().lower() or JSON
     if media == protobuf.CONTENT_TYPE:
         tree = protobuf.decode(request.body).tree

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from mooring.api import names
 from mooring.api.batch import Job
 from mooring.api.core import Event, Namespace, Node, Pod, Secret
+from mooring.api.core.placement import NodeSelectorRequirement
 from mooring.api.kinds import Kind
 from mooring.api.labels import EVERYTHING, Selector, joined, requirement_faults
-from mooring.api.nodeselector import NodeSelectorRequirement
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.apiserver.errors import LabelSelectorError
 from mooring.apiserver.http.status import StatusError, bad_request

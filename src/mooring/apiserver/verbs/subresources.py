@@ -14,13 +14,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.api.apps import SCALE, Scale, ScaleSpec, ScaleStatus
 from mooring.api.authentication import API_VERSION, TokenRequest
-from mooring.api.autoscaling import SCALE, Scale, ScaleSpec, ScaleStatus
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Binding, Namespace, Node, Pod
-from mooring.api.core.podstatus import PodCondition
+from mooring.api.core.pod import PodCondition
 from mooring.api.errors import ApiError
-from mooring.api.fieldpath import root
+from mooring.api.field_path import root
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.admission.chain import admit_write
 from mooring.apiserver.admission.node_restriction import Operation

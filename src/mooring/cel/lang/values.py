@@ -306,8 +306,3 @@ def shown(value: Any) -> str:
             return value.name
         case _:
             return str(value)
-
-
-# MOVED
-from mooring.cel.lang.errors import Cancelled as Cancelled  # noqa: E402, F401
-from mooring.cel.lang.errors import EvalError as EvalError  # noqa: E402, F401, F811

@@ -43,14 +43,3 @@ __all__ = [
     "special_by_pod",
     "usage_context",
 ]
-
-
-# MOVED
-Counted = GroupResource  # MOVED
-Measure = Evaluator  # MOVED
-Objects = NamespaceObjects  # MOVED
-Surroundings = UsageContext  # MOVED
-counted_in = counted_resources  # MOVED
-measure_of = evaluator_for  # MOVED
-recounted = recalculated  # MOVED
-surroundings = usage_context  # MOVED

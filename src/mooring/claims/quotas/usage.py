@@ -19,9 +19,13 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod
-from mooring.api.core.resource_sums import Source, at_once, raise_to
+from mooring.api.core.pod import (
+    Container,
+    ContainerResources,
+    Pod,
+    raise_resources_to,
+    resources_at_once,
+)
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -85,9 +89,11 @@ def is_living(pod: Pod, now: Timestamp) -> bool:
 
 def pod_limits(pod: Pod) -> ResourceList:
     """Return the limits of a pod: the maximum of spec and status."""
-    reported = at_once(pod, _reported_limits(pod))
-    total = {} if is_resize_infeasible(pod) else at_once(pod, lambda c: c.resources.limits)
-    raise_to(total, reported)
+    reported = resources_at_once(pod, _reported_limits(pod))
+    total = (
+        {} if is_resize_infeasible(pod) else resources_at_once(pod, lambda c: c.resources.limits)
+    )
+    raise_resources_to(total, reported)
     if pod.spec.resources is not None:
         limits = pod.spec.resources.limits.items()
         total |= {name: amount for name, amount in limits if is_pod_level_resource(name)}
@@ -132,7 +138,7 @@ def _quota_amounts(requests: ResourceList, limits: ResourceList) -> ResourceList
     return usage
 
 
-def _reported_limits(pod: Pod) -> Source:
+def _reported_limits(pod: Pod) -> ContainerResources:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     by_name = {status.name: status.resources for status in statuses}
 

@@ -293,9 +293,3 @@ class StreamRefusedError(Exception):
     def __init__(self, answer: Response) -> None:
         super().__init__()
         self.answer = answer
-
-
-# MOVED
-Bounds = ClientBounds  # MOVED
-RefusedError = StreamRefusedError  # MOVED
-Stream = ResponseStream  # MOVED

@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import mooring
-from mooring.api.binding import CPUS, ITEMS, MEMORY_NODES, binding_of
 from mooring.api.cdi import ContainerEdits
+from mooring.api.process_binding import CPUS, ITEMS, MEMORY_NODES, process_binding
 from mooring.node.runtime.contract import ContainerId, ContainerSpec
-from mooring.node.runtime.keeper.child import Failure, Forked
-from mooring.node.runtime.keeper.launches import Launch
-from mooring.node.runtime.process.launching import launch_of
+from mooring.node.runtime.process.runtime import launch_of
+from mooring.node.runtime.shim.container_process import ForkedChild, StartFailure
+from mooring.node.runtime.shim.protocol import Launch
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from mooring.node.runtime.keeper.foreground import main; "
+    "from mooring.node.runtime.shim.container_process import run_foreground as main; "
     "main(*map(int, sys.argv[2:5]), sys.argv[5])"
 )
 
@@ -77,7 +77,7 @@ def command_environment(own: Mapping[str, str], edits: ContainerEdits) -> dict[s
     """Return the user's environment without affinity variables, plus that of the devices."""
     of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
     kept = {name: value for name, value in own.items() if not _is_binding(name)}
-    return {**kept, **of_devices, **binding_of(of_devices).variables}
+    return {**kept, **of_devices, **process_binding(of_devices).variables}
 
 
 def _is_binding(name: str) -> bool:
@@ -114,9 +114,9 @@ async def start_command(launch: Launch, context: CommandContext) -> asyncio.subp
     return process
 
 
-def _heard(pid: int, report: socket.socket) -> Failure | None:
+def _heard(pid: int, report: socket.socket) -> StartFailure | None:
     """Return what failed before the command ran; None once it runs."""
-    forked = Forked(pid, -1, report)
+    forked = ForkedChild(pid, -1, report)
     while True:
         heard = forked.heard()
         if heard.namespace is not None:
@@ -125,7 +125,7 @@ def _heard(pid: int, report: socket.socket) -> Failure | None:
             return heard.failure
 
 
-def _failure_status(failure: Failure) -> int:
+def _failure_status(failure: StartFailure) -> int:
     if not failure.is_program:
         return 1  # it could not have what its devices bring
     is_missing = failure.text.endswith(("not found in $PATH", "no such file or directory"))

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
-from mooring.api.core.event import WARNING, Event
-from mooring.api.core.podstatus import FAILED, POD_SCHEDULED, RUNNING, SUCCEEDED
+from mooring.api.core.namespace import WARNING, Event
+from mooring.api.core.pod import FAILED, POD_SCHEDULED, RUNNING, SUCCEEDED
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.contract import Added, Client, Removed
 from mooring.client.errors import ClientError, ExpiredError, NotFoundError

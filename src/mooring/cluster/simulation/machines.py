@@ -21,10 +21,10 @@ from mooring.api.core.node import READY, NodeStatus
 from mooring.api.meta import ObjectMeta, OwnerReference
 from mooring.api.resource.v1 import DeviceClass, ResourceSlice
 from mooring.api.timestamp import MicroTimestamp, Timestamp
-from mooring.client.objects import Key, Objects
-from mooring.client.writes import Create, LookAgain, Patch, Target, Update, Write
-from mooring.controllers.controller import Answers, Change, Controller, Step
-from mooring.hardware import Catalogue, Fleet, Form
+from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.writes import Create, Patch, RequeueAfter, Target, Update, Write
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
+from mooring.hardware import Catalogue, Fleet, NumaNodeForm
 
 SIMULATED = "mooring.dev/simulated"  # an annotation of nodes that nobody but us looks after
 KUBELET = "v1.37.0+mooring"
@@ -49,7 +49,7 @@ class SimulatedMachine(NamedTuple):
     classes: tuple[DeviceClass, ...]
 
 
-def fleets_of(names: Iterable[str], form: Form = Form.SCALAR) -> list[Fleet]:
+def fleets_of(names: Iterable[str], form: NumaNodeForm = NumaNodeForm.SCALAR) -> list[Fleet]:
     """Return the machines of profiles such as `dgx-h100x4`, or raise ProfileError."""
     catalogue, fleets, taken = Catalogue(), [], list[str]()
     for name in names:
@@ -77,7 +77,7 @@ class SimulatedMachines(Controller):
         self._registered: set[str] = set()
         self._classes: set[str] = set()  # those that are there or have been
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:  # noqa: ARG002
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the machines that a change affects."""
         match change.value:
             case Namespace(metadata=metadata):
@@ -89,7 +89,9 @@ class SimulatedMachines(Controller):
                 if change.gone is not None and spec.node_name in self._machines:
                     yield "", spec.node_name
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:  # noqa: ARG002
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Register a machine, keep its Node ready and its devices published."""
         name = key[1]
         node, machine = objects.find(Node, *key), self._machines.get(name)
@@ -106,17 +108,19 @@ class SimulatedMachines(Controller):
         if not is_ready(node):
             yield _ready(node, machine, now)
         yield from _lease(objects, node, now)
-        yield LookAgain(key, RENEW_S)
+        yield RequeueAfter(key, RENEW_S)
 
-    def wrote(self, objects: Objects, key: Key, write: Write, now: Timestamp) -> Iterable[Step]:  # noqa: ARG002
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
         """Record a created class; requeue a machine that has registered."""
         match write:
             case Create(value=DeviceClass(metadata=metadata)):
                 self._classes.add(metadata.name)
             case Create(value=Node()):
-                yield LookAgain(key, 0.0)
+                yield RequeueAfter(key, 0.0)
 
-    def _missing_classes(self, objects: Objects, machine: SimulatedMachine) -> Iterator[Step]:
+    def _missing_classes(self, objects: Indexer, machine: SimulatedMachine) -> Iterator[Step]:
         for each in machine.classes:
             name = each.metadata.name
             if objects.find(DeviceClass, "", name) is not None:
@@ -137,7 +141,7 @@ def _machines(fleets: Iterable[Fleet]) -> Iterator[SimulatedMachine]:
             yield SimulatedMachine(own, slices, fleet.classes)
 
 
-def _missing_slices(objects: Objects, machine: SimulatedMachine, node: Node) -> Iterator[Step]:
+def _missing_slices(objects: Indexer, machine: SimulatedMachine, node: Node) -> Iterator[Step]:
     for each in machine.slices:
         if objects.find(ResourceSlice, "", each.metadata.name) is None:
             metadata = replace(each.metadata, owner_references=(_owner(node),))
@@ -181,7 +185,7 @@ def _ready(node: Node, machine: SimulatedMachine | None, now: Timestamp) -> Patc
     return Patch(Target.of(node), {"status": status}, "status")
 
 
-def _lease(objects: Objects, node: Node, now: Timestamp) -> Iterator[Step]:
+def _lease(objects: Indexer, node: Node, now: Timestamp) -> Iterator[Step]:
     """Create or renew the node's lease."""
     name = node.metadata.name
     found = objects.find(Lease, LEASES, name)

@@ -20,28 +20,27 @@ from zlib import crc32
 
 from mooring.api.codec import to_tree
 from mooring.api.core import Container, Node, Pod
-from mooring.api.core.podstatus import FAILED, RUNNING, SUCCEEDED
+from mooring.api.core.pod import FAILED, RUNNING, SUCCEEDED
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
-from mooring.claims.references import claims_to_release
-from mooring.claims.refusals import Refused
-from mooring.client.objects import Key, Objects, key_of
-from mooring.client.writes import Delete, LookAgain, Patch, Target, Tell
+from mooring.claims.pod_claims import ClaimRejection, claims_to_release
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Delete, Patch, RecordEvent, RequeueAfter, Target
 from mooring.cluster.simulation.machines import is_ready, is_simulated
-from mooring.controllers.controller import Answers, Ask, Change, Controller, Step
-from mooring.controllers.podstates import is_over
+from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
+from mooring.controllers.pod_control import is_over
 from mooring.node.contract import (
     FAILED_PREPARE,
     PREPARING,
     failed_prepare,
 )
-from mooring.node.dra.claimneeds import check_found, claim_name, entries_of, features_of
-from mooring.node.pods.admission import Refusal, check, demand, rejection
-from mooring.node.pods.known import Known, Waiting
-from mooring.node.pods.room import SET_UP_BACKOFF
-from mooring.node.pods.status import Place, patch_of, status_of
-from mooring.node.runtime.durations import End, end_of
+from mooring.node.dra.claim_requests import check_found, claim_name, entries_of, features_of
+from mooring.node.pods.admission import AdmissionRejection, check, demand, rejection
+from mooring.node.pods.pod_context import SET_UP_BACKOFF
+from mooring.node.pods.pod_record import FailedAttempt, PodSnapshot
+from mooring.node.pods.pod_status import NodeAddresses, patch_of, status_of
+from mooring.node.runtime.sim import End, end_of
 
 NODE = "node"
 HOST_IP = "127.0.0.1"
@@ -67,15 +66,15 @@ class SimulatedPods(Controller):
     def __init__(self, gates: Gates | None = None) -> None:
         self._features = features_of(gates or Gates.parse())
         self._room = Allotments()
-        self._troubles: dict[str, Waiting] = {}  # by UID: pods that wait for their claims
-        self._waiting: dict[Key, set[Key]] = {}  # the pods that wait for a claim
+        self._troubles: dict[str, FailedAttempt] = {}  # by UID: pods that wait for their claims
+        self._waiting: dict[ObjectKey, set[ObjectKey]] = {}  # the pods that wait for a claim
         self._again: set[str] = set()  # UIDs of pods whose claims have changed since
 
-    def prepare(self, objects: Objects) -> None:
+    def prepare(self, objects: Indexer) -> None:
         """Index pods by node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
-    def keys(self, objects: Objects, change: Change) -> Iterable[Key]:
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the bound pods that a change affects."""
         value = change.value
         match value:
@@ -83,17 +82,19 @@ class SimulatedPods(Controller):
                 if change.gone is not None:
                     self._forget(change.gone)
                 if change.new is not None and value.spec.node_name:
-                    yield key_of(value)
+                    yield object_key(value)
             case Node():
                 if change.old is None or _is_at_work(change.old) != _is_at_work(value):
-                    yield from map(key_of, objects.by(Pod, NODE, value.metadata.name))
+                    yield from map(object_key, objects.by(Pod, NODE, value.metadata.name))
             case ResourceClaim():
-                for key in self._waiting.pop(key_of(value), ()):
+                for key in self._waiting.pop(object_key(value), ()):
                     if (pod := objects.find(Pod, *key)) is not None:
                         self._again.add(pod.metadata.uid)
                         yield key
 
-    def plan(self, objects: Objects, key: Key, now: Timestamp, answers: Answers) -> Iterable[Step]:
+    def plan(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
         """Advance a pod by one step."""
         pod = objects.find(Pod, *key)
         node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
@@ -116,24 +117,24 @@ class SimulatedPods(Controller):
     # --- the beginning --------------------------------------------------------------------------
 
     def _begun(
-        self, objects: Objects, pod: Pod, node: Node, now: Timestamp, answers: Answers
+        self, objects: Indexer, pod: Pod, node: Node, now: Timestamp, answers: Answers
     ) -> Iterator[Step]:
         """Reject a pod, make it wait for its claims, or run it."""
         refusal = self._room.take(pod, node, objects.by(Pod, NODE, node.metadata.name))
         if refusal is not None:
-            yield Tell(pod, refusal.reason, refusal.message, is_warning=True)
+            yield RecordEvent(pod, refusal.reason, refusal.message, is_warning=True)
             ending = rejection(refusal, now)
-            yield from _told(pod, Known(started_at=now, is_refused=True, ending=ending), now)
+            yield from _told(pod, PodSnapshot(started_at=now, is_refused=True, ending=ending), now)
             return
         uid = pod.metadata.uid
         trouble = self._troubles.get(uid)
         if trouble is not None and now < trouble.until and uid not in self._again:
-            yield LookAgain(key_of(pod), _until_s(trouble, now))
+            yield RequeueAfter(object_key(pod), _until_s(trouble, now))
             return
         match self._checked(objects, pod, answers):
-            case Ask() as ask:
+            case Lookup() as ask:
                 yield ask
-            case Refused(reason=reason):
+            case ClaimRejection(reason=reason):
                 message = failed_prepare(f"{PREPARING}: {reason}")
                 yield from self._wait(pod, FAILED_PREPARE, message, now)
             case None:
@@ -141,26 +142,28 @@ class SimulatedPods(Controller):
                 self._again.discard(uid)
                 yield from _prepared(objects, pod, now)
                 yield _running(pod, now)
-                yield Tell(pod, "Started", "Container started (simulated)")
+                yield RecordEvent(pod, "Started", "Container started (simulated)")
 
-    def _checked(self, objects: Objects, pod: Pod, answers: Answers) -> Ask | Refused | None:
+    def _checked(
+        self, objects: Indexer, pod: Pod, answers: Answers
+    ) -> Lookup | ClaimRejection | None:
         """Return why a pod cannot use its claims, or a live read if the cache may be stale."""
         namespace = pod.metadata.namespace
         for entry in entries_of(pod, self._features):
             reference = claim_name(pod, entry)
-            if isinstance(reference, Refused):
+            if isinstance(reference, ClaimRejection):
                 return reference
             if reference is None:
                 continue
             claim = objects.find(ResourceClaim, namespace, reference.name)
-            if not isinstance(check_found(pod, reference, claim, self._features), Refused):
+            if not isinstance(check_found(pod, reference, claim, self._features), ClaimRejection):
                 continue
-            ask = Ask(ResourceClaim, namespace, reference.name)
+            ask = Lookup(ResourceClaim, namespace, reference.name)
             if ask not in answers:
                 return ask
             found = check_found(pod, reference, answers[ask], self._features)
-            if isinstance(found, Refused):
-                self._waiting.setdefault((namespace, reference.name), set()).add(key_of(pod))
+            if isinstance(found, ClaimRejection):
+                self._waiting.setdefault((namespace, reference.name), set()).add(object_key(pod))
                 return found
         return None
 
@@ -171,12 +174,12 @@ class SimulatedPods(Controller):
         if trouble is None or trouble.message != message or not now < trouble.until:
             failures = 1 if trouble is None else trouble.failures + 1
             until = Timestamp(now.instant + timedelta(seconds=SET_UP_BACKOFF.delay_s(failures)))
-            trouble = self._troubles[uid] = Waiting(reason, message, until, failures)
-            yield Tell(pod, reason, message, is_warning=True)
+            trouble = self._troubles[uid] = FailedAttempt(reason, message, until, failures)
+            yield RecordEvent(pod, reason, message, is_warning=True)
         self._again.discard(uid)
         started = pod.status.start_time or now
-        yield from _told(pod, Known(started_at=started, trouble=trouble), now)
-        yield LookAgain(key_of(pod), _until_s(trouble, now))
+        yield from _told(pod, PodSnapshot(started_at=started, trouble=trouble), now)
+        yield RequeueAfter(object_key(pod), _until_s(trouble, now))
 
 
 class Allotments:
@@ -186,7 +189,7 @@ class Allotments:
         self._used: dict[str, Counter[str]] = {}  # by node
         self._taken: dict[str, tuple[str, dict[str, int]]] = {}  # by UID: node and amounts
 
-    def take(self, pod: Pod, node: Node, others: Iterable[Pod]) -> Refusal | None:
+    def take(self, pod: Pod, node: Node, others: Iterable[Pod]) -> AdmissionRejection | None:
         """Reserve a pod's resources on its node, or return why the node rejects it."""
         name = node.metadata.name
         if name not in self._used:  # nodes and pods may be older than this program
@@ -219,21 +222,21 @@ def _is_at_work(node: Node) -> bool:
     return is_simulated(node) and is_ready(node)
 
 
-def _told(pod: Pod, known: Known, now: Timestamp) -> Iterator[Patch]:
+def _told(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[Patch]:
     """Report the status of a pod that does not run, as a kubelet would."""
-    patch = patch_of(pod, status_of(pod, known, now, Place(HOST_IP)))
+    patch = patch_of(pod, status_of(pod, known, now, NodeAddresses(HOST_IP)))
     if patch is not None:
         yield patch
 
 
-def _until_s(trouble: Waiting, now: Timestamp) -> float:
+def _until_s(trouble: FailedAttempt, now: Timestamp) -> float:
     return max((trouble.until.instant - now.instant).total_seconds(), 0.0)
 
 
 # --- devices ----------------------------------------------------------------------------------
 
 
-def _prepared(objects: Objects, pod: Pod, now: Timestamp) -> Iterator[Step]:
+def _prepared(objects: Indexer, pod: Pod, now: Timestamp) -> Iterator[Step]:
     """Report the devices of a pod's claims as ready, as drivers with device status do."""
     for name in claims_to_release(pod):
         claim = objects.find(ResourceClaim, pod.metadata.namespace, name)
@@ -299,7 +302,7 @@ def _ended(pod: Pod, now: Timestamp) -> Iterator[Step]:
         return
     left_s = end.after_s - (now.instant - started.instant).total_seconds()
     if left_s > 0:
-        yield LookAgain(key_of(pod), left_s)
+        yield RequeueAfter(object_key(pod), left_s)
     else:
         yield _over(pod, end, now)
 

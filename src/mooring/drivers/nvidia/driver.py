@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api.binding import item_variable
 from mooring.api.cdi import ContainerEdits
+from mooring.api.process_binding import item_variable
 from mooring.api.resource.v1 import CounterSet, Device, DeviceTaint
 from mooring.driver.driver import (
     AllocatedDevice,

@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.allocator.asks import Plan, plan_of
+from mooring.allocator.allocation import node_selector
 from mooring.allocator.errors import AllocationError
-from mooring.allocator.facts import Facts
 from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger
+from mooring.allocator.node_view import NodeView
+from mooring.allocator.pool_facts import PoolFacts
 from mooring.allocator.pools import Pool, PoolId, PoolSlices, PoolState
 from mooring.allocator.problem import Problem
-from mooring.allocator.result import node_selector
+from mooring.allocator.requests import RequestPlan, plan_of
 from mooring.allocator.search import Pick
-from mooring.allocator.trace import Cause, causes_against
-from mooring.allocator.view import View
+from mooring.allocator.trace import RejectionCause, causes_against
 from mooring.api.core.node import Node
-from mooring.api.nodequery import read_node_selector
+from mooring.api.node_affinity import read_node_selector
 from mooring.api.resource.v1 import (
     Device,
     DeviceClaim,
@@ -36,8 +36,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
+from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.insight.devices.node_selection import NodeIndex, can_skip_operations, node_selection_of
 
 Spot = tuple[str, int]  # a slice, and which of its devices
@@ -62,7 +61,7 @@ ANYTHING = ResourceClaim(
 class DeviceEvaluation(NamedTuple):
     """What speaks against a device, on the node where the least does; nothing if it is free."""
 
-    causes: tuple[tuple[Cause, str], ...]
+    causes: tuple[tuple[RejectionCause, str], ...]
     pool: Pool | None  # as that node sees it, if known
 
 
@@ -167,8 +166,8 @@ class PoolEvaluator:
         return self._node_faults[name]
 
     def _judge_spots(self, node: Node, pool: Pool) -> Iterator[tuple[Spot, DeviceEvaluation]]:
-        facts = Facts(pool, self._features, self._compiler)
-        view = View(node, [facts], self._features, self._ledger, [])
+        facts = PoolFacts(pool, self._features, self._compiler)
+        view = NodeView(node, [facts], self._features, self._ledger, [])
         problem = Problem(self._plan, view)
         place = 0
         slice_name = None
@@ -221,17 +220,17 @@ def _as_complete(own: list[ResourceSlice], total: int) -> list[ResourceSlice]:
     ]
 
 
-def _plan(features: Features) -> Plan:
+def _plan(features: Features) -> RequestPlan:
     return plan_of([ANYTHING], features=features, classes=lambda _: DeviceClass())
 
 
-def _selector_causes(problem: Problem, position: int) -> tuple[tuple[Cause, str], ...]:
+def _selector_causes(problem: Problem, position: int) -> tuple[tuple[RejectionCause, str], ...]:
     """Return why an available device cannot become part of an allocation result."""
     pick = Pick(problem.stages[0][0].ask, position)
     try:
         node_selector(problem, [pick], ANYTHING)
     except AllocationError as error:
-        return ((Cause.FAULT, str(error).partition(": ")[2]),)
+        return ((RejectionCause.FAULT, str(error).partition(": ")[2]),)
     return ()
 
 

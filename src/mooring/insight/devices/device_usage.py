@@ -8,14 +8,13 @@ from functools import cached_property
 from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.pools import Pool, PoolId
-from mooring.allocator.rules.counters import CounterKey, amounts_of
-from mooring.allocator.rules.taints import BLOCKING
-from mooring.allocator.taintrules import TaintRules
-from mooring.allocator.trace import Cause
+from mooring.allocator.rules.consumption import CounterKey, amounts_of
+from mooring.allocator.taints import BLOCKING, TaintRules
+from mooring.allocator.trace import RejectionCause
 from mooring.api.core.node import Node
-from mooring.api.devicetaints import DeviceName
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceCapacity, ResourceSlice
+from mooring.api.tolerations import DeviceName
 from mooring.insight.devices.availability import DeviceEvaluation, PoolEvaluator, UnseenDevices
 from mooring.insight.devices.model import (
     AppliedTaint,
@@ -32,11 +31,11 @@ from mooring.insight.devices.node_selection import NodeIndex, NodeSelection, nod
 HolderIndex = Mapping[DeviceName, list[Holder]]
 # What speaks against a device for good, in words.
 UNUSABLE = {
-    Cause.BINDING_CONDITIONS: "has binding conditions; DRADeviceBindingConditions is off",
-    Cause.CAPACITY: "a request that names no capacity takes more than its policy allows",
-    Cause.COUNTERS_OFF: "consumes counters; DRAPartitionableDevices is off",
-    Cause.NODE: "no node that it is for sees it",
-    Cause.NODE_OPERATIONS: "its slice leaves out node operations, which its node cannot do",
+    RejectionCause.BINDING_CONDITIONS: "has binding conditions; DRADeviceBindingConditions is off",
+    RejectionCause.CAPACITY: "a request that names no capacity takes more than its policy allows",
+    RejectionCause.COUNTERS_OFF: "consumes counters; DRAPartitionableDevices is off",
+    RejectionCause.NODE: "no node that it is for sees it",
+    RejectionCause.NODE_OPERATIONS: "its slice leaves out node operations, which its node cannot do",
 }
 
 
@@ -170,13 +169,13 @@ class DeviceUsages:
         """Give what speaks against a device, apart from taints and holders."""
         for cause, detail in judgement.causes:
             match cause:
-                case Cause.TAINT | Cause.IN_USE:
+                case RejectionCause.TAINT | RejectionCause.IN_USE:
                     pass
-                case Cause.FAULT:
+                case RejectionCause.FAULT:
                     yield UnavailableReason(DeviceState.UNUSABLE, detail)
-                case Cause.LEFT:
+                case RejectionCause.LEFT:
                     yield from self._shortages(judgement.pool, pools).counters(device)
-                case Cause.COMPATIBILITY:
+                case RejectionCause.COMPATIBILITY:
                     yield from self._shortages(judgement.pool, pools).groups(device)
                 case _:
                     yield UnavailableReason(DeviceState.UNUSABLE, UNUSABLE.get(cause, cause.value))

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from mooring.api.devicetaints import DeviceName
 from mooring.api.meta import Condition
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceTaint, ResourceClaim
+from mooring.api.tolerations import DeviceName
 from mooring.insight.devices.node_selection import NodeSelection
 from mooring.insight.messages import taint_text
 

@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.allocator.errors import AllocationError
-from mooring.allocator.nodes import matches_node
-from mooring.allocator.view import NODE_OPERATIONS
+from mooring.allocator.node_view import NODE_OPERATIONS
+from mooring.allocator.pools import matches_node
 from mooring.api.core.node import Node, NodeStatus
+from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodequery import NAME_FIELD, read_node_selector
-from mooring.api.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.node_affinity import NAME_FIELD, read_node_selector
 from mooring.api.resource.v1 import Device, ResourceSlice
 
 ALL_NODES = "<all>"

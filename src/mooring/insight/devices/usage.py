@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
-from mooring.allocator.taintrules import TaintRules
+from mooring.allocator.taints import TaintRules
 from mooring.api.core import Pod
-from mooring.api.devicetaints import DeviceName
 from mooring.api.gates import Gate
 from mooring.api.meta import Condition
 from mooring.api.quantity import Quantity
@@ -20,10 +19,10 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
-from mooring.claims.consumers import is_group_consumer, is_pod_consumer
-from mooring.claims.owners import controller_of, group_name
+from mooring.api.tolerations import DeviceName
+from mooring.cel.device import CelFeatures, DeviceCompiler
+from mooring.claims.pod_claims import controller_of, group_name
+from mooring.claims.reservations import is_group_consumer, is_pod_consumer
 from mooring.insight.devices.device_usage import DeviceUsages
 from mooring.insight.devices.model import (
     ClaimId,
@@ -39,7 +38,7 @@ from mooring.insight.devices.model import (
 )
 from mooring.insight.devices.node_selection import only_node
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 Conditions = Mapping[tuple[DeviceName, str], tuple[Condition, ...]]
 

@@ -24,9 +24,9 @@ from msgspec import Struct
 from mooring.allocator import Features, Inventory
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.ledger import ClaimKey
-from mooring.allocator.pools import Spot
-from mooring.allocator.rules.taints import BLOCKING
-from mooring.allocator.view import View
+from mooring.allocator.node_view import NodeView
+from mooring.allocator.pools import PublishedDevice
+from mooring.allocator.taints import BLOCKING
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.insight.explain.situation import (
@@ -188,7 +188,7 @@ def obstacles_on(inventory: Inventory, node: Node) -> Obstacles:
     )
 
 
-def node_view(inventory: Inventory, node: Node) -> View | None:
+def node_view(inventory: Inventory, node: Node) -> NodeView | None:
     """Return the view of a node; None if a node selector cannot be read."""
     try:
         return inventory.view(node)
@@ -237,11 +237,11 @@ def _needed_by_slices(situation: Situation) -> set[str]:
         if spec.skip_node_operations:
             found.add("optional_node_operations")
         for device in spec.devices or ():
-            found.update(_needed_by_device(Spot(device, slice_)))
+            found.update(_needed_by_device(PublishedDevice(device, slice_)))
     return found
 
 
-def _needed_by_device(spot: Spot) -> Iterator[str]:
+def _needed_by_device(spot: PublishedDevice) -> Iterator[str]:
     device = spot.device
     if device.consumes_counters:
         yield "partitionable_devices"

@@ -6,25 +6,26 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from mooring.allocator.asks import Ask
-from mooring.allocator.bits import bits
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.ledger import consumed_by_shares
+from mooring.allocator.node_view import NodeView
+from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.rules.amounts import Amounts
-from mooring.allocator.rules.attributes import Element
+from mooring.allocator.requests import SubRequest
 from mooring.allocator.rules.base import Rule
-from mooring.allocator.rules.compatibility import Compatibility
-from mooring.allocator.rules.constraints import Constraint, MatchAttribute
-from mooring.allocator.rules.counters import amounts_of
-from mooring.allocator.rules.taints import blocking_taint
-from mooring.allocator.view import View
+from mooring.allocator.rules.constraints import (
+    CompatibilityRule,
+    Constraint,
+    Element,
+    MatchAttribute,
+)
+from mooring.allocator.rules.consumption import ConsumptionRule, amounts_of
+from mooring.allocator.taints import blocking_taint
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import CapacityRequestPolicy, Device
 from mooring.cel.device import DeviceCompiler
-from mooring.cel.inputs import device_variables
-from mooring.cel.lang.steps import COST_EXCEEDED
-from mooring.cel.lang.values import EvalError
+from mooring.cel.device_values import device_variables
+from mooring.cel.lang.errors import COST_EXCEEDED, EvalError
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import Reason
 from mooring.insight.messages import taint_text
@@ -116,7 +117,7 @@ def rejection_of(
     slot: Slot,
     position: int,
     stage: str,
-    fitting: Mapping[Ask, int],
+    fitting: Mapping[SubRequest, int],
     compiler: DeviceCompiler,
 ) -> DeviceRejection:
     """Return what rejects a device at a stage of its funnel."""
@@ -144,7 +145,7 @@ def rejection_of(
 
 
 def _no_match(
-    view: View,
+    view: NodeView,
     position: int,
     expressions: tuple[str, ...],
     device_class: str,
@@ -177,7 +178,7 @@ def _no_match(
     return NoMatch(device_class, number, expressions[number], reasons)
 
 
-def _holders(view: View, position: int) -> tuple[str, ...]:
+def _holders(view: NodeView, position: int) -> tuple[str, ...]:
     spot = view.spots[position]
     spec = spot.slice.spec
     entries = view.ledger.taken((spec.driver, spec.pool.name)).get(spot.device.name, [])
@@ -189,7 +190,7 @@ def _holders(view: View, position: int) -> tuple[str, ...]:
 
 def amounts_rules(problem: Problem) -> list[Rule]:
     """Return the rules about remaining amounts and about compatibility with devices in use."""
-    return [rule for rule in problem.rules if isinstance(rule, Amounts | Compatibility)]
+    return [rule for rule in problem.rules if isinstance(rule, ConsumptionRule | CompatibilityRule)]
 
 
 def refuses(rule: Rule, problem: Problem, slot: Slot, position: int) -> bool:
@@ -219,7 +220,7 @@ def _unfit(problem: Problem, slot: Slot, position: int) -> DeviceRejection:
     if short:
         return TooLittle(tuple(short))
     for rule in amounts_rules(problem):
-        if isinstance(rule, Compatibility) and refuses(rule, problem, slot, position):
+        if isinstance(rule, CompatibilityRule) and refuses(rule, problem, slot, position):
             return Unfit("is in no compatibility group of the devices in use beside it")
     if _is_overdrawn(problem, position):
         return Unfit("is in a pool of which more is taken than there is")
@@ -307,7 +308,7 @@ def constraints_of(slot: Slot) -> list[Constraint]:
 
 
 def _clash(
-    problem: Problem, slot: Slot, position: int, fitting: Mapping[Ask, int]
+    problem: Problem, slot: Slot, position: int, fitting: Mapping[SubRequest, int]
 ) -> DeviceRejection:
     for rule in constraints_of(slot):
         table = rule.tables[slot.ask]
@@ -326,7 +327,11 @@ def _clash(
 
 
 def _others(
-    problem: Problem, rule: Constraint, ask: Ask, position: int, fitting: Mapping[Ask, int]
+    problem: Problem,
+    rule: Constraint,
+    ask: SubRequest,
+    position: int,
+    fitting: Mapping[SubRequest, int],
 ) -> Iterator[ClashingDevice]:
     """Give the first clashing device of each request that the constraint is about."""
     own = set(rule.tables[ask].elements[position])

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from mooring.allocator import Inventory
-from mooring.allocator.asks import claim_name, plan_of
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import PoolState
+from mooring.allocator.requests import claim_name, plan_of
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.cel.device import DeviceCompiler

@@ -14,13 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from mooring.allocator.asks import Ask
-from mooring.allocator.bits import bits
-from mooring.allocator.facts import Facts
+from mooring.allocator.node_view import NodeView
+from mooring.allocator.pool_facts import PoolFacts
+from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem, Slot
-from mooring.allocator.rules.attributes import Element
-from mooring.allocator.rules.constraints import Constraint, MatchAttribute
-from mooring.allocator.view import View
+from mooring.allocator.requests import SubRequest
+from mooring.allocator.rules.constraints import Constraint, Element, MatchAttribute
 from mooring.cel.device import DeviceCompiler
 from mooring.insight.explain.device_rejections import (
     DeviceRejection,
@@ -111,7 +110,7 @@ def funnels(
     return Funnels(tuple(found), _values_of(problem, fitting))
 
 
-def devices_left(problem: Problem) -> dict[Ask, tuple[int, ...]]:
+def devices_left(problem: Problem) -> dict[SubRequest, tuple[int, ...]]:
     """Return the devices that are left for each request after each question, as bit masks."""
     slots = [slot for stage in problem.stages for slot in stage]
     before = {slot.ask: _masks(problem, slot) for slot in slots}
@@ -138,14 +137,14 @@ def _masks(problem: Problem, slot: Slot) -> list[int]:
     return [here, of_class, selected, free, tolerated, fitting]
 
 
-def _joined(view: View, mask: Callable[[Facts], int]) -> int:
+def _joined(view: NodeView, mask: Callable[[PoolFacts], int]) -> int:
     joined = 0
     for facts, offset in zip(view.pools, view.offsets, strict=True):
         joined |= mask(facts) << offset
     return joined
 
 
-def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
+def _together(problem: Problem, slot: Slot, fitting: Mapping[SubRequest, int]) -> int:
     """Return the devices that the constraints allow, by counting."""
     left = fitting[slot.ask]
     for rule in constraints_of(slot):
@@ -161,7 +160,7 @@ def _together(problem: Problem, slot: Slot, fitting: Mapping[Ask, int]) -> int:
 
 
 def _is_enough(
-    problem: Problem, rule: Constraint, element: Element, fitting: Mapping[Ask, int]
+    problem: Problem, rule: Constraint, element: Element, fitting: Mapping[SubRequest, int]
 ) -> bool:
     """Return whether one value could satisfy all requests of a constraint."""
     for stage in problem.stages:
@@ -183,7 +182,7 @@ def _nearest(
     problem: Problem,
     slot: Slot,
     masks: Sequence[int],
-    fitting: Mapping[Ask, int],
+    fitting: Mapping[SubRequest, int],
     compiler: DeviceCompiler,
 ) -> Nearest | None:
     """Return the first of the devices that passed the most questions, unless enough pass all.
@@ -215,7 +214,7 @@ class ConstraintValues(Struct, frozen=True):
     devices: Mapping[str, tuple[str, ...]]  # by value; "" for those that have none
 
 
-def _values_of(problem: Problem, fitting: Mapping[Ask, int]) -> tuple[ConstraintValues, ...]:
+def _values_of(problem: Problem, fitting: Mapping[SubRequest, int]) -> tuple[ConstraintValues, ...]:
     """Return the values that each constraint finds for each of its requests."""
     found = []
     for stage in problem.stages:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.allocator import Failed, Unsatisfied, allocate
+from mooring.allocator import AllocationFailed, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Problem
@@ -26,26 +26,26 @@ from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.claims import ClassIndex, pod_requests
-from mooring.claims.classindex import is_device_resource
+from mooring.claims import DeviceClassIndex, pod_requests
+from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, nearest, taint_text
-from mooring.scheduler import claimneeds
-from mooring.scheduler.amounts import Amounts
-from mooring.scheduler.claimcheck import NOT_AVAILABLE, Grant
-from mooring.scheduler.claimneeds import Held
+from mooring.scheduler import framework
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Placed, schedule
-from mooring.scheduler.filtering import Survey
-from mooring.scheduler.filters import (
-    nodeaffinity,
-    noderesources,
-    nodeunschedulable,
-    tainttoleration,
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.node_info import NodeInfo
+from mooring.scheduler.plugins import (
+    node_affinity,
+    node_resources,
+    node_unschedulable,
+    taint_toleration,
 )
-from mooring.scheduler.nodestate import NodeState
-from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.plugins.claim_needs import AllocatedNeed
+from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE, NodeAllocation
+from mooring.scheduler.resources import ResourceAmounts
+from mooring.scheduler.scheduling_cycle import Attempt, Placed, schedule
 
 MILLI = "cpu"
 INSUFFICIENT = "Insufficient "
@@ -64,7 +64,7 @@ class NodeProbe:
         self._ready = ready
         self._cluster = ready.cluster
 
-    def __call__(self, state: NodeState) -> Grant | Refusal:
+    def __call__(self, state: NodeInfo) -> NodeAllocation | Unschedulable:
         """Ask a node for devices, as the scheduler's survey does."""
         self.last = state.facts.name
         return self._ready.ask(state)
@@ -74,19 +74,19 @@ class NodeProbe:
         check = self._ready.check
         return check.wanted_on(self._cluster.node(name)) if check is not None else ()
 
-    def facts(self, name: str, rejection: Refusal) -> Iterator[str]:
+    def facts(self, name: str, rejection: Unschedulable) -> Iterator[str]:
         """Give the facts behind a rejection by a node."""
         ready, state = self._ready, self._cluster.fleet.nodes[name]
         match rejection.plugin:
-            case noderesources.PLUGIN:
+            case node_resources.PLUGIN:
                 yield from _amounts(rejection, ready, state)
-            case nodeaffinity.PLUGIN:
+            case node_affinity.PLUGIN:
                 yield from _labels(ready.pod, state)
-            case nodeunschedulable.PLUGIN:
+            case node_unschedulable.PLUGIN:
                 yield "the node is cordoned: spec.unschedulable is true"
-            case tainttoleration.PLUGIN:
+            case taint_toleration.PLUGIN:
                 yield from _taints(ready, state)
-            case claimneeds.PLUGIN if ready.check is not None:
+            case framework.DYNAMIC_RESOURCES if ready.check is not None:
                 yield from _amounts_with_devices(rejection, ready, state)
                 if rejection == NOT_AVAILABLE:
                     yield from _held(ready.check.needs.held, ready.cluster)
@@ -126,7 +126,7 @@ class NodeProbe:
                     for slot in problem.slots.values()
                 ]
                 return (0, *(count for pair in counts for count in pair))
-            case Failed():
+            case AllocationFailed():
                 return (1,)
         return ()
 
@@ -151,13 +151,13 @@ class NodeProbe:
 # --- facts behind rejections --------------------------------------------------------------
 
 
-def _taints(ready: Attempt, state: NodeState) -> Iterator[str]:
+def _taints(ready: Attempt, state: NodeInfo) -> Iterator[str]:
     for taint in state.facts.hard_taints:
         if not ready.shape.tolerations.tolerate_all((taint,)):
             yield f"taint {taint_text(taint.key, taint.value, taint.effect)} is not tolerated"
 
 
-def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
+def _held(claims: Iterable[AllocatedNeed], cluster: Cluster) -> Iterator[str]:
     """Give the nodes on which the devices of allocated claims can be used."""
     for held in claims:
         name = full_name(held.claim)
@@ -169,9 +169,9 @@ def _held(claims: Iterable[Held], cluster: Cluster) -> Iterator[str]:
         yield f"claim {name} has devices already, which can be used {where}"
 
 
-def _amounts(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+def _amounts(rejection: Unschedulable, ready: Attempt, state: NodeInfo) -> Iterator[str]:
     for text in rejection.texts:
-        if text == noderesources.TOO_MANY_PODS:
+        if text == node_resources.TOO_MANY_PODS:
             yield f"{len(state.pods)} pods are there, {state.facts.pods_max} may be"
             continue
         name = text.removeprefix(INSUFFICIENT)
@@ -181,12 +181,12 @@ def _amounts(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[s
             yield from _unbacked(name, ready.cluster.index, state)
 
 
-def _free(state: NodeState, name: str) -> str:
+def _free(state: NodeInfo, name: str) -> str:
     total = amount(state.facts.allocatable, name)
     return f"{shown(total - amount(state.held, name), name)} of {shown(total, name)}"
 
 
-def _unbacked(name: str, index: ClassIndex, state: NodeState) -> Iterator[str]:
+def _unbacked(name: str, index: DeviceClassIndex, state: NodeInfo) -> Iterator[str]:
     """Give the extended resources that neither a class nor a device plugin provides."""
     if index.class_for(name) is not None:
         return
@@ -195,7 +195,9 @@ def _unbacked(name: str, index: ClassIndex, state: NodeState) -> Iterator[str]:
     yield f"no device class and no device plugin of the node has {name}{hint}"
 
 
-def _amounts_with_devices(rejection: Refusal, ready: Attempt, state: NodeState) -> Iterator[str]:
+def _amounts_with_devices(
+    rejection: Unschedulable, ready: Attempt, state: NodeInfo
+) -> Iterator[str]:
     """Give what the pod requests itself, and what its devices take of the node."""
     short = [text for text in rejection.texts if text.startswith(INSUFFICIENT)]
     if not short or ready.check is None:
@@ -218,7 +220,7 @@ def _base(requested: Quantity | None, name: str) -> int:
     return requested.milli_value if name == MILLI else requested.value
 
 
-def _labels(pod: Pod, state: NodeState) -> Iterator[str]:
+def _labels(pod: Pod, state: NodeInfo) -> Iterator[str]:
     labels = state.facts.labels
     for key, value in sorted(pod.spec.node_selector.items()):
         if labels.get(key) != value:
@@ -238,7 +240,7 @@ def _label(value: str | None) -> str:
 # --- amounts ------------------------------------------------------------------------------
 
 
-def amount(amounts: Amounts, name: str) -> int:
+def amount(amounts: ResourceAmounts, name: str) -> int:
     """Return how much there is of a resource, in base units."""
     match name:
         case "cpu":
@@ -275,7 +277,7 @@ class PodFix(Struct, frozen=True):
     node: str
 
 
-def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
+def pod_fixes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[PodFix]:
     """Give single changes to the pod that would give it a node, the least invasive first."""
     found = 0
     for text, changed in pod_changes(cluster, pod, survey):
@@ -287,7 +289,7 @@ def pod_fixes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[PodFix]:
                 return
 
 
-def pod_changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+def pod_changes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
     """Give single changes to the pod that may help, in words and as the changed pod."""
     yield from _tolerating(cluster, pod, survey)
     yield from _requesting_less(cluster, pod, survey)
@@ -302,10 +304,10 @@ def pod_changes(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[st
         yield "remove the affinity", _with(pod, affinity=None)
 
 
-def _tolerating(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+def _tolerating(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
     taints: dict[tuple[str, str, str], None] = {}
     for name, rejection in survey.refusals.items():
-        if rejection.plugin == tainttoleration.PLUGIN:
+        if rejection.plugin == taint_toleration.PLUGIN:
             for taint in cluster.fleet.nodes[name].facts.hard_taints:
                 taints[taint.key, taint.value, taint.effect] = None
     for key, value, effect in list(taints)[:TAINTS_MAX]:
@@ -314,12 +316,12 @@ def _tolerating(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[st
         yield text, _with(pod, tolerations=(*pod.spec.tolerations, toleration))
 
 
-def _requesting_less(cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[tuple[str, Pod]]:
+def _requesting_less(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
     """Give the pod with a request lowered to the most that any node has left, one by one."""
     requested = cluster.shape(pod).asked
     most_free: dict[str, int] = {}
     for node, rejection in survey.refusals.items():
-        if rejection.plugin != noderesources.PLUGIN:
+        if rejection.plugin != node_resources.PLUGIN:
             continue
         state = cluster.fleet.nodes[node]
         for text in rejection.texts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mooring.allocator.asks import claim_name
+from mooring.allocator.requests import claim_name
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DeviceConstraint, DeviceSelector, DeviceToleration
 from mooring.insight.explain.conflict import Obstacles

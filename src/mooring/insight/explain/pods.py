@@ -24,13 +24,24 @@ from msgspec import Struct
 from mooring.allocator.allocation import Budget
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
-from mooring.claims.features import Features
-from mooring.claims.owners import Owner, group_name
-from mooring.claims.references import Entry, Named, NotNeeded, reference_of
-from mooring.client.objects import Objects
-from mooring.controllers.resourceclaims.entries import Need, Problem, group_need, pod_need
-from mooring.controllers.resourceclaims.indexes import prepare
-from mooring.controllers.resourceclaims.making import complaint
+from mooring.claims.pod_claims import (
+    ClaimEntry,
+    ClaimFeatures,
+    Named,
+    NotNeeded,
+    Owner,
+    group_name,
+    reference_of,
+)
+from mooring.client.indexer import Indexer
+from mooring.controllers.resource_claim_entries import (
+    EntryNeed,
+    EntryProblem,
+    complaint,
+    group_need,
+    pod_need,
+    prepare,
+)
 from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
@@ -38,14 +49,14 @@ from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, Progress, new_names
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Pending, attempt, schedule
-from mooring.scheduler.errors import CycleFault
-from mooring.scheduler.filtering import Survey
-from mooring.scheduler.reserving import Reservation, release, reserve
-from mooring.scheduler.unmodelled import PLUGIN as UNMODELLED
-from mooring.validation.pod.features import GATED_MESSAGE, GATED_REASON
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.errors import CycleError
+from mooring.scheduler.framework import DYNAMIC_RESOURCES as CLAIMS
+from mooring.scheduler.pre_filter import UNMODELLED
+from mooring.scheduler.reservation import Reservation, release, reserve
+from mooring.scheduler.scheduling_cycle import Pending, attempt, schedule
+from mooring.validation.pod.strategy import GATED_MESSAGE, GATED_REASON
 
 ENDS = "the attempt ends here, whatever other nodes have"
 DIAGNOSES_MAX = 12  # kinds of nodes whose devices are diagnosed
@@ -101,7 +112,7 @@ def explain(
     probe = NodeProbe(ready)
     try:
         survey = ready.ranking.survey(probe)
-    except CycleFault as fault:  # It ends the attempt on whatever node it happens.
+    except CycleError as fault:  # It ends the attempt on whatever node it happens.
         diagnosis = probe.diagnose(probe.last, effort())
         verdict = NodeVerdict((probe.last,), (ENDS,), diagnosis=diagnosis)
         return Explanation(pending, str(fault), verdicts=(verdict,))
@@ -125,7 +136,7 @@ def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
 
 def _verdicts(
     probe: NodeProbe,
-    survey: Survey,
+    survey: FitDiagnosis,
     all_nodes: Iterable[str],
     effort: Callable[[], Effort],
     progress: Progress,
@@ -260,7 +271,9 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
         yield f"there is no {kind} at all"
 
 
-def _group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey) -> Iterator[str]:
+def _group_facts(
+    snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: FitDiagnosis
+) -> Iterator[str]:
     """Give what the group of a pod lacks, if the pod would fit by itself."""
     name = group_name(pod)
     group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
@@ -286,7 +299,9 @@ def _group_facts(snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: Survey)
 # --- what Kubernetes writes about a pod that its scheduler does not try -----------------
 
 
-def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) -> tuple[str, ...]:
+def kubernetes_writes(
+    snapshot: Snapshot, features: ClaimFeatures, pending: Pending
+) -> tuple[str, ...]:
     """Return what Kubernetes writes about a pod for which its scheduler has no message.
 
     1. The API server sets the condition of a pod with scheduling gates.
@@ -302,11 +317,11 @@ def kubernetes_writes(snapshot: Snapshot, features: Features, pending: Pending) 
     return tuple(found) or (_NOTHING_WRITTEN,)
 
 
-def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[str]:
+def _claim_events(snapshot: Snapshot, features: ClaimFeatures, pod: Pod) -> Iterator[str]:
     """Give the events about claims of the pod that cannot be created."""
     if all(isinstance(reference_of(pod, e), Named | NotNeeded) for e in pod.spec.resource_claims):
         return
-    objects = Objects()
+    objects = Indexer()
     prepare(objects)
     kept: tuple[Any, ...] = (*snapshot.templates, *snapshot.groups)
     for each in kept:
@@ -324,8 +339,8 @@ def _claim_events(snapshot: Snapshot, features: Features, pod: Pod) -> Iterator[
         yield from _event(group, shared, need)
 
 
-def _event(owner: Owner, entry: Entry, need: Need) -> Iterator[str]:
-    if isinstance(need, Problem):
+def _event(owner: Owner, entry: ClaimEntry, need: EntryNeed) -> Iterator[str]:
+    if isinstance(need, EntryProblem):
         event = complaint(owner, entry.name, need.reason)
         whose = "" if isinstance(owner, Pod) else f" of PodGroup {owner.metadata.name}"
         yield f"the event {event.reason}{whose}: {event.message}"

@@ -22,7 +22,7 @@ from mooring.insight.explain.situation import DropClassSelector, DropConstraint,
 from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
-from mooring.scheduler.reserving import Reservation
+from mooring.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
 SUMMARY_LENGTH_MAX = 400

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.api.core.pod import Pod
-from mooring.claims.owners import controller_of
+from mooring.claims.pod_claims import controller_of
 from mooring.insight.explain.nodes import NodeProbe, pod_changes
 from mooring.insight.explain.report import claims_summary, summary_line, with_fix
 from mooring.insight.explain.trials import EFFORT
 from mooring.kit.lru import LRU
-from mooring.scheduler.claimneeds import PLUGIN as CLAIMS
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Pending, Placed, attempt, schedule
+from mooring.scheduler.framework import DYNAMIC_RESOURCES as CLAIMS
+from mooring.scheduler.scheduling_cycle import Pending, Placed, attempt, schedule
 
 EACH_S = 0.1
 SHARE = 0.1  # of the time that summaries may take

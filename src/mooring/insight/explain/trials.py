@@ -13,10 +13,16 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from mooring.allocator import Allocated, Answer, Failed, Inventory, allocate_wanted
-from mooring.allocator.allocation import Budget, Interrupt, Wanted
-from mooring.allocator.asks import claim_name, plan_of
+from mooring.allocator import (
+    Allocated,
+    AllocationFailed,
+    AllocationOutcome,
+    Inventory,
+    allocate_prepared,
+)
+from mooring.allocator.allocation import Budget, Interrupt, PreparedClaims
 from mooring.allocator.ledger import ClaimKey
+from mooring.allocator.requests import claim_name, plan_of
 from mooring.api.resource.v1 import (
     CapacityRequirements,
     Device,
@@ -165,14 +171,14 @@ class Trials:
             self.ended_by = self._effort.interrupt() or ""
         return bool(self.ended_by)
 
-    def _allocate(self, changes: SituationChanges, budget: Budget) -> Answer:
+    def _allocate(self, changes: SituationChanges, budget: Budget) -> AllocationOutcome:
         bench = self._bench(changes)
         bench.free({(c.namespace, c.name) for c in changes if isinstance(c, FreeClaim)})
         claims = _changed_claims(self.situation, changes)
         classes = {c.metadata.name: c for c in _changed_classes(self.situation, changes)}
         plan = plan_of(claims, features=bench.inventory.features, classes=classes.get)
-        wanted = Wanted(claims, [claim_name(claim) for claim in claims], plan)
-        return allocate_wanted(bench.inventory, self.situation.node, wanted, budget=budget)
+        wanted = PreparedClaims(claims, [claim_name(claim) for claim in claims], plan)
+        return allocate_prepared(bench.inventory, self.situation.node, wanted, budget=budget)
 
     def _bench(self, changes: SituationChanges) -> _Bench:
         """Return the bench with the changed features and slices."""
@@ -183,13 +189,13 @@ class Trials:
         return bench
 
 
-def _outcome_of(answer: Answer) -> TrialOutcome:
+def _outcome_of(answer: AllocationOutcome) -> TrialOutcome:
     match answer:
         case Allocated():
             return TrialOutcome(TrialKind.POSSIBLE)
-        case Failed(is_given_up=True):
+        case AllocationFailed(is_given_up=True):
             return TrialOutcome(TrialKind.GIVEN_UP, answer.message, answer.node_only)
-        case Failed():
+        case AllocationFailed():
             return TrialOutcome(TrialKind.FAULTY, answer.message, answer.node_only)
         case _:
             return TrialOutcome(TrialKind.UNSATISFIED, node_only=True)

@@ -13,15 +13,15 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from mooring.api.devicetaints import DeviceName
 from mooring.api.gates import Gates
 from mooring.api.names import byte_length
 from mooring.api.resource.v1 import DeviceClass, ResourceSlice
-from mooring.cel.device import COST_LIMIT, Compiled, DeviceCompiler, Features, Scope
-from mooring.cel.inputs import attribute_value
+from mooring.api.tolerations import DeviceName
+from mooring.cel.device import COST_LIMIT, CelFeatures, Compiled, DeviceCompiler, Scope
+from mooring.cel.device_values import attribute_value, with_hint
 from mooring.cel.lang import ast
-from mooring.cel.lang.steps import COST_EXCEEDED, Failure
-from mooring.cel.results import with_hint
+from mooring.cel.lang.errors import COST_EXCEEDED
+from mooring.cel.lang.interpretable import Failure
 from mooring.insight.expressions.explanation import SINCE, Parts, Reason, Reasons, Valued, explain
 from mooring.insight.expressions.published_devices import (
     DeviceGroup,
@@ -29,7 +29,7 @@ from mooring.insight.expressions.published_devices import (
     PublishedDevices,
 )
 from mooring.insight.expressions.syntax import reads_of, shown
-from mooring.validation.devices import EXPRESSION_MAX_BYTES
+from mooring.validation.device_fields import EXPRESSION_MAX_BYTES
 
 TOO_LONG: Final = f"Too long: may not be more than {EXPRESSION_MAX_BYTES} bytes"
 TOO_COMPLEX: Final = "too complex, exceeds cost limit"
@@ -142,7 +142,7 @@ class ExpressionEvaluator:
 
 def compiler_for(gates: Gates, *, extensions: bool) -> DeviceCompiler:
     """Return the compiler of new expressions under these feature gates."""
-    return DeviceCompiler(Features.of(gates), extensions=extensions)
+    return DeviceCompiler(CelFeatures.of(gates), extensions=extensions)
 
 
 def evaluator_of(

@@ -26,13 +26,14 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from mooring.cel.device import COST_LIMIT
+from mooring.cel.device_values import with_hint
 from mooring.cel.lang import ast
-from mooring.cel.lang.library.bindings import UNUSED
+from mooring.cel.lang.errors import Cancelled
+from mooring.cel.lang.interpretable import Budget, Failure
+from mooring.cel.lang.macros import UNUSED
 from mooring.cel.lang.planner import plan
 from mooring.cel.lang.program import Program
-from mooring.cel.lang.steps import Budget, Failure
-from mooring.cel.lang.values import Cancelled, key_value
-from mooring.cel.results import with_hint
+from mooring.cel.lang.values import key_value
 from mooring.insight.expressions.syntax import (
     LOGIC,
     VariableBinding,

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.api.semver import Version
-from mooring.cel.inputs import Domains, device_variables
-from mooring.cel.lang.values import EvalError
+from mooring.cel.device_values import Domains, device_variables
+from mooring.cel.lang.errors import EvalError
 from mooring.insight.expressions.syntax import MAPS, DeviceField, shown
 from mooring.insight.messages import counted, nearest
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mooring.cel.lang import ast
-from mooring.cel.lang.declarations import UNBOUNDED
-from mooring.cel.lang.library.bindings import UNUSED
+from mooring.cel.lang.costs import UNBOUNDED
+from mooring.cel.lang.macros import UNUSED
 from mooring.cel.lang.values import Optional, TypeValue, UInt, key_value
 
 DEVICE: Final = "device"

@@ -27,7 +27,3 @@ __all__ = [
     "Supply",
     "fit",
 ]
-
-
-# MOVED
-Place = NodeReplicas  # MOVED

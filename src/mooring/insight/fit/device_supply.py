@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from mooring.allocator.bits import bits
+from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem, Slot
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION
 from mooring.insight.explain.funnel import FITTING, SELECTED, devices_left
 from mooring.insight.explain.nodes import NodeProbe
-from mooring.scheduler.cycle import Attempt
+from mooring.scheduler.scheduling_cycle import Attempt
 
 OF_CLAIM = " of claim "
 

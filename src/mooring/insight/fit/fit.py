@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.claims.features import Features
+from mooring.claims.pod_claims import ClaimFeatures
 from mooring.insight.fit.device_supply import DeviceSupply, bound_of, supplies_of
 from mooring.insight.fit.levers import Lever, Runner, changes_of, levers_of
 from mooring.insight.fit.limits import Leftover, Limit, fullness_of, leftovers_of, limits_of
@@ -30,10 +30,10 @@ from mooring.insight.plan.placements import Placement, placement_of
 from mooring.insight.plan.planner import Plan, Progress, plan_completed, unwatched
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.scheduler.cycle import Pending
-from mooring.scheduler.reserving import Reservation
-from mooring.validation.claimstatus import RESERVED_FOR_MAX
-from mooring.validation.context import Context
+from mooring.scheduler.reservation import Reservation
+from mooring.scheduler.scheduling_cycle import Pending
+from mooring.validation.resource_claim_status import RESERVED_FOR_MAX
+from mooring.validation.strategy import Context
 
 REPLICAS_MAX = 10_000
 
@@ -112,7 +112,7 @@ class _Fitter:
 
     def __init__(self, planned: Plan, context: Context) -> None:
         self._cluster = planned.cluster
-        self._features = Features.of(context.gates)
+        self._features = ClaimFeatures.of(context.gates)
         before = planned.before
         self._around = Snapshot(
             groups=before.groups,

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod
+from mooring.api.core.pod import Container, Pod
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceClaimTemplate
 from mooring.claims import is_device_resource
@@ -24,7 +23,7 @@ from mooring.insight.fit.limits import Limit, Shortage, fullness_of, limits_of
 from mooring.insight.fit.replicas import Model, ReplicaFiller, UnplacedReplica
 from mooring.insight.plan.planner import Progress
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.filters.noderesources import TOO_MANY_PODS
+from mooring.scheduler.plugins.node_resources import TOO_MANY_PODS
 
 LEVERS_TRIED_MAX = 8
 ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 2  # replicas after which a change has proved itself

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from mooring.allocator.asks import Ask
-from mooring.allocator.bits import bits
+from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem, Slot
+from mooring.allocator.requests import SubRequest
 from mooring.allocator.rules.constraints import Constraint, DistinctAttribute
 from mooring.allocator.trace import stuck_at
 from mooring.cel.device import DeviceCompiler
@@ -38,9 +38,9 @@ from mooring.insight.explain.phrases import rejection_text
 from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of
 from mooring.insight.fit.replicas import UnplacedReplica
 from mooring.insight.messages import counted
-from mooring.scheduler.claimcheck import CANNOT_ALLOCATE
-from mooring.scheduler.cycle import Attempt
-from mooring.scheduler.refusals import Refusal
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.plugins.dynamic_resources import CANNOT_ALLOCATE
+from mooring.scheduler.scheduling_cycle import Attempt
 
 VALUES_SHOWN_MAX = 6
 MATCHING, DISTINCT = "one", "a distinct"  # what a constraint requires of the values
@@ -104,7 +104,7 @@ def limits_of(
     return sorted(found, key=lambda limit: (-limit.replicas, -len(limit.nodes), limit.nodes))
 
 
-def _full(ready: Attempt, node: str, rejection: Refusal) -> NodeFullness:
+def _full(ready: Attempt, node: str, rejection: Unschedulable) -> NodeFullness:
     probe = NodeProbe(ready)
     if rejection != CANNOT_ALLOCATE:
         return NodeFullness(rejection.texts, tuple(probe.facts(node, rejection)))
@@ -281,7 +281,7 @@ class _Finder:
         self,
         problem: Problem,
         names: RequestNames,
-        left: Mapping[Ask, Sequence[int]],
+        left: Mapping[SubRequest, Sequence[int]],
         compiler: DeviceCompiler,
     ) -> None:
         self._problem = problem

@@ -16,12 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import PodStatus
+from mooring.api.core.pod import PodStatus
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate, ResourceClaimTemplateSpec
-from mooring.claims.features import Features
-from mooring.claims.owners import group_name
-from mooring.controllers.podstates import is_active
+from mooring.claims.pod_claims import ClaimFeatures, group_name
+from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, titled
 from mooring.insight.plan.placements import stand_in
 from mooring.insight.plan.planner import Progress, new_names
@@ -29,9 +28,9 @@ from mooring.insight.snapshot.completion import ClaimMaker
 from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
 from mooring.insight.snapshot.workloads import ExistingPods, model_pod
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Attempt, Pending, attempt
-from mooring.scheduler.reserving import Fresh, Reservation, release, reserve
-from mooring.validation.context import Context
+from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
+from mooring.scheduler.scheduling_cycle import Attempt, Pending, attempt
+from mooring.validation.strategy import Context
 
 Subject = Pod | Controller | ResourceClaim | ResourceClaimTemplate
 
@@ -124,7 +123,7 @@ class Replica(NamedTuple):
 class Replicas:
     """Creates replicas of a model, one after the other, under unused names."""
 
-    def __init__(self, model: Model, around: Snapshot, features: Features) -> None:
+    def __init__(self, model: Model, around: Snapshot, features: ClaimFeatures) -> None:
         self._model = model
         self._names = {full_name(pod) for pod in around.pods}
         self._number = 0
@@ -173,7 +172,7 @@ class ReplicaFiller:
         self.placed: list[Reservation] = []
         self.refused: UnplacedReplica | None = None
         self._replicas = replicas
-        self._fresh = Fresh(new_names(cluster).share_id, self._free_name)
+        self._fresh = IdSource(new_names(cluster).share_id, self._free_name)
         self._made: list[Replica] = []
         self._next: Replica | None = None
         self._namespace = ""

@@ -40,8 +40,3 @@ __all__ = [
     "lint",
     "rules_that_run",
 ]
-
-
-# MOVED
-Surroundings = ObjectIndex  # MOVED
-World = LintContext  # MOVED

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import MapKey
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT, PREFIX
 from mooring.insight.lint.pool_rules import pool_of, slice_of
@@ -36,7 +36,7 @@ def both_names(case: Case) -> Iterator[Oddity]:
             for name in names:
                 if "/" not in name and prefix + name in names:
                     yield Oddity(
-                        ("spec", "devices", home.position, field, Key(name)),
+                        ("spec", "devices", home.position, field, MapKey(name)),
                         f"device {device.name} has {prefix}{name}, too, which is the same name "
                         "in full: expressions see only that one",
                         "publish one of them",
@@ -54,7 +54,7 @@ def unknown_standard_attribute(case: Case) -> Iterator[Oddity]:
             seen.add(name)
             near = nearest(name, STANDARD)
             yield Oddity(
-                ("spec", "devices", home.position, "attributes", Key(name)),
+                ("spec", "devices", home.position, "attributes", MapKey(name)),
                 f"Kubernetes 1.37 has no attribute {name}, and the domain is its own",
                 f"did you mean {near}?" if near else "publish it in the domain of the driver",
             )
@@ -113,8 +113,8 @@ def _seen(sighting: Sighting) -> str:
     return f"{counted(sighting.count, 'device')} such as {such_as}/{device.name}"
 
 
-def _place(sighting: Sighting) -> tuple[str | int | Key, ...]:
-    return ("spec", "devices", sighting.first.position, "attributes", Key(sighting.name))
+def _place(sighting: Sighting) -> tuple[str | int | MapKey, ...]:
+    return ("spec", "devices", sighting.first.position, "attributes", MapKey(sighting.name))
 
 
 def _device(home: DeviceHome) -> Device:
@@ -153,7 +153,7 @@ def odd_standard_value(case: Case) -> Iterator[Oddity]:
             wanted = None if attribute is None else _wanted(name, attribute)
             if wanted is not None:
                 yield Oddity(
-                    ("spec", "devices", home.position, "attributes", Key(name)),
+                    ("spec", "devices", home.position, "attributes", MapKey(name)),
                     f"device {device.name} has {name} in a form of its own: "
                     "constraints will not match it with devices of other drivers",
                     f"publish {wanted}",

@@ -25,7 +25,7 @@ from mooring.insight.lint.rule import (
 )
 from mooring.insight.lint.subjects import claim_of, constraints_of, selections_of
 from mooring.insight.messages import nearest
-from mooring.validation.admission import strategy_of
+from mooring.validation.registry import strategy_for
 
 RULES = RuleTable(SELECTING)
 NEAR_THE_LIMIT: Final = COST_LIMIT // 2
@@ -160,7 +160,7 @@ def given_twice(case: Case) -> Iterator[Oddity]:
 def dropped_field(case: Case) -> Iterator[Oddity]:
     """A field that is dropped because its feature gate is off."""
     subject, context = case.subject, case.context.objects.context
-    for gate in strategy_of(subject.kind).disabled(subject.value, None, context):
+    for gate in strategy_for(subject.kind).disabled(subject.value, None, context):
         yield Oddity(
             ("spec",),
             f"{gate} is off: an API server drops the fields that belong to it",

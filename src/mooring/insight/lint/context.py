@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from mooring.allocator.pools import PoolId
 from mooring.api.core import Namespace, Node
+from mooring.api.core.placement import NodeSelector
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
-from mooring.api.nodequery import read_node_selector
-from mooring.api.nodeselector import NodeSelector
+from mooring.api.node_affinity import read_node_selector
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import NO_TIME
 from mooring.cel.device import DeviceCompiler, Scope
-from mooring.claims.classindex import ClassIndex
-from mooring.claims.owners import controller_of
+from mooring.claims.extended_resources import DeviceClassIndex
+from mooring.claims.pod_claims import controller_of
 from mooring.insight.devices.node_selection import NodeIndex, NodeSelection
 from mooring.insight.expressions.evaluation import (
     DeviceResult,
@@ -45,7 +45,7 @@ from mooring.insight.lint.subjects import (
     pod_part_of,
     selections_of,
 )
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 Indices = frozenset[int]  # of devices
 
@@ -92,9 +92,9 @@ class LintContext:
         self._class_members: dict[str, Indices | None] = {}
 
     @cached_property
-    def class_index(self) -> ClassIndex:
+    def class_index(self) -> DeviceClassIndex:
         """The classes by the extended resources that they provide."""
-        index = ClassIndex()
+        index = DeviceClassIndex()
         for class_ in self.classes.values():
             index.put_class(class_)
         return index

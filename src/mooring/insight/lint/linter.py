@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from mooring.api.codec import Place
-from mooring.api.fieldpath import render
+from mooring.api.field_path import Place, render
 from mooring.insight.lint import (
     attribute_rules,
     claim_rules,

@@ -10,13 +10,12 @@ from functools import wraps
 from itertools import chain
 from typing import Final
 
-from mooring.api.codec import Place
 from mooring.api.core import Pod
 from mooring.api.core.pod import PodResourceClaim
-from mooring.api.fieldpath import Key as MapKey
+from mooring.api.field_path import MapKey, Place
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DEVICE_CLASS_RESOURCE_PREFIX, ResourceClaimSpec
-from mooring.claims.classindex import is_device_resource
+from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.lint.context import NamespacedName, key_of
 from mooring.insight.lint.rule import (
     GROUPS,
@@ -32,7 +31,7 @@ from mooring.insight.lint.rule import (
 )
 from mooring.insight.lint.subjects import PodPart, pod_part_of
 from mooring.insight.messages import counted, suggestion
-from mooring.scheduler.unmodelled import unmodelled as not_modelled
+from mooring.scheduler.pre_filter import unmodelled as not_modelled
 
 RULES = RuleTable(PODS)
 PodCheck = Callable[[PodPart, Case], Iterable[Oddity]]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from mooring.api.codec import Place
-from mooring.api.fieldpath import Key
+from mooring.api.field_path import MapKey, Place
 from mooring.api.resource.v1 import Device, DeviceCounterConsumption, ResourceSlice
 from mooring.insight.lint.pools import DeviceHome, LintPool, devices_of, pool_id_of
 from mooring.insight.lint.rule import SLICES, Case, E, N, Oddity, RuleTable, W
@@ -154,7 +153,7 @@ def unknown_counter(case: Case) -> Iterator[Oddity]:
                 message = f"counter set {known.name} has no counter {name}: {UNUSABLE}"
                 near = nearest(name, known.counters)
                 remedy = _did_you_mean(near) or "add it to the counter set"
-                yield Oddity((*place, "counters", Key(name)), message, remedy)
+                yield Oddity((*place, "counters", MapKey(name)), message, remedy)
 
 
 @RULES.add(W)
@@ -169,7 +168,7 @@ def exceeds_counter(case: Case) -> Iterator[Oddity]:
             there = known.counters.get(name) if known is not None else None
             if there is not None and counter.value > there.value:
                 yield Oddity(
-                    (*place, "counters", Key(name)),
+                    (*place, "counters", MapKey(name)),
                     f"device {device.name} takes {counter.value} of counter {name}, but counter "
                     f"set {consumption.counter_set} has {there.value} in all: "
                     "it can never be allocated",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum
 from typing import Final, NamedTuple, TypeVar
 
-from mooring.api.codec import Place
+from mooring.api.field_path import Place
 from mooring.insight.lint.context import ExpressionStage, LintContext
 from mooring.insight.lint.subjects import POD_KINDS, LintObject
 from mooring.insight.lint.subjects import SELECTING_KINDS as ASKING_KINDS

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from mooring.api.resource.v1 import DeviceClass
+from mooring.cel.device_values import KEY_HINT, NO_SUCH_KEY
 from mooring.cel.lang import ast
-from mooring.cel.lang.steps import Failure
-from mooring.cel.results import KEY_HINT, NO_SUCH_KEY
+from mooring.cel.lang.interpretable import Failure
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, tallied
 from mooring.insight.expressions.explanation import Atom, atoms
 from mooring.insight.expressions.published_devices import (

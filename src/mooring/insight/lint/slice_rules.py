@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from mooring.allocator.rules.capacity import CapacityError, consumed_capacity
-from mooring.api.codec import Place
-from mooring.api.fieldpath import Key
+from mooring.allocator.errors import CapacityError
+from mooring.allocator.rules.capacity import consumed_capacity
+from mooring.api.core.placement import NodeSelector
+from mooring.api.field_path import MapKey, Place
 from mooring.api.gates import Gate
-from mooring.api.nodeselector import NodeSelector
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import CapacityRequestPolicy, Device, DeviceCapacity
 from mooring.insight.lint.pool_rules import pool_of, slice_of
 from mooring.insight.lint.pools import DriverSightings, Sighting
 from mooring.insight.lint.rule import SLICES, Case, E, N, Needs, Oddity, RuleTable, W
 from mooring.insight.messages import counted, suggestion
-from mooring.validation.admission import strategy_of
+from mooring.validation.registry import strategy_for
 
 RULES = RuleTable(SLICES)
 
@@ -30,7 +30,7 @@ _ANY_NAME: Final = "capacity"  # what it is called does not matter to the policy
 @RULES.add(E)
 def refused_slice(case: Case) -> Iterator[Oddity]:
     """A slice that an API server refuses: limits, names, values."""
-    errors = strategy_of(case.subject.kind).check_create(
+    errors = strategy_for(case.subject.kind).check_create(
         slice_of(case), case.context.objects.context
     )
     alike = Counter(error.body for error in errors)
@@ -86,7 +86,7 @@ def capacity_never_fits(case: Case) -> Iterator[Oddity]:
             fault = _capacity_fault(name, capacity, fractional=fractional)
             if fault is not None:
                 yield Oddity(
-                    (*place, "capacity", Key(name)),
+                    (*place, "capacity", MapKey(name)),
                     f"device {device.name}: {fault}",
                     "correct the value, or the requestPolicy",
                 )
@@ -138,7 +138,7 @@ def share_takes_all(case: Case) -> Iterator[Oddity]:
     for name, found in seen.greedy.items() if seen is not None else ():
         if found.first.slice is slice_of(case):
             yield Oddity(
-                (*SPEC, "devices", found.first.position, "capacity", Key(name)),
+                (*SPEC, "devices", found.first.position, "capacity", MapKey(name)),
                 f"a request that does not say how much of {name} it wants takes all of it, "
                 f"so that nobody else can share {_several(found)}",
                 "set requestPolicy.default to what a plain request should take",

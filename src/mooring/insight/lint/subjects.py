@@ -8,17 +8,14 @@ from typing import Any, Final, Literal, NamedTuple
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.catalogue import KINDS, to_hub
-from mooring.api.codec import Place
 from mooring.api.core import Pod
-from mooring.api.core.container import Container
-from mooring.api.core.pod import PodSpec
-from mooring.api.core.podstatus import PodStatus
+from mooring.api.core.pod import Container, PodSpec, PodStatus
 from mooring.api.documents import Document
-from mooring.api.documents.places import Position
-from mooring.api.fieldpath import path_of
+from mooring.api.documents.document import Position
+from mooring.api.field_path import Place, path_of
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
-from mooring.api.reading import Remark, read_document
+from mooring.api.object_reader import Remark, read_document
 from mooring.api.resource.v1 import (
     DeviceClaim,
     DeviceClass,
@@ -31,9 +28,9 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
 )
 from mooring.insight.expressions.published_devices import PublishedDevice
-from mooring.validation.admission import strategy_of, written_path
-from mooring.validation.context import Context
-from mooring.validation.verdicts import written_place as written_place
+from mooring.validation.manifests import written_place
+from mooring.validation.registry import strategy_for, versioned_path
+from mooring.validation.strategy import Context
 
 SELECTING_KINDS: Final = (
     "DeviceClass",
@@ -71,7 +68,7 @@ class LintObject(NamedTuple):
     def locate(self, place: Place) -> Position:
         """Return the position in the text of a path in the stored version."""
         if place:
-            place = written_path(path_of(place), self.kind).segments
+            place = versioned_path(path_of(place), self.kind).segments
         return self.document.locate(written_place(self.document.tree, place))
 
 
@@ -99,7 +96,7 @@ def read_object(document: Document, context: Context) -> LintObject:
 def read_slice(document: Document, context: Context) -> LintObject:
     """Return the slice of a document, with its stored form, or raise DecodeError."""
     found = read_object(document, context)
-    return found._replace(stored=strategy_of(found.kind).prepare_create(found.value, context))
+    return found._replace(stored=strategy_for(found.kind).prepare_create(found.value, context))
 
 
 # --- objects that select devices --------------------------------------------------------

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod, PodResourceClaim, PodSpec
+from mooring.api.core.pod import Container, Pod, PodResourceClaim, PodSpec
 from mooring.api.core.resources import ContainerClaim, ResourceRequirements
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
@@ -25,9 +24,9 @@ from mooring.claims import is_device_resource, pod_requests
 from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Result
 from mooring.insight.snapshot.snapshot import Snapshot, identified
-from mooring.scheduler.bindingconditions import is_ready
-from mooring.scheduler.cycle import Pending
-from mooring.scheduler.reserving import Reservation
+from mooring.scheduler.binding_conditions import is_ready
+from mooring.scheduler.reservation import Reservation
+from mooring.scheduler.scheduling_cycle import Pending
 
 STAND_IN = "mooring.dev/stands-in-for"  # an annotation: claim/NAME or template/NAME
 ENTRY = "claim"

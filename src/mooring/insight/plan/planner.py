@@ -30,17 +30,17 @@ from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
-from mooring.claims.owners import controller_of, group_name
-from mooring.controllers.podstates import is_active
+from mooring.claims.pod_claims import controller_of, group_name
+from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.cycle import Pending, Placed, schedule
 from mooring.scheduler.features import Features
-from mooring.scheduler.groups import Gang, schedule_group
-from mooring.scheduler.reserving import Fresh, Reservation, reserve
-from mooring.validation.context import Context
+from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.reservation import IdSource, Reservation, reserve
+from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
+from mooring.validation.strategy import Context
 
 Result = Reservation | Pending
 Progress = Callable[[int, int], None]  # (done, total)
@@ -142,7 +142,7 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     return cluster
 
 
-def new_names(cluster: Cluster) -> Fresh:
+def new_names(cluster: Cluster) -> IdSource:
     """Return a source of share ids and claim names: the same for the same cluster."""
     numbers = iter(range(1, 10**12))
     taken = {name for _, name in cluster.claims}
@@ -155,7 +155,7 @@ def new_names(cluster: Cluster) -> Fresh:
         taken.add(found)
         return found
 
-    return Fresh(share_id, name)
+    return IdSource(share_id, name)
 
 
 # --- the queue --------------------------------------------------------------------------

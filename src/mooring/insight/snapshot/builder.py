@@ -26,14 +26,14 @@ from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.gates import Gate, Gates
 from mooring.api.kinds import Kind
-from mooring.api.reading import kind_of, read_document
+from mooring.api.object_reader import kind_of, read_document
 from mooring.api.resource.v1 import DeviceAttribute, ResourceSlice
 from mooring.insight.messages import Concern, counted, titled
 from mooring.insight.snapshot.snapshot import FIELDS, Snapshot, identified, key_of, with_references
-from mooring.validation.admission import GENERATED_SUFFIX, read_hub, strategy_of
-from mooring.validation.context import Context
 from mooring.validation.errors import ErrorType
-from mooring.validation.verdicts import Finding, Judge, Severity, Verdict
+from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
+from mooring.validation.registry import GENERATED_SUFFIX, defaulted_hub, strategy_for
+from mooring.validation.strategy import Context
 
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
 # Kinds that decide nothing here and are ignored. All others are reported.
@@ -69,7 +69,7 @@ class SnapshotBuilder:
         self._context = context
         self._namespace = namespace
         self._is_cluster = is_cluster
-        self._judge = Judge(context, namespace=namespace)
+        self._judge = ManifestValidator(context, namespace=namespace)
         for each in known:  # existing namespaces decide about admin access
             self._judge.notice(each)
         self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
@@ -168,7 +168,7 @@ class SnapshotBuilder:
         for remark in (*reading.remarks, *reading.problems):
             self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
         self._judge.notice(reading.value)
-        value = read_hub(reading.value, reading.kind, context)
+        value = defaulted_hub(reading.value, reading.kind, context)
         self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
 
     def _add_foreign(self, document: Document, kind: Kind) -> None:
@@ -223,7 +223,7 @@ class SnapshotBuilder:
             self._put(identified(value), place)
             return
         kind = CATALOGUE.find(value.api_version, value.kind)
-        strategy = strategy_of(kind)
+        strategy = strategy_for(kind)
         for gate in strategy.disabled(value, None, self._context):
             self._dropped[kind.name, gate] += 1
         prepared = strategy.prepare_create(value, self._context)

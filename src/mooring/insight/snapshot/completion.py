@@ -19,24 +19,30 @@ from mooring.api.core import Pod
 from mooring.api.core.pod import PodResourceClaim
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.api.scheduling import PodGroup, PriorityClass
-from mooring.api.scheduling.v1 import SYSTEM_CRITICAL_PRIORITY
-from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY
-from mooring.claims.consumers import consumer_of, is_group_consumer
-from mooring.claims.features import Features
-from mooring.claims.generated import (
+from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY, SYSTEM_CRITICAL_PRIORITY
+from mooring.claims.claim_templates import (
     claim_from_template,
     find_generated,
     group_claim_statuses,
     pod_claim_statuses,
 )
-from mooring.claims.owners import Owner, controller_of, group_name
-from mooring.claims.references import Entry, NotCreated, reference_of, statuses_of
-from mooring.claims.refusals import Refused
-from mooring.controllers.podstates import is_active
+from mooring.claims.pod_claims import (
+    ClaimEntry,
+    ClaimFeatures,
+    ClaimRejection,
+    NotCreated,
+    Owner,
+    controller_of,
+    group_name,
+    reference_of,
+    statuses_of,
+)
+from mooring.claims.reservations import consumer_of, is_group_consumer
+from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
 from mooring.insight.snapshot.snapshot import Snapshot, identified
 from mooring.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 BUILT_IN: Final = {
     "system-cluster-critical": SYSTEM_CRITICAL_PRIORITY,
@@ -56,7 +62,7 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
     """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
     prioritised, of_priorities = _with_priorities(expanded.snapshot)
-    claimed, of_claims = with_claims(prioritised, Features.of(context.gates))
+    claimed, of_claims = with_claims(prioritised, ClaimFeatures.of(context.gates))
     made = {full_name(pod) for pod in expanded.made}
     pods = tuple(pod for pod in claimed.pods if full_name(pod) in made)
     return Completed(claimed, pods, (*expanded.concerns, *of_priorities, *of_claims))
@@ -133,7 +139,7 @@ class Priorities:
         return self._by_name.get(class_name) if class_name else self._default
 
 
-def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[Concern]]:
+def with_claims(snapshot: Snapshot, features: ClaimFeatures) -> tuple[Snapshot, list[Concern]]:
     """Return the snapshot with the claims that pods and pod groups still miss."""
     maker = ClaimMaker(snapshot, features)
     groups = snapshot.groups
@@ -147,7 +153,7 @@ def with_claims(snapshot: Snapshot, features: Features) -> tuple[Snapshot, list[
 class ClaimMaker:
     """Creates claims from templates, under unused names."""
 
-    def __init__(self, snapshot: Snapshot, features: Features) -> None:
+    def __init__(self, snapshot: Snapshot, features: ClaimFeatures) -> None:
         self._features = features
         self._templates = {full_name(each): each for each in snapshot.templates}
         self._groups = {full_name(each): each for each in snapshot.groups}
@@ -200,16 +206,16 @@ class ClaimMaker:
         if group is None:
             return None
         consumer = consumer_of(pod, entry, group)
-        is_shared = not isinstance(consumer, Refused) and is_group_consumer(consumer)
+        is_shared = not isinstance(consumer, ClaimRejection) and is_group_consumer(consumer)
         return group if is_shared else None
 
-    def _shared(self, pod: Pod, entry: Entry, group: PodGroup) -> str | None:
+    def _shared(self, pod: Pod, entry: ClaimEntry, group: PodGroup) -> str | None:
         if not isinstance(reference_of(pod, entry), NotCreated):
             return None
         names = {status.name: status.resource_claim_name for status in statuses_of(group)}
         return names.get(entry.name)
 
-    def _made(self, owner: Owner, entry: Entry) -> str | None:
+    def _made(self, owner: Owner, entry: ClaimEntry) -> str | None:
         """Return the name of the claim that an entry waits for, creating it if necessary."""
         if not isinstance(reference_of(owner, entry), NotCreated):
             return None
@@ -220,9 +226,9 @@ class ClaimMaker:
         template = self._templates.get(name)
         return None if template is None else self._make(owner, entry, template)
 
-    def _make(self, owner: Owner, entry: Entry, template: ResourceClaimTemplate) -> str | None:
+    def _make(self, owner: Owner, entry: ClaimEntry, template: ResourceClaimTemplate) -> str | None:
         wanted = claim_from_template(owner, entry.name, template, self._features)
-        if isinstance(wanted, Refused):
+        if isinstance(wanted, ClaimRejection):
             fact = f"no claim is made for {entry.name} of {titled(owner)}: {wanted.reason}"
             self.concerns.append(Concern("refused-claim", fact))
             return None

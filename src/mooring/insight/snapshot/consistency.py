@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED
 from mooring.api.resource.v1 import (
     DeviceClaim,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from mooring.claims.consumers import is_group_consumer, is_pod_consumer
-from mooring.claims.owners import Owner, group_name
-from mooring.claims.references import Named, NotCreated, reference_of
+from mooring.claims.pod_claims import Named, NotCreated, Owner, group_name, reference_of
+from mooring.claims.reservations import is_group_consumer, is_pod_consumer
 from mooring.hardware.nodes import EXAMPLE_PROFILES
 from mooring.insight.messages import Concern, counted, full_name, listed, titled
 from mooring.insight.snapshot.snapshot import Snapshot

@@ -16,10 +16,15 @@ from msgspec.structs import replace
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Node, Pod
-from mooring.api.core.container import Container
 from mooring.api.core.node import NodeSystemInfo
-from mooring.api.core.pod import PodSpec, PodTemplateSpec
-from mooring.api.core.podstatus import ContainerState, ContainerStatus, PodStatus
+from mooring.api.core.pod import (
+    Container,
+    ContainerState,
+    ContainerStatus,
+    PodSpec,
+    PodStatus,
+    PodTemplateSpec,
+)
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,

@@ -20,21 +20,25 @@ from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED
 from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.claims.owners import controller_of
-from mooring.controllers.daemons import node_of_daemon, nodes_for, pinned
-from mooring.controllers.finishedjobs import is_finished
-from mooring.controllers.jobindexes import index_of
+from mooring.claims.pod_claims import controller_of
+from mooring.controllers.daemonsets import node_of_daemon, nodes_for
+from mooring.controllers.job_tracking import index_of, is_finished, is_indexed
 from mooring.controllers.jobs import free_indexes, pods_wanted
-from mooring.controllers.jobtracking import is_indexed
-from mooring.controllers.podmaking import COMPLETION_INDEX, TEMPLATE_HASH, Want, metadata_of
-from mooring.controllers.podstates import is_active
+from mooring.controllers.pod_control import (
+    COMPLETION_INDEX,
+    TEMPLATE_HASH,
+    PodToCreate,
+    is_active,
+    metadata_of,
+    pinned,
+)
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.messages import Concern, full_name, titled
 from mooring.insight.snapshot.snapshot import Controller, Snapshot, identified
-from mooring.validation.admission import admit_create
-from mooring.validation.context import Context
+from mooring.validation.registry import before_create
+from mooring.validation.strategy import Context
 
 PODS_MAX: Final = 100_000
 _POD_KIND = CATALOGUE.find("v1", "Pod")
@@ -73,7 +77,7 @@ def with_controlled_pods(
 
 def model_pod(controller: Controller, context: Context) -> Pod | Concern:
     """Return a pod as the controller creates it, or why a cluster would reject it."""
-    want = Want(f"{controller.metadata.name}-0")
+    want = PodToCreate(f"{controller.metadata.name}-0")
     made = _make(controller, [want], ExistingPods(Snapshot()), context)
     return made if isinstance(made, Concern) else made[0]
 
@@ -83,12 +87,12 @@ def model_pod(controller: Controller, context: Context) -> Pod | Concern:
 
 def _wants(
     controller: Controller, existing: ExistingPods, snapshot: Snapshot, room: int
-) -> list[Want] | None:
+) -> list[PodToCreate] | None:
     """Return the missing pods, or None if they are too many."""
     pods = existing.of(controller)
     # The name of another pod is taken; that of a terminated own pod is free again.
     own = {full_name(pod) for pod in pods}
-    found: list[Want] = []
+    found: list[PodToCreate] = []
     for want in _missing(controller, pods, existing, snapshot):
         if len(found) >= room:
             return None
@@ -100,7 +104,7 @@ def _wants(
 
 def _missing(
     controller: Controller, pods: list[Pod], existing: ExistingPods, snapshot: Snapshot
-) -> Iterator[Want]:
+) -> Iterator[PodToCreate]:
     match controller:
         case Deployment() | ReplicaSet():
             active = sum(map(is_active, pods))
@@ -113,26 +117,26 @@ def _missing(
             has_pod = {node_of_daemon(pod) for pod in pods if is_active(pod)}
             for node in nodes_for(controller.spec.template, snapshot.nodes):
                 if node not in has_pod:
-                    yield Want(f"{controller.metadata.name}-{node}", node=node)
+                    yield PodToCreate(f"{controller.metadata.name}-{node}", node=node)
 
 
 def _replicas(controller: Deployment | ReplicaSet | StatefulSet) -> int:
     return 1 if controller.spec.replicas is None else controller.spec.replicas
 
 
-def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[Want]:
+def _numbered(controller: Controller, count: int, existing: ExistingPods) -> Iterator[PodToCreate]:
     """Give `count` pods with the first unused numbers."""
     metadata = controller.metadata
     number = 0
     while count > 0:
         name = f"{metadata.name}-{number}"
         if f"{metadata.namespace}/{name}" not in existing.names:
-            yield Want(name)
+            yield PodToCreate(name)
             count -= 1
         number += 1
 
 
-def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[Want]:
+def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[PodToCreate]:
     match controller.spec.ordinals:
         case {"start": int(start)} if start > 0:
             first = start
@@ -146,10 +150,10 @@ def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[Want]:
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(number),
             }
-            yield Want(name, labels)
+            yield PodToCreate(name, labels)
 
 
-def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]:
+def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[PodToCreate]:
     """Give the pods that the job would still start: bounded by parallelism and completions."""
     if is_finished(job) or job.spec.suspend:
         return
@@ -162,21 +166,21 @@ def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[Want]
     taken = {index_of(pod) for pod in pods if pod.status.phase != FAILED}
     for index, _ in zip(free_indexes(job, set(), taken), range(missing), strict=False):
         marks = {COMPLETION_INDEX: str(index)}
-        yield Want(f"{job.metadata.name}-{index}", marks, marks)
+        yield PodToCreate(f"{job.metadata.name}-{index}", marks, marks)
 
 
 # --- creating them ----------------------------------------------------------------------
 
 
 def _make(
-    controller: Controller, wants: list[Want], existing: ExistingPods, context: Context
+    controller: Controller, wants: list[PodToCreate], existing: ExistingPods, context: Context
 ) -> list[Pod] | Concern:
     """Return the pods, which share one spec, or why a cluster would reject them."""
     first = Pod(
         metadata=ObjectMeta(name=wants[0].name, namespace=controller.metadata.namespace),
         spec=_spec(controller),
     )
-    admission = admit_create(first, _POD_KIND, context, namespace=controller.metadata.namespace)
+    admission = before_create(first, _POD_KIND, context, namespace=controller.metadata.namespace)
     if admission.stored is None:
         why = admission.refused or "; ".join(map(str, admission.errors))
         return Concern("refused-pods", f"{titled(controller)} gets no pods: {why}")

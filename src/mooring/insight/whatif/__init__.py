@@ -51,7 +51,3 @@ __all__ = [
     "compare",
     "difference",
 ]
-
-
-# MOVED
-Change = ClusterChange  # MOVED

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from mooring.api.core import Node, Pod
 from mooring.api.core.placement import Taint
-from mooring.api.devicetaints import NONE
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DeviceTaintRule, DeviceTaintRuleSpec, ResourceSlice
+from mooring.api.tolerations import NONE
 from mooring.claims import Eviction, as_evicting, counts_of, rule_status
-from mooring.controllers.podstates import is_active
+from mooring.controllers.pod_control import is_active
 from mooring.insight.errors import UnknownNameError
 from mooring.insight.messages import Concern, full_name, listed
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
@@ -44,7 +44,7 @@ from mooring.insight.whatif.taint_evictions import (
     marked_devices,
 )
 from mooring.scheduler.features import Features
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 
 class AddObjects(Struct, frozen=True):

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mooring.api.core import Pod
 from mooring.claims import claims_to_release
-from mooring.controllers.podstates import is_active
+from mooring.controllers.pod_control import is_active
 from mooring.insight.devices import ClusterUsage, DeviceState, usage_in
 from mooring.insight.devices.model import StateCounts, by_node, count_states
 from mooring.insight.messages import Concern, full_name
@@ -25,7 +25,7 @@ from mooring.insight.whatif.taint_evictions import (
     preview_of,
     taint_evictions_of,
 )
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 MakePlan = Callable[[Snapshot], Plan]
 _NONE = StateCounts(Counter())

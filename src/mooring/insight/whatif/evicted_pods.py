@@ -17,14 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.api.core import Node, Pod
-from mooring.api.core.podstatus import PodStatus
+from mooring.api.core.pod import PodStatus
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
 from mooring.api.timestamp import Timestamp
 from mooring.api.tolerations import HARD_EFFECTS, Tolerations
 from mooring.claims import (
     Absent,
+    ClaimFeatures,
     Eviction,
-    Features,
     Present,
     RemoveFinalizer,
     Reservations,
@@ -35,9 +35,8 @@ from mooring.claims import (
     review,
     unprotected,
 )
-from mooring.claims.owners import controller_of
-from mooring.claims.references import statuses_of
-from mooring.controllers.podstates import is_active
+from mooring.claims.pod_claims import controller_of, statuses_of
+from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import full_name
 from mooring.insight.snapshot.snapshot import stand_in_uid
 from mooring.insight.whatif.taint_evictions import NodeEviction
@@ -132,7 +131,7 @@ def released(
     gone_uids: Collection[str],
     deleted: Collection[str],
     now: Timestamp,
-    features: Features,
+    features: ClaimFeatures,
 ) -> Released:
     """Return the claims once pods are gone and some claims are deleted."""
     kept: list[ResourceClaim] = []
@@ -161,7 +160,7 @@ def _marked(claim: ResourceClaim, now: Timestamp) -> ResourceClaim:
 
 
 def _without_users(
-    claim: ResourceClaim, gone_uids: Collection[str], features: Features
+    claim: ResourceClaim, gone_uids: Collection[str], features: ClaimFeatures
 ) -> ResourceClaim | None:
     """Return a claim without the evicted pods; None if nothing keeps it."""
     if claim.status.allocation is not None:

@@ -7,21 +7,20 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from mooring.allocator.taintrules import TaintRules
+from mooring.allocator.taints import TaintRules
 from mooring.api.core import Node, Pod
 from mooring.api.core.placement import NO_EXECUTE, Taint
 from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.timestamp import Timestamp
 from mooring.api.tolerations import Tolerations
-from mooring.cel.device import DeviceCompiler
-from mooring.cel.device import Features as CelFeatures
-from mooring.claims import Cause, Eviction, MarkedDevices, RuleStatus, find_evictions
-from mooring.claims.evictions import LATEST
+from mooring.cel.device import CelFeatures, DeviceCompiler
+from mooring.claims import Eviction, EvictionCause, RuleStatus, TaintedDevices, find_evictions
+from mooring.claims.taint_evictions import LATEST
 from mooring.insight.messages import full_name, taint_text
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.features import Features
-from mooring.validation.context import Context
+from mooring.validation.strategy import Context
 
 
 class TaintEviction(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -83,7 +82,7 @@ def evicted_again(plan: Plan, context: Context) -> dict[str, str]:
     return {full_name(each.pod): _again(each.causes[0]) for each in evictions}
 
 
-def _again(cause: Cause) -> str:
+def _again(cause: EvictionCause) -> str:
     if cause.tolerated_s is None:
         how_long = "no toleration with effect NoExecute covers it"
     else:
@@ -180,10 +179,10 @@ def evictions_in(
 
 def marked_devices(
     snapshot: Snapshot, rules: Iterable[DeviceTaintRule], context: Context
-) -> MarkedDevices:
+) -> TaintedDevices:
     """Return the devices of a snapshot with the taints that evict pods."""
     compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=context.extensions)
     known = TaintRules(compiler)
     for device_class in snapshot.classes:
         known.put_class(device_class)
-    return MarkedDevices(snapshot.slices, rules, means=known.means)
+    return TaintedDevices(snapshot.slices, rules, means=known.means)

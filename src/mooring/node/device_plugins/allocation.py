@@ -19,7 +19,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.api.core import Container, Pod
-from mooring.api.core.podstatus import ResourceHealth, ResourceStatus
+from mooring.api.core.pod import ResourceHealth, ResourceStatus
 from mooring.node.contract import DeviceRunOptions
 from mooring.node.device_plugins.inventory import PluginDevice, ResourceDevices
 from mooring.wire import podresources_pb2 as wire

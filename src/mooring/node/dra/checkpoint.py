@@ -231,7 +231,3 @@ def _look_at(task: asyncio.Task[None]) -> None:
     # If the callers are gone, nobody needs the error.
     if not task.cancelled():
         task.exception()
-
-
-# MOVED
-from mooring.node.errors import CheckpointError as CheckpointError  # noqa: E402, F811

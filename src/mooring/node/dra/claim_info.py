@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mooring.claims.refusals import Refused
+from mooring.claims.pod_claims import ClaimRejection
 
 PREPARE, UNPREPARE, ALL = "NodePrepareResources", "NodeUnprepareResources", "*"
 ANY_DRIVER = "<any>"
@@ -114,7 +114,7 @@ class ClaimInfoCache:
         """Return the claims that a pod uses."""
         return [state.key for state in self if pod in state.pods]
 
-    def attach(self, pod: str, wanted: Sequence[ClaimInfo]) -> list[ClaimInfo] | Refused:
+    def attach(self, pod: str, wanted: Sequence[ClaimInfo]) -> list[ClaimInfo] | ClaimRejection:
         """Note that a pod uses claims, and return those that are still to be prepared."""
         if refused := self.refusal(wanted):
             return refused
@@ -122,7 +122,7 @@ class ClaimInfoCache:
             self._states[claim.key] = _attached(self._states.get(claim.key), claim, pod)
         return [each for each in wanted if self._states[each.key].phase is not ClaimPhase.PREPARED]
 
-    def refusal(self, wanted: Sequence[ClaimInfo]) -> Refused | None:
+    def refusal(self, wanted: Sequence[ClaimInfo]) -> ClaimRejection | None:
         """Return why a pod cannot use claims now."""
         return next(filter(None, map(self._refusal, wanted)), None)
 
@@ -194,30 +194,30 @@ class ClaimInfoCache:
                 found |= state.pods
         return found
 
-    def _refusal(self, claim: ClaimInfo) -> Refused | None:
+    def _refusal(self, claim: ClaimInfo) -> ClaimRejection | None:
         known = self._states.get(claim.key)
         if known is None:
             return self._holder(claim)
         if known.uid != claim.uid:
-            return Refused(
+            return ClaimRejection(
                 f"old ResourceClaim with same name {claim.key.name} and different UID {known.uid} "
                 "still exists (previous pod force-deleted?!)"
             )
         if known.phase is ClaimPhase.UNPREPARING:
-            return Refused(f"ResourceClaim {claim.key.name} is being unprepared")
+            return ClaimRejection(f"ResourceClaim {claim.key.name} is being unprepared")
         if known.phase is ClaimPhase.PREPARED and known.allocated != claim.allocated:
-            return Refused(
+            return ClaimRejection(
                 f"ResourceClaim {claim.key.name} was allocated anew, but is prepared as before "
                 "(previous pod force-deleted?!)"
             )
         return None
 
-    def _holder(self, claim: ClaimInfo) -> Refused | None:
+    def _holder(self, claim: ClaimInfo) -> ClaimRejection | None:
         """Return why a device is not free here, although the cluster allocated it to a claim."""
         for other in self:
             if other.key != claim.key and not other.allocated.isdisjoint(claim.allocated):
                 slot = min(other.allocated & claim.allocated)
-                return Refused(
+                return ClaimRejection(
                     f"device {slot.device} of driver {slot.driver} is still prepared for "
                     f"ResourceClaim {other.key.name} (previous pod force-deleted?!)"
                 )

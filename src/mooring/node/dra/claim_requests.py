@@ -12,15 +12,18 @@ from msgspec import Struct
 
 from mooring.api.cdi import CdiId
 from mooring.api.core import Pod
-from mooring.api.core.container import Container
-from mooring.api.core.pod import PodResourceClaim
+from mooring.api.core.pod import Container, PodResourceClaim
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
-from mooring.claims.consumers import is_reserved_for
-from mooring.claims.features import Features
-from mooring.claims.owners import check_made_for_pod
-from mooring.claims.references import Named, NotNeeded, reference_of
-from mooring.claims.refusals import Refused
+from mooring.claims.pod_claims import (
+    ClaimFeatures,
+    ClaimRejection,
+    Named,
+    NotNeeded,
+    check_made_for_pod,
+    reference_of,
+)
+from mooring.claims.reservations import is_reserved_for
 from mooring.node.dra.claim_info import (
     ALL,
     PREPARE,
@@ -43,7 +46,7 @@ TEXT_BYTES_MAX = 1024  # of one name
 class NodeFeatures(Struct, frozen=True):
     """The features that decide how a node handles claims."""
 
-    claims: Features
+    claims: ClaimFeatures
     extended: bool = True  # claims for extended resources
     optional_operations: bool = True
     health_messages: bool = True
@@ -52,7 +55,7 @@ class NodeFeatures(Struct, frozen=True):
 def features_of(gates: Gates) -> NodeFeatures:
     """Return the features that feature gates enable."""
     return NodeFeatures(
-        claims=Features.of(gates),
+        claims=ClaimFeatures.of(gates),
         extended=gates.enabled(Gate.DRA_EXTENDED_RESOURCE),
         optional_operations=gates.enabled(Gate.DRA_OPTIONAL_NODE_OPERATIONS),
         health_messages=gates.enabled(Gate.RESOURCE_HEALTH_STATUS_MESSAGE),
@@ -68,43 +71,43 @@ def entries_of(pod: Pod, features: NodeFeatures) -> tuple[PodResourceClaim, ...]
     return (*pod.spec.resource_claims, extended)
 
 
-def claim_name(pod: Pod, entry: PodResourceClaim) -> Named | Refused | None:
+def claim_name(pod: Pod, entry: PodResourceClaim) -> Named | ClaimRejection | None:
     """Return the claim that an entry means, None if it needs none, or why it is unknown."""
     reference = reference_of(pod, entry)
     if isinstance(reference, NotNeeded):
         return None
-    return reference if isinstance(reference, Named) else Refused(reference.reason)
+    return reference if isinstance(reference, Named) else ClaimRejection(reference.reason)
 
 
 def check_found(
     pod: Pod, reference: Named, claim: ResourceClaim | None, features: NodeFeatures
-) -> ClaimInfo | Refused:
+) -> ClaimInfo | ClaimRejection:
     """Return the claim as this node needs it, or why the pod cannot have it now."""
     if claim is None:
         name = reference.name
         text = f'resourceclaims.resource.k8s.io "{name}" not found'
-        return Refused(f"fetch ResourceClaim {name}: {text}")
+        return ClaimRejection(f"fetch ResourceClaim {name}: {text}")
     return check_claim(pod, claim, features, is_generated=reference.is_generated)
 
 
 def check_claim(
     pod: Pod, claim: ResourceClaim, features: NodeFeatures, *, is_generated: bool
-) -> ClaimInfo | Refused:
+) -> ClaimInfo | ClaimRejection:
     """Return the claim as this node needs it, or why the pod may not use it."""
     name = claim.metadata.name
     if is_generated and (refused := check_made_for_pod(claim, pod, features.claims)):
         return refused
     if not is_reserved_for(claim, pod, features.claims):
-        return Refused(
+        return ClaimRejection(
             f"pod {pod.metadata.name} ({pod.metadata.uid}) is not allowed to use "
             f"ResourceClaim {name} ({claim.metadata.uid})"
         )
     if claim.status.allocation is None:
-        return Refused(f"ResourceClaim {name}: not allocated")
+        return ClaimRejection(f"ResourceClaim {name}: not allocated")
     results = claim.status.allocation.devices.results
     drivers = driver_shares(results)
     if not features.optional_operations and any(share.skips for share in drivers.values()):
-        return Refused(f"ResourceClaim {name}: {GATE_OFF}")
+        return ClaimRejection(f"ResourceClaim {name}: {GATE_OFF}")
     return ClaimInfo(
         ClaimKey(claim.metadata.namespace, name),
         claim.metadata.uid,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import (
+from mooring.api.core.pod import (
     CLAIM_STATUS_PREFIX,
     HEALTHY,
     UNHEALTHY,
@@ -20,7 +20,7 @@ from mooring.api.core.podstatus import (
     ResourceHealth,
     ResourceStatus,
 )
-from mooring.claims.references import Named, reference_of
+from mooring.claims.pod_claims import Named, reference_of
 from mooring.node.dra.claim_info import ClaimInfo, ClaimInfoCache, ClaimKey, PreparedDevice
 from mooring.wire import health_v1_pb2 as wire
 

@@ -30,16 +30,15 @@ from typing import Any, Protocol
 from mooring.api.core import Pod
 from mooring.api.core.pod import PodResourceClaim
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.claims.references import Named
-from mooring.claims.refusals import Refused
+from mooring.claims.pod_claims import ClaimRejection, Named
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.metrics import (
-    Counts,
-    Durations,
+    Counter,
     Family,
-    Level,
+    Gauge,
+    Histogram,
     exponential_buckets_between,
     exposition,
 )
@@ -164,7 +163,7 @@ class ClaimManager:
             raise DevicesRefusedError(refused.reason)
         async with self._exclusive([claim.key for claim in wanted]):
             todo = self.cache.attach(pod.metadata.uid, wanted)
-            if isinstance(todo, Refused):
+            if isinstance(todo, ClaimRejection):
                 raise DevicesRefusedError(todo.reason)
             await self._save("cache")
             if not todo:
@@ -179,7 +178,7 @@ class ClaimManager:
         found = await asyncio.gather(*(self._look_up(pod, entry) for entry in entries))
         wanted: dict[ClaimKey, ClaimInfo] = {}
         for each in found:
-            if isinstance(each, Refused):
+            if isinstance(each, ClaimRejection):
                 raise DevicesRefusedError(each.reason)
             if each is not None:
                 for driver in each.drivers_to_ask(PREPARE):
@@ -188,14 +187,16 @@ class ClaimManager:
                 wanted[each.key] = each
         return list(wanted.values())
 
-    async def _look_up(self, pod: Pod, entry: PodResourceClaim) -> ClaimInfo | Refused | None:
+    async def _look_up(
+        self, pod: Pod, entry: PodResourceClaim
+    ) -> ClaimInfo | ClaimRejection | None:
         reference = claim_requests.claim_name(pod, entry)
         if not isinstance(reference, Named):
             return reference
         try:
             claim = await self._client.get(ResourceClaim, pod.metadata.namespace, reference.name)
         except ClientError as error:
-            return Refused(f"fetch ResourceClaim {reference.name}: {error}")
+            return ClaimRejection(f"fetch ResourceClaim {reference.name}: {error}")
         return claim_requests.check_found(pod, reference, claim, self.features)
 
     async def _ask_prepare(self, driver: str, claims: Sequence[ClaimInfo]) -> None:
@@ -315,29 +316,29 @@ class DraMetrics:
     """The kubelet's metrics of claims and drivers."""
 
     def __init__(self, in_use: Callable[[], Mapping[str, int]]) -> None:
-        self.operations = Durations(
+        self.operations = Histogram(
             "dra_operations_duration_seconds",
             "Seconds to prepare or unprepare all claims of a pod.",
             BUCKETS_S,
             ("operation_name", "is_error"),
         )
-        self.calls = Durations(
+        self.calls = Histogram(
             "dra_grpc_operations_duration_seconds",
             "Seconds of calls to drivers.",
             BUCKETS_S,
             ("driver_name", "method_name", "grpc_status_code"),
         )
-        self.prepare_skips = Counts(
+        self.prepare_skips = Counter(
             "dra_node_prepare_skips_total",
             "Claims that a driver did not need to prepare.",
             ("driver_name",),
         )
-        self.unprepare_skips = Counts(
+        self.unprepare_skips = Counter(
             "dra_node_unprepare_skips_total",
             "Claims that a driver did not need to unprepare.",
             ("driver_name",),
         )
-        self._in_use = Level(
+        self._in_use = Gauge(
             "dra_resource_claims_in_use",
             "Claims that are prepared, by driver and, as <any>, in all.",
             ("driver_name",),
@@ -356,7 +357,3 @@ class DraMetrics:
     def text(self) -> str:
         """Return all metrics in Prometheus' text format."""
         return exposition(self.families())
-
-
-# MOVED
-Asked = DriverClient  # MOVED

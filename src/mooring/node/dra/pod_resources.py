@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mooring.api.core import Pod
-from mooring.api.core.container import Container
-from mooring.claims.references import Named, reference_of
+from mooring.api.core.pod import Container
+from mooring.claims.pod_claims import Named, reference_of
 from mooring.node.dra.claim_info import ClaimInfo, ClaimInfoCache, ClaimKey, PreparedDevice
 from mooring.node.dra.claim_requests import NodeFeatures
 from mooring.wire import grpc

@@ -21,7 +21,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import ResourceStatus
+from mooring.api.core.pod import ResourceStatus
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.client.contract import Client

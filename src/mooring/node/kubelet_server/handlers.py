@@ -13,12 +13,12 @@ from urllib.parse import parse_qsl, unquote
 
 from mooring.api.codec import encode_json
 from mooring.api.core import Container, Pod
-from mooring.api.core.podlogs import ALL_STREAMS, PodLogOptions, read_log_options
-from mooring.api.core.podstatus import ContainerStatus
+from mooring.api.core.pod import ContainerStatus
+from mooring.api.core.pod_log_options import ALL_STREAMS, PodLogOptions, read_log_options
 from mooring.api.errors import DecodeError
 from mooring.api.timestamp import Timestamp
 from mooring.kit.clock import REAL, Clock
-from mooring.kit.heads import Head
+from mooring.kit.http_head import Head
 from mooring.kit.metrics import PROMETHEUS
 from mooring.node.errors import NoContainerError
 from mooring.node.kubelet_server.streaming import (

@@ -15,8 +15,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mooring.kit.connections import Door, Manners, listen
-from mooring.kit.heads import HEAD_BYTES_MAX, Head, HeadError, read_head
+from mooring.kit.connections import ConnectionLimits, Listener, listen
+from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head
 from mooring.node.kubelet_server.handlers import (
     PLAIN,
     LogResponse,
@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 API_SERVER = "kube-apiserver-kubelet-client"
 PORT = 10250
 BACKLOG = 64
-MANNERS = Manners(connections_max=128, head_s=10.0)
+MANNERS = ConnectionLimits(connections_max=128, head_s=10.0)
 
 
 class TlsFiles(NamedTuple):
@@ -48,7 +48,7 @@ class KubeletServer:
     """Serves requests."""
 
     def __init__(
-        self, handler: RequestHandler, files: TlsFiles, manners: Manners = MANNERS
+        self, handler: RequestHandler, files: TlsFiles, manners: ConnectionLimits = MANNERS
     ) -> None:
         self._handler = handler
         self._files = files
@@ -59,7 +59,7 @@ class KubeletServer:
         self._context.load_verify_locations(files.authority)
         self._context.set_alpn_protocols(["http/1.1"])
         self._open: set[asyncio.Task[None]] = set()
-        self._door: Door | None = None
+        self._door: Listener | None = None
         self.renew()
 
     def renew(self) -> None:
@@ -76,7 +76,9 @@ class KubeletServer:
     async def listen(self, address: str, port: int) -> None:
         """Accept connections from now on; raises OSError if it cannot."""
         sockets = await listen(address, port, BACKLOG)
-        self._door = Door(sockets, self._protocol, self._context, self._manners, self._open.__len__)
+        self._door = Listener(
+            sockets, self._protocol, self._context, self._manners, self._open.__len__
+        )
 
     async def close(self) -> None:
         """Stop accepting connections, and end the open ones."""

@@ -20,10 +20,10 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from mooring.kit.heads import Head
+from mooring.kit.http_head import Head
 from mooring.kit.websocket import (
     NORMAL,
-    Kind,
+    Opcode,
     Reader,
     WebSocketError,
     accept_of,
@@ -267,11 +267,11 @@ class WebSocket:
             while data := await self._reader.read(READ_BYTES):
                 for kind, payload in self._frames.feed(data):
                     match kind:
-                        case Kind.PING:
-                            await self._send(Kind.PONG, payload)
-                        case Kind.CLOSE:
+                        case Opcode.PING:
+                            await self._send(Opcode.PONG, payload)
+                        case Opcode.CLOSE:
                             return
-                        case Kind.BINARY | Kind.TEXT:
+                        case Opcode.BINARY | Opcode.TEXT:
                             yield payload
         except WebSocketError as error:
             await self.close(error.code, str(error))
@@ -280,14 +280,14 @@ class WebSocket:
 
     async def send(self, data: bytes) -> None:
         """Send a message; raises OSError if the client does not receive it."""
-        await self._send(Kind.BINARY, data)
+        await self._send(Opcode.BINARY, data)
 
     async def close(self, code: int = NORMAL, text: str = "") -> None:
         """Send a close frame."""
         with suppress(OSError):
-            await self._send(Kind.CLOSE, closing(code, text))
+            await self._send(Opcode.CLOSE, closing(code, text))
 
-    async def _send(self, kind: Kind, data: bytes) -> None:
+    async def _send(self, kind: Opcode, data: bytes) -> None:
         self._writer.write(frame(kind, data))
         async with asyncio.timeout(STALLED_S):  # TimeoutError is an OSError
             await self._writer.drain()

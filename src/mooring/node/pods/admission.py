@@ -12,13 +12,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.core import Container, Node, Pod
-from mooring.api.core.podstatus import FAILED, PodExtendedResourceClaimStatus
+from mooring.api.core.pod import FAILED, PodExtendedResourceClaimStatus
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.api.labels import exactly
-from mooring.api.nodequery import read_node_selector
+from mooring.api.node_affinity import read_node_selector
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
-from mooring.claims.podresources import is_huge_page, pod_requests
+from mooring.claims.pod_resources import is_huge_page, pod_requests
 from mooring.node.pods.pod_record import Termination
 from mooring.node.runtime.contract import is_id_part
 
@@ -136,7 +136,3 @@ def _is_extended(name: str) -> bool:
 
 def _amount(name: str, quantity: Quantity) -> int:
     return quantity.milli_value if name == CPU else quantity.value
-
-
-# MOVED
-Refusal = AdmissionRejection  # MOVED

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
-from mooring.api.core.podstatus import ContainerState as ApiContainerState
-from mooring.api.core.podstatus import ContainerStateTerminated, ContainerStatus, ResourceStatus
+from mooring.api.core.pod import ContainerState as ApiContainerState
+from mooring.api.core.pod import ContainerStateTerminated, ContainerStatus, ResourceStatus
 from mooring.api.timestamp import Timestamp
 from mooring.node.pods.pod_record import (
     CRASH_LOOP,

@@ -17,7 +17,7 @@ from datetime import timedelta
 from msgspec import Struct
 
 from mooring.api.core import Container, Pod
-from mooring.api.core.podstatus import FAILED, SUCCEEDED
+from mooring.api.core.pod import FAILED, SUCCEEDED
 from mooring.api.timestamp import Timestamp
 from mooring.node.pods.pod_record import (
     CrashBackoff,

@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from mooring.api.core import Container, Pod
-from mooring.api.core.references import ObjectReference
+from mooring.api.core.namespace import ObjectReference
 from mooring.api.timestamp import Timestamp
-from mooring.client.recorder import reference_to
-from mooring.client.writes import Tell
+from mooring.client.event_recorder import reference_to
+from mooring.client.writes import RecordEvent
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.kit.metrics import Counts
+from mooring.kit.metrics import Counter
 from mooring.node.contract import DeviceManager
 from mooring.node.pods.container_environment import NodeContext, ObjectClient, SourceCache
 from mooring.node.pods.container_status import HealthOf, no_health
@@ -33,20 +33,20 @@ class StartMetrics:
     """Counts started pods and containers, under the kubelet's names."""
 
     def __init__(self) -> None:
-        self.pods = Counts("kubelet_started_pods_total", "Pods started.")
-        self.pod_errors = Counts("kubelet_started_pods_errors_total", "Errors when starting pods.")
-        self.containers = Counts(
+        self.pods = Counter("kubelet_started_pods_total", "Pods started.")
+        self.pod_errors = Counter("kubelet_started_pods_errors_total", "Errors when starting pods.")
+        self.containers = Counter(
             "kubelet_started_containers_total",
             "Containers started, by type.",
             ("container_type",),
         )
-        self.container_errors = Counts(
+        self.container_errors = Counter(
             "kubelet_started_containers_errors_total",
             "Errors when starting containers, by type and reason.",
             ("container_type", "code"),
         )
 
-    def families(self) -> tuple[Counts, ...]:
+    def families(self) -> tuple[Counter, ...]:
         """Return all metrics."""
         return self.pods, self.pod_errors, self.containers, self.container_errors
 
@@ -59,7 +59,7 @@ class PodContext(Struct, frozen=True):
     devices: DeviceManager
     clock: Clock
     folder: Path  # has a folder for each pod, by UID
-    record_event: Callable[[Tell], None]
+    record_event: Callable[[RecordEvent], None]
     node_context: Callable[[], NodeContext]
     slots: asyncio.Semaphore  # bounds how many pods set up volumes or start containers at once
     sources: SourceCache
@@ -85,7 +85,7 @@ class PodContext(Struct, frozen=True):
 
     def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
         """Record a warning event."""
-        self.record_event(Tell(about, reason, message, is_warning=True))
+        self.record_event(RecordEvent(about, reason, message, is_warning=True))
 
 
 def type_of(pod: Pod, name: str) -> str:

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from mooring.api.core import Container, Pod
 from mooring.api.timestamp import Timestamp
-from mooring.client.objects import is_older
+from mooring.client.indexer import is_older
 from mooring.node.pods.probes import READINESS, STARTUP, probe_of
 from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.codec import to_tree
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import (
+from mooring.api.core.pod import (
     FAILED,
     PENDING,
     POD_SCHEDULED,

@@ -14,12 +14,12 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Container, Pod
 from mooring.api.core.resources import CPU, MEMORY
 from mooring.api.quantity import Quantity
-from mooring.api.runtimeclass import RuntimeClass
+from mooring.api.runtime_class import RuntimeClass
 from mooring.api.timestamp import Timestamp
-from mooring.claims.podresources import container_claim_resources
+from mooring.claims.pod_resources import container_claim_resources
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
-from mooring.client.writes import Target, Tell
+from mooring.client.writes import RecordEvent, Target
 from mooring.kit.backoff import Backoff
 from mooring.node.contract import (
     FAILED_PREPARE,
@@ -258,9 +258,9 @@ class PodSyncer:
             return
         if state.image_id:
             text = f'Container image "{container.image}" already present on machine'
-            self._context.record_event(Tell(about, "Pulled", text))
-            self._context.record_event(Tell(about, "Created", "Container created"))
-        self._context.record_event(Tell(about, "Started", "Container started"))
+            self._context.record_event(RecordEvent(about, "Pulled", text))
+            self._context.record_event(RecordEvent(about, "Created", "Container created"))
+        self._context.record_event(RecordEvent(about, "Started", "Container started"))
 
     async def _after_start(self, container: Container, id_: ContainerId) -> None:
         written = (container.lifecycle or {}).get("postStart")
@@ -281,7 +281,7 @@ class PodSyncer:
             if action.id not in self._hooked:
                 self._hooked.add(action.id)
                 about = reference_of(record.pod, container)
-                context.record_event(Tell(about, "Killing", action.message))
+                context.record_event(RecordEvent(about, "Killing", action.message))
                 await self._before_stop(container, action)
             least_s = min(LEAST_S, action.grace_s)
             await context.runtime.stop(action.id, max(by_s - context.clock.monotonic(), least_s))

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
-from mooring.api.core.podstatus import PodStatus
+from mooring.api.core.pod import PodStatus
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.writes import Patch

@@ -17,9 +17,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Node, Pod
-from mooring.api.core.podstatus import ContainerStateTerminated, ContainerStatus
+from mooring.api.core.pod import ContainerStateTerminated, ContainerStatus
 from mooring.api.timestamp import NO_TIME, Timestamp
-from mooring.kit.collector import clean_up
+from mooring.kit.process_memory import release_memory
 from mooring.node.pods.admission import check, demand, rejection
 from mooring.node.pods.pod_context import PodContext, StartMetrics
 from mooring.node.pods.pod_record import KILLED, UNKNOWN_END, is_running
@@ -234,7 +234,7 @@ class PodWorkers:
         """Collect garbage of ended pods now and then: it is in cycles, and has grown old."""
         self._ended += 1
         if self._ended % PODS_BETWEEN == 0:
-            clean_up()
+            release_memory()
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from mooring.api.cdi import Mount
 from mooring.api.core import Container, Pod
 from mooring.api.names import dns1123_label
-from mooring.kit.beneath import (
+from mooring.kit.paths_beneath import (
     UnsafePathError,
     folder_beneath,
     open_beneath,

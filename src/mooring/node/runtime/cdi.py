@@ -293,7 +293,3 @@ def _fault_of_id(id_: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-# MOVED
-from mooring.node.errors import UnresolvableError as UnresolvableError  # noqa: E402, F811

@@ -50,8 +50,3 @@ __all__ = [
     "kinds_of",
     "read_config",
 ]
-
-
-# MOVED
-Config = SchedulerConfig  # MOVED
-Loop = SchedulerLoop  # MOVED

@@ -22,9 +22,8 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.scheduling import PodGroup
-from mooring.claims.consumers import is_group_consumer
-from mooring.claims.owners import group_name
-from mooring.claims.references import claim_names
+from mooring.claims.pod_claims import claim_names, group_name
+from mooring.claims.reservations import is_group_consumer
 from mooring.scheduler.cluster import FINISHED, Cluster
 from mooring.scheduler.features import Features
 from mooring.scheduler.live import queueing_hints as hints

@@ -13,12 +13,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from mooring.api.core.namespace import Binding
+from mooring.api.core.namespace import Binding, ObjectReference
 from mooring.api.core.pod import Pod
-from mooring.api.core.references import ObjectReference
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.writes import Create, Patch, Target, Tell
+from mooring.client.writes import Create, Patch, RecordEvent, Target
 from mooring.scheduler import binding_conditions
 from mooring.scheduler.errors import (
     BindError,
@@ -101,7 +100,7 @@ def bind(
     cache.finish_binding(reservation)
     name = "/".join((reservation.pod.metadata.namespace, reservation.pod.metadata.name))
     text = f"Successfully assigned {name} to {reservation.node}"
-    yield Tell(reservation.pod, "Scheduled", text, action="Binding")
+    yield RecordEvent(reservation.pod, "Scheduled", text, action="Binding")
     return BindSucceeded()
 
 

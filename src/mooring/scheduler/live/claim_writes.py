@@ -20,7 +20,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimConsumerReference,
 )
 from mooring.claims import deallocated, pod_consumer, protected, unprotected
-from mooring.claims.consumers import is_at_most_for
+from mooring.claims.reservations import is_at_most_for
 from mooring.client.writes import Create, Delete, Target, Update
 from mooring.scheduler.errors import BindError, OtherSchedulerError
 from mooring.scheduler.live.claim_assume_cache import ClaimAssumeCache

@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER
 from mooring.api.gates import Gates
-from mooring.api.schedulerconfig import (
+from mooring.api.scheduler_config import (
     KubeSchedulerConfiguration,
     duration_ns,
     dynamic_resources_args,
 )
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.live.scheduling_queue import Backoff
-from mooring.validation.schedulerconfig import default_scheduler_configuration
+from mooring.validation.scheduler_configuration import default_scheduler_configuration
 
 
 class ExplainIn(StrEnum):

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from mooring.client.contract import Client
-from mooring.client.writes import Tell, Write
+from mooring.client.writes import RecordEvent, Write
 from mooring.scheduler.live.config import Moment
 from mooring.scheduler.live.effects import (
     CONFLICT,
@@ -65,7 +65,7 @@ class SchedulerLoop:
         client: Client,
         *,
         clock: Clock,
-        tell: Callable[[Tell], None],
+        tell: Callable[[RecordEvent], None],
         workers: int = WORKERS,
     ) -> None:
         self.scheduler = scheduler
@@ -111,7 +111,7 @@ class SchedulerLoop:
         """Hand effects to the workers; events are recorded at once."""
         while requests := self.scheduler.outgoing():
             for request in requests:
-                if isinstance(request.effect, Tell):
+                if isinstance(request.effect, RecordEvent):
                     self._tell(request.effect)
                     self.scheduler.answer(request, EffectDone(), self._moment())
                 else:
@@ -139,7 +139,7 @@ class SchedulerLoop:
             self._is_awake.set()
 
     async def _carry_out(self, effect: ReadObject | Write) -> EffectResult:
-        assert not isinstance(effect, Tell), "events are recorded, and not waited for"
+        assert not isinstance(effect, RecordEvent), "events are recorded, and not waited for"
         try:
             if isinstance(effect, ReadObject):
                 target = effect.target

@@ -13,12 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
-from mooring.api.core.resource_sums import add
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod, add_resources
 from mooring.api.core.resources import CPU, MEMORY, ResourceList
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.claims.podresources import container_limits, is_huge_page, pod_requests
-from mooring.kit.metrics import Counts, Durations, Family, Labels, Level, exponential_buckets
+from mooring.claims.pod_resources import container_limits, is_huge_page, pod_requests
+from mooring.kit.metrics import Counter, Family, Gauge, Histogram, Labels, exponential_buckets
 from mooring.scheduler.binding_conditions import has_conditions
 
 SCHEDULED: Final = "scheduled"
@@ -53,35 +52,35 @@ class Metrics:
     """All metrics of the scheduler."""
 
     def __init__(self, sources: GaugeSources = GaugeSources()) -> None:  # noqa: B008
-        self.attempts = Counts(
+        self.attempts = Counter(
             "scheduler_schedule_attempts_total",
             "Attempts to schedule pods, by result: scheduled, unschedulable, or error.",
             ("profile", "result"),
         )
-        self.attempt_s = Durations(
+        self.attempt_s = Histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "Seconds that an attempt to schedule a pod takes, with binding.",
             _ATTEMPT_S,
             ("profile", "result"),
         )
-        self.algorithm_s = Durations(
+        self.algorithm_s = Histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "Seconds that it takes to decide about a pod.",
             _ATTEMPT_S,
         )
-        self.plugin_s = Durations(
+        self.plugin_s = Histogram(
             "scheduler_plugin_execution_duration_seconds",
             "Seconds that a plugin takes at an extension point, in every tenth cycle.",
             exponential_buckets(0.00001, 1.5, 20),
             ("plugin", "extension_point", "status"),
         )
-        self.sli_s = Durations(
+        self.sli_s = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "Seconds from when a pod enters the queue until it is bound, by number of attempts.",
             exponential_buckets(0.01, 2, 20),
             ("attempts",),
         )
-        self.tries = Durations(
+        self.tries = Histogram(
             "scheduler_pod_scheduling_attempts",
             "Attempts that it took to schedule a pod.",
             exponential_buckets(1, 2, 5),
@@ -90,19 +89,19 @@ class Metrics:
         self._make_group_and_claim_metrics()
 
     def _make_gauges(self, sources: GaugeSources) -> None:
-        self.pending = Level(
+        self.pending = Gauge(
             "scheduler_pending_pods",
             "Pending pods by queue: active, backoff, unschedulable, or gated.",
             ("queue",),
             sources.pending,
         )
-        self.unschedulable = Level(
+        self.unschedulable = Gauge(
             "scheduler_unschedulable_pods",
             "Pods without a node by each plugin that rejects them or holds them back.",
             ("plugin", "profile"),
             sources.unschedulable,
         )
-        self.cached = Level(
+        self.cached = Gauge(
             "scheduler_cache_size",
             "Nodes, pods and assumed pods that the scheduler knows.",
             ("type",),
@@ -110,42 +109,42 @@ class Metrics:
         )
 
     def _make_group_and_claim_metrics(self) -> None:
-        self.victims = Durations(
+        self.victims = Histogram(
             "scheduler_preemption_victims",
             "Pods that one pod preempts at once.",
             exponential_buckets(1, 2, 7),
         )
-        self.preemptions = Counts(
+        self.preemptions = Counter(
             "scheduler_preemption_attempts_total", "Attempts to preempt pods."
         )
-        self.group_attempts = Counts(
+        self.group_attempts = Counter(
             "scheduler_podgroup_schedule_attempts_total",
             "Attempts to schedule pod groups, by result: scheduled, unschedulable, or error.",
             ("profile", "result"),
         )
-        self.group_attempt_s = Durations(
+        self.group_attempt_s = Histogram(
             "scheduler_podgroup_scheduling_attempt_duration_seconds",
             "Seconds that an attempt to schedule a pod group takes.",
             _ATTEMPT_S,
             ("profile", "result"),
         )
-        self.group_algorithm_s = Durations(
+        self.group_algorithm_s = Histogram(
             "scheduler_podgroup_scheduling_algorithm_duration_seconds",
             "Seconds that it takes to decide about a pod group.",
             _ATTEMPT_S,
         )
-        self.creates = Counts(
+        self.creates = Counter(
             "dynamic_resource_allocation_resourceclaim_creates_total",
             "ResourceClaim creation requests, by outcome.",
             ("status", "admin_access", "owner_api_group", "owner_api_kind"),
             aliases=("scheduler_resourceclaim_creates_total",),
         )
-        self.ready = Counts(
+        self.ready = Counter(
             "scheduler_dra_bindingconditions_allocations_total",
             "Allocations of devices with binding conditions, by what became of waiting for them.",
             ("profile", "driver", "status"),
         )
-        self.ready_s = Durations(
+        self.ready_s = Histogram(
             "scheduler_dra_bindingconditions_wait_duration_seconds",
             "Seconds that binding conditions were waited for.",
             exponential_buckets(0.1, 2, 14),
@@ -190,9 +189,9 @@ def resource_families(pods: Iterable[Pod]) -> Iterator[Family]:
     """Yield the requests and limits of all pods that have not ended."""
     counted = [pod for pod in pods if not (pod.spec.node_name and pod.status.phase in ENDED)]
     text = "Resources that a pod asks for, all its containers together."
-    yield Level(REQUEST, text, _LABELS, partial(_amounts, counted, pod_requests))
+    yield Gauge(REQUEST, text, _LABELS, partial(_amounts, counted, pod_requests))
     text = "Resources that a pod may take, all its containers together."
-    yield Level(LIMIT, text, _LABELS, partial(_amounts, counted, pod_limits))
+    yield Gauge(LIMIT, text, _LABELS, partial(_amounts, counted, pod_limits))
 
 
 def pod_limits(pod: Pod) -> ResourceList:
@@ -203,7 +202,9 @@ def pod_limits(pod: Pod) -> ResourceList:
     total = container_limits(pod)
     if pod.spec.resources is not None:
         total |= pod.spec.resources.limits
-    add(total, {name: amount for name, amount in pod.spec.overhead.items() if name in total})
+    add_resources(
+        total, {name: amount for name, amount in pod.spec.overhead.items() if name in total}
+    )
     return total
 
 

@@ -18,9 +18,9 @@ from mooring.api.codec import to_tree
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
 from mooring.claims import pod_consumer
-from mooring.claims.consumers import is_group_consumer, is_reserved_for
-from mooring.claims.owners import group_name
-from mooring.client.writes import Patch, Target, Tell
+from mooring.claims.pod_claims import group_name
+from mooring.claims.reservations import is_group_consumer, is_reserved_for
+from mooring.client.writes import Patch, RecordEvent, Target
 from mooring.scheduler import binding_conditions
 from mooring.scheduler.errors import BindError, DoubleAllocationError, PodGoneError
 from mooring.scheduler.live.assume_cache import AssumeCache
@@ -201,7 +201,7 @@ def _await_devices(context: BindContext, reservation: Reservation) -> Steps[None
     if not keys:
         return
     text = f"waiting for binding conditions for device on node {reservation.node}"
-    yield Tell(pod, "BindingConditionsPending", text, action="Scheduling")
+    yield RecordEvent(pod, "BindingConditionsPending", text, action="Scheduling")
     nominated = {"nominatedNodeName": reservation.node}
     yield Patch(Target.of(pod), {"status": nominated}, "status")
     start_s, profile = context.now().elapsed_s, profile_of(pod)

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.claims.owners import controller_of, group_name
-from mooring.claims.references import claim_names
+from mooring.claims.pod_claims import claim_names, controller_of, group_name
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, GANG_SCHEDULING
 from mooring.scheduler.plugins import Reads

@@ -17,9 +17,8 @@ from typing import Any
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.scheduling import PodGroup
-from mooring.claims.consumers import is_at_most_for, pod_consumer
-from mooring.claims.owners import group_name
-from mooring.claims.references import claim_names
+from mooring.claims.pod_claims import claim_names, group_name
+from mooring.claims.reservations import is_at_most_for, pod_consumer
 from mooring.kit.metrics import Labels, exposition
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.framework import SAMPLE_EVERY, PluginTimes

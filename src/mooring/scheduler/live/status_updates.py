@@ -9,15 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.codec import to_tree
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import DISRUPTION_TARGET, POD_SCHEDULED, PodCondition
+from mooring.api.core.pod import DISRUPTION_TARGET, POD_SCHEDULED, Pod, PodCondition
 from mooring.api.meta import Condition
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduling import PodGroup
 from mooring.api.scheduling.v1beta1 import INITIALLY_SCHEDULED
 from mooring.api.timestamp import Timestamp
-from mooring.claims.specialclaim import is_in_memory
-from mooring.client.writes import Delete, Patch, Target, Tell
+from mooring.claims.extended_resources import is_in_memory
+from mooring.client.writes import Delete, Patch, RecordEvent, Target
 from mooring.scheduler.errors import BindError
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.claim_writes import deallocate, delete_special, unreserve
@@ -63,9 +62,11 @@ def report_unscheduled(
     pod = cache.pods.get(key)
     if pod is None:
         return
-    yield Tell(pod, "FailedScheduling", message[:NOTE_MAX], action="Scheduling", is_warning=True)
+    yield RecordEvent(
+        pod, "FailedScheduling", message[:NOTE_MAX], action="Scheduling", is_warning=True
+    )
     if explanation:
-        yield Tell(pod, EXPLAINED, explanation[:NOTE_MAX], action="Scheduling")
+        yield RecordEvent(pod, EXPLAINED, explanation[:NOTE_MAX], action="Scheduling")
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",
@@ -140,7 +141,7 @@ def evict(
         result = yield Delete(Target.of(victim))
         if isinstance(result, EffectDone):
             text = f"Preempted by pod {pod.metadata.uid} on node {node}"
-            yield Tell(victim, "Preempted", text, action="Preempting")
+            yield RecordEvent(victim, "Preempted", text, action="Preempting")
         elif not (isinstance(result, EffectRefused) and result.reason == NOT_FOUND):
             are_leaving = False
     if not are_leaving:

@@ -18,19 +18,18 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from mooring.allocator import Allocated, Inventory
-from mooring.allocator.nodes import matches_node
+from mooring.allocator.pools import matches_node
 from mooring.api.core.node import Node
-from mooring.api.core.pod import Pod
-from mooring.api.core.podstatus import NodeAllocatableResourceClaimStatus
+from mooring.api.core.pod import NodeAllocatableResourceClaimStatus, Pod
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
-from mooring.api.nodequery import NodeQuery, read_node_selector
+from mooring.api.node_affinity import NodeQuery, read_node_selector
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import AllocationResult, Device, DeviceRequest, ResourceClaim
 from mooring.claims import (
     AllocatedClaim,
-    ClassIndex,
-    Refused,
-    Use,
+    ClaimRejection,
+    ClaimUse,
+    DeviceClassIndex,
     check_pod_level,
     check_unshared,
     claim_statuses,
@@ -42,8 +41,8 @@ from mooring.claims import (
     special_claim,
     uses_of,
 )
-from mooring.claims.extendedneeds import Needs
-from mooring.claims.nodeallocatable import FindDevice
+from mooring.claims.extended_resources import ExtendedNeeds
+from mooring.claims.node_allocatable import FindDevice
 from mooring.scheduler.binding_conditions import must_be_reallocated
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.features import Features
@@ -90,11 +89,11 @@ class ClaimNeeds(Struct, frozen=True):
     """The claims of one pod; a claim that several entries name counts once."""
 
     pod: Pod
-    uses: tuple[Use, ...] = ()  # by entry
+    uses: tuple[ClaimUse, ...] = ()  # by entry
     allocated: tuple[AllocatedNeed, ...] = ()
     pending: tuple[ResourceClaim, ...] = ()  # without the special one
     special: ResourceClaim | None = None
-    extended: Needs = {}
+    extended: ExtendedNeeds = {}
     has_alternatives: bool = False  # then the choice made on a node counts in its score
 
     held = property(lambda self: self.allocated)  # old name
@@ -117,7 +116,7 @@ class ClaimContext(Protocol):
     """What the plugin reads of the cluster."""
 
     features: Features
-    index: ClassIndex
+    index: DeviceClassIndex
     inventory: Inventory
     now: datetime | None
     binding_timeout_s: float
@@ -146,7 +145,7 @@ def claim_key(claim: ResourceClaim) -> ClaimKey:
     return claim.metadata.namespace, claim.metadata.name
 
 
-def distinct_claims(uses: Iterable[Use]) -> tuple[ResourceClaim, ...]:
+def distinct_claims(uses: Iterable[ClaimUse]) -> tuple[ResourceClaim, ...]:
     """Return the claims of entries, each once and in the order of the entries."""
     return tuple({use.claim.metadata.name: use.claim for use in uses}.values())
 
@@ -159,14 +158,14 @@ def rejection(text: str) -> Unschedulable:
 # --- PreFilter ------------------------------------------------------------------------------------
 
 
-def find_uses(pod: Pod, context: ClaimContext) -> tuple[Use, ...] | Waiting:
+def find_uses(pod: Pod, context: ClaimContext) -> tuple[ClaimUse, ...] | Waiting:
     """Return the claims that the pod names, or what it waits for before it is tried."""
     uses = uses_of(pod, context.find_claim, context.features.claims)
-    return Waiting(uses.reason) if isinstance(uses, Refused) else uses
+    return Waiting(uses.reason) if isinstance(uses, ClaimRejection) else uses
 
 
 def claim_needs(
-    pod: Pod, uses: tuple[Use, ...], context: ClaimContext
+    pod: Pod, uses: tuple[ClaimUse, ...], context: ClaimContext
 ) -> ClaimNeeds | PluginStatus | None:
     """Return what the claims of the pod need; None if it has none and needs none."""
     extended = extended_needs(pod, context.index) if context.features.extended_resources else {}
@@ -307,7 +306,7 @@ class NodeClaims:
         claims = self._claims(allocated)
         find = self._finder([each.allocation for each in claims], node)
         statuses = claim_statuses(self._needs.pod, claims, find)
-        if isinstance(statuses, Refused):
+        if isinstance(statuses, ClaimRejection):
             raise CycleError(f'running "{DYNAMIC_RESOURCES}" filter plugin: {statuses.reason}')
         return statuses
 

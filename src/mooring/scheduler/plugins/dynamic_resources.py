@@ -12,21 +12,21 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from msgspec import Struct
 
-from mooring.allocator import Allocated, Failed, Unsatisfied, allocate_wanted, prepare
-from mooring.allocator.allocation import BUDGET, Budget, Wanted
-from mooring.allocator.asks import Plan
+from mooring.allocator import Allocated, AllocationFailed, Unsatisfied, allocate_prepared, prepare
+from mooring.allocator.allocation import BUDGET, Budget, PreparedClaims
+from mooring.allocator.requests import RequestPlan
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import (
+    ClaimRejection,
     ExtendedRequests,
-    Refused,
     check_fresh,
     extended_requests,
     needs_on_node,
     with_requests,
 )
-from mooring.claims.consumers import is_at_most_for
-from mooring.claims.specialclaim import is_in_memory
+from mooring.claims.extended_resources import is_in_memory
+from mooring.claims.reservations import is_at_most_for
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, Unschedulable
@@ -77,7 +77,7 @@ class ClaimDeallocation(Struct, frozen=True):
 class _Variant(Struct, frozen=True):
     """What is to be allocated on nodes that serve the same extended resources with devices."""
 
-    wanted: Wanted
+    wanted: PreparedClaims
     special: ResourceClaim | None = None
     extended: ExtendedRequests | None = None
 
@@ -87,8 +87,8 @@ class ClaimFilter:
 
     def __init__(self, needs: ClaimNeeds, context: ClaimContext, budget: Budget = BUDGET) -> None:
         self.needs = needs
-        self._refused: Unsatisfied | Failed | None = None
-        self._hopeless: tuple[Node, Wanted] | None = None  # rejected without a search
+        self._refused: Unsatisfied | AllocationFailed | None = None
+        self._hopeless: tuple[Node, PreparedClaims] | None = None  # rejected without a search
         self._context = context
         self._budget = budget
         self._variants: dict[frozenset[str], _Variant] = {}
@@ -97,11 +97,11 @@ class ClaimFilter:
         self._node_claims = NodeClaims(needs, context)
 
     @property
-    def answer(self) -> Unsatisfied | Failed | None:
+    def answer(self) -> Unsatisfied | AllocationFailed | None:
         """What the allocator last refused with; None if it never did."""
         if self._hopeless is not None:
             node, wanted = self._hopeless
-            answer = allocate_wanted(self._context.inventory, node, wanted, budget=self._budget)
+            answer = allocate_prepared(self._context.inventory, node, wanted, budget=self._budget)
             assert not isinstance(answer, Allocated), "a hopeless node stays so until a change"
             return answer
         return self._refused
@@ -203,7 +203,7 @@ class ClaimFilter:
             return rejection(stale.reason)
         index = self._context.index
         served = needs_on_node(self.needs.extended, node.status.allocatable, index)
-        if isinstance(served, Refused):
+        if isinstance(served, ClaimRejection):
             return rejection(served.reason)
         if not served and not self.needs.uses:
             return NOTHING_NEEDED
@@ -216,7 +216,7 @@ class ClaimFilter:
             variant = self._variants[key] = _Variant(wanted, claim, extended)
         return variant
 
-    def _is_hopeless(self, node: Node, plan: Plan) -> bool:
+    def _is_hopeless(self, node: Node, plan: RequestPlan) -> bool:
         """Return whether it is certain without a search that the node lacks devices for a plan."""
         inventory = self._context.inventory
         if plan.needs_free_device and inventory.is_full(node):
@@ -234,16 +234,16 @@ class ClaimFilter:
             return CANNOT_ALLOCATE
         self._hopeless = None
         inventory = self._context.inventory
-        answer = allocate_wanted(inventory, node, variant.wanted, budget=self._budget)
+        answer = allocate_prepared(inventory, node, variant.wanted, budget=self._budget)
         if isinstance(answer, Allocated):
             return answer
         self._refused = answer
         match answer:
-            case Failed(message=message, node_only=False):
+            case AllocationFailed(message=message, node_only=False):
                 if answer.is_given_up and (cause := self._interruption()) is not None:
                     message = f"node {node.metadata.name}: {cause}"
                 raise CycleError(f'running "{DYNAMIC_RESOURCES}" filter plugin: {message}')
-            case Failed(message=message):
+            case AllocationFailed(message=message):
                 return rejection(message)
         return CANNOT_ALLOCATE
 

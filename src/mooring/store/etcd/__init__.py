@@ -9,7 +9,3 @@ from mooring.store.etcd.client import TlsFiles, read_endpoint
 from mooring.store.etcd.store import ROOT, EtcdStore, open_etcd
 
 __all__ = ["ROOT", "EtcdStore", "TlsFiles", "open_etcd", "read_endpoint"]
-
-
-# MOVED
-Trust = TlsFiles  # MOVED

@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from mooring.api.core import Node
 from mooring.api.meta import ObjectMeta
-from mooring.client.apiclient import ApiClient
-from mooring.client.connecting import find_access, http_client
+from mooring.client.api_client import ApiClient
+from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create
 
 NODE_NAME = "check"
@@ -113,7 +113,7 @@ async def bench(node_name: str = NODE_NAME) -> AsyncIterator[Bench]:
     try:
         async with (
             _server(root / "server") as kubeconfig,
-            http_client(find_access(str(kubeconfig))) as client,
+            http_client(load_rest_config(str(kubeconfig))) as client,
         ):
             node = await client.write(Create(Node(metadata=ObjectMeta(name=node_name))))
             yield Bench(folders, kubeconfig, client, node)
@@ -124,7 +124,7 @@ async def bench(node_name: str = NODE_NAME) -> AsyncIterator[Bench]:
 @asynccontextmanager
 async def attached(kubeconfig: str, node_name: str, cdi: Path) -> AsyncIterator[Bench]:
     """Use a cluster and node where a driver runs already as the bench."""
-    access = find_access(kubeconfig)
+    access = load_rest_config(kubeconfig)
     async with http_client(access) as client:
         node = await client.get(Node, "", node_name)
         if node is None:

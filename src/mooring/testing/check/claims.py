@@ -8,13 +8,11 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from mooring.allocator.allocation import allocate
-from mooring.allocator.answers import Allocated
+from mooring.allocator.allocation import Allocated, allocate
 from mooring.allocator.features import Features
 from mooring.allocator.inventory import Inventory
 from mooring.api.core import Pod
-from mooring.api.core.container import Container
-from mooring.api.core.pod import PodSchedulingGate, PodSpec
+from mooring.api.core.pod import Container, PodSchedulingGate, PodSpec
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
@@ -32,10 +30,10 @@ from mooring.api.resource.v1 import (
     ResourceClaimSpec,
     ResourceSlice,
 )
+from mooring.client.contract import list_all
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
-from mooring.client.paging import list_all
 from mooring.client.writes import Create, Delete, Target, Update
-from mooring.kit.naming import new_uid
+from mooring.kit.generated_names import new_uid
 from mooring.testing.check.bench import Bench
 
 NAMESPACE = "default"

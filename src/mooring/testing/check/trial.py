@@ -11,7 +11,8 @@ from typing import TypeVar
 from mooring.api.cdi import ContainerEdits
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.errors import ClientError
-from mooring.node.runtime.cdi import CdiSpecs, UnresolvableError
+from mooring.node.errors import UnresolvableError
+from mooring.node.runtime.cdi import CdiSpecs
 from mooring.testing.check.bench import Bench, DriverProgram
 from mooring.testing.check.claims import ClaimFactory
 from mooring.testing.check.outcomes import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError

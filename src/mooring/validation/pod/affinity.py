@@ -17,7 +17,7 @@ from mooring.api.core.placement import (
     TopologySpreadConstraint,
 )
 from mooring.api.core.pod import PodSpec
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.validation.errors import ErrorList, duplicate, forbidden, invalid, required
 from mooring.validation.field_rules import each, each_invalid, label_name

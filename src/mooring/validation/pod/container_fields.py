@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.api.core.container import Container
-from mooring.api.fieldpath import Path
+from mooring.api.core.pod import Container
+from mooring.api.field_path import Path
 from mooring.validation.errors import (
     ErrorList,
     duplicate,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
-from mooring.api.core.container import Container, EphemeralContainer
-from mooring.api.core.pod import PodSpec
+from mooring.api.core.pod import Container, EphemeralContainer, PodSpec
 from mooring.api.core.resources import ResourceRequirements
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.validation.errors import (
     ErrorList,
     duplicate,

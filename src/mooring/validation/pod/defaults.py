@@ -15,12 +15,18 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.core.container import Container, ContainerPort
-from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod, PodSpec
-from mooring.api.core.podstatus import PodIP, PodStatus
+from mooring.api.core.pod import (
+    DEFAULT_SCHEDULER,
+    Container,
+    ContainerPort,
+    Pod,
+    PodIP,
+    PodSpec,
+    PodStatus,
+)
 from mooring.api.core.resources import ResourceList, ResourceRequirements
+from mooring.api.go_types import message_named
 from mooring.api.quantity import Quantity
-from mooring.api.typed_json import message_named
 
 GRACE_PERIOD_SECONDS = 30
 TERMINATION_MESSAGE_PATH = "/dev/termination-log"

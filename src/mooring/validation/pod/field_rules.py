@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mooring.api import names
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
 from mooring.kit.go_quote import go_quote

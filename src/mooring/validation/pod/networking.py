@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
-from mooring.api.core.container import Container, ContainerPort
-from mooring.api.core.pod import PodSpec
-from mooring.api.fieldpath import Path
+from mooring.api.core.pod import Container, ContainerPort, PodSpec
+from mooring.api.field_path import Path
 from mooring.api.names import byte_length, dns1123_subdomain_with_underscore
 from mooring.validation.errors import (
     ErrorList,

@@ -7,9 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from msgspec.structs import replace
 
 from mooring.api import names
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod, PodSpec
-from mooring.api.core.resource_sums import at_once
+from mooring.api.core.pod import Container, Pod, PodSpec, resources_at_once
 from mooring.api.core.resources import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -21,7 +19,7 @@ from mooring.api.core.resources import (
     ResourceRequirements,
 )
 from mooring.api.errors import QuantityError
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.quantity import Quantity
 from mooring.validation.errors import (
     ErrorList,
@@ -238,8 +236,10 @@ def validate_whole_resources(spec: PodSpec, path: Path) -> ErrorList:
     claims = {claim.name for claim in spec.resource_claims if claim.name}
     found = validate_pod_resources(resources, path, claims)
     pod = Pod(spec=spec)
-    found += _validate_sums(resources.requests, at_once(pod, _requests), "requests", path)
-    huge = {n: q for n, q in at_once(pod, _limits).items() if n.startswith(HUGE_PAGES_PREFIX)}
+    found += _validate_sums(resources.requests, resources_at_once(pod, _requests), "requests", path)
+    huge = {
+        n: q for n, q in resources_at_once(pod, _limits).items() if n.startswith(HUGE_PAGES_PREFIX)
+    }
     found += _validate_sums(resources.limits, huge, "limits", path)
     return found + _validate_each_limit(spec, resources.limits, path)
 
@@ -285,7 +285,7 @@ def default_whole_resources(spec: PodSpec) -> PodSpec:
     if resources is None or not (resources.requests or resources.limits):
         return spec
     pod = Pod(spec=spec)
-    asked, allowed = at_once(pod, _requests), at_once(pod, _limits)
+    asked, allowed = resources_at_once(pod, _requests), resources_at_once(pod, _limits)
     limits = {**_huge_limits(resources, allowed), **resources.limits}
     overcommitted = {name: asked[name] for name in (CPU, MEMORY) if name in asked}
     supported = {name: q for name, q in limits.items() if is_node_allocatable(name)}

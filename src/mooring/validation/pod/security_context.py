@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.api import names
-from mooring.api.core.container import Container
-from mooring.api.core.pod import PodSpec
-from mooring.api.fieldpath import Path
+from mooring.api.core.pod import Container, PodSpec
+from mooring.api.field_path import Path
 from mooring.api.names import byte_length
 from mooring.validation.errors import (
     ErrorList,
@@ -21,8 +20,8 @@ from mooring.validation.errors import (
     too_long,
 )
 from mooring.validation.field_rules import each, each_invalid
+from mooring.validation.go_layout import internal_form
 from mooring.validation.pod.field_rules import Tree, descending_path, one_of, user_id
-from mooring.validation.pod.layout import internal_form
 
 PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 PROC_MOUNTS = ("Default", "Unmasked")

@@ -16,7 +16,7 @@ from mooring.api.core.pod import (
     PodTemplateSpec,
 )
 from mooring.api.core.resources import ResourceRequirements
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.meta import ObjectMeta
 from mooring.validation.errors import (
     ErrorList,

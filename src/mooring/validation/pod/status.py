@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod, PodSpec
-from mooring.api.core.podstatus import (
+from mooring.api.core.pod import (
     CLAIM_STATUS_PREFIX,
     HEALTHY,
     POD_SCHEDULED,
     UNHEALTHY,
     UNKNOWN,
+    Container,
     ContainerExtendedResourceRequest,
     ContainerStatus,
     NodeAllocatableMappedResource,
     NodeAllocatableOverheadResource,
+    Pod,
     PodCondition,
     PodExtendedResourceClaimStatus,
+    PodSpec,
     PodStatus,
     ResourceHealth,
     ResourceStatus,
 )
-from mooring.api.fieldpath import Path, root
+from mooring.api.field_path import Path, root
 from mooring.api.names import byte_length
 from mooring.api.quantity import Quantity
 from mooring.validation.errors import (

@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.core.container import Container
-from mooring.api.core.pod import Pod, PodSpec
-from mooring.api.core.podstatus import (
+from mooring.api.core.pod import (
     PENDING,
     POD_SCHEDULED,
+    Container,
     ContainerStatus,
+    Pod,
     PodCondition,
+    PodSpec,
     PodStatus,
     ResourceStatus,
 )

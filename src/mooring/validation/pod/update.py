@@ -6,16 +6,14 @@ import difflib
 
 from msgspec.structs import replace
 
-from mooring.api.core.container import Container
-from mooring.api.core.placement import Affinity, NodeAffinity, Toleration
-from mooring.api.core.pod import MIRROR_POD_ANNOTATION, Pod, PodSchedulingGate, PodSpec
-from mooring.api.fieldpath import Path
-from mooring.api.nodeselector import NodeSelectorTerm
+from mooring.api.core.placement import Affinity, NodeAffinity, NodeSelectorTerm, Toleration
+from mooring.api.core.pod import MIRROR_POD_ANNOTATION, Container, Pod, PodSchedulingGate, PodSpec
+from mooring.api.field_path import Path
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden, invalid, required
+from mooring.validation.go_layout import internal_lines
 from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.containers import BLANKS
-from mooring.validation.pod.layout import internal_lines
 from mooring.validation.pod.spec import (
     ACTIVE_DEADLINE_MAX,
     ANNOTATIONS,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mooring.api import names
 from mooring.api.codec import decode_tree
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.meta import LabelSelector
 from mooring.api.names import byte_length
 from mooring.validation.errors import ErrorList, forbidden, invalid, not_supported, required

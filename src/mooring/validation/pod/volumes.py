@@ -10,7 +10,7 @@ from typing import Any
 
 from mooring.api import names
 from mooring.api.codec import decode_tree
-from mooring.api.fieldpath import Path
+from mooring.api.field_path import Path
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.api.quantity import Quantity
 from mooring.kit.go_quote import go_quote

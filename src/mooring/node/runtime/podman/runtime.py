@@ -30,8 +30,8 @@ from typing import Self
 from msgspec import structs
 
 from mooring.api.cdi import ContainerEdits
-from mooring.kit.beneath import UnsafePathError, open_beneath
 from mooring.kit.clock import REAL, Clock
+from mooring.kit.paths_beneath import UnsafePathError, open_beneath
 from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,

@@ -16,8 +16,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mooring.api.timestamp import Timestamp
-from mooring.kit.beneath import open_beneath
 from mooring.kit.clock import Clock
+from mooring.kit.paths_beneath import open_beneath
 from mooring.node.inotify import FolderEvents
 from mooring.node.runtime.contract import LogRange, RuntimeRefusedError
 from mooring.node.runtime.shim import container_io, protocol

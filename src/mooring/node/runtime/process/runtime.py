@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.binding import binding_of
 from mooring.api.cdi import ContainerEdits, DeviceNode, Mount
+from mooring.api.process_binding import process_binding
 from mooring.api.timestamp import Timestamp
 from mooring.hardware.numbers import parse_cpu_list
 from mooring.kit.clock import REAL, Clock
@@ -228,7 +228,7 @@ def launch_of(
         )
     notes = list(_notes(spec, edits, controllers, is_root=is_root))
     environment = _environment(spec, edits)
-    binding = binding_of(environment)
+    binding = process_binding(environment)
     return Launch(
         key,
         digest=hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:16],

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from mooring.kit import beneath
+from mooring.kit import paths_beneath
 from mooring.node.runtime.shim import linux
 from mooring.node.runtime.shim.linux import (
     MS_BIND,
@@ -122,7 +122,7 @@ def _plan(mount: MountLaunch) -> _Planned:
         return _Planned(mount, mount.source or mount.kind, True, target)
     descriptor = os.open(mount.source, os.O_PATH | os.O_CLOEXEC)
     if mount.within:
-        descriptor = beneath.open_beneath(descriptor, mount.within)
+        descriptor = paths_beneath.open_beneath(descriptor, mount.within)
     is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
     return _Planned(mount, f"/proc/self/fd/{descriptor}", is_folder, target)
 
@@ -167,7 +167,7 @@ def _make_point(planned: _Planned) -> None:
     """Make a mount point; its path is resolved, so a link on it is a container's."""
     flags = os.O_RDONLY | os.O_DIRECTORY if planned.is_folder else os.O_CREAT | os.O_WRONLY
     path = planned.target.lstrip("/")
-    os.close(beneath.open_beneath("/", path, flags, mode=0o644, folder_mode=0o755))
+    os.close(paths_beneath.open_beneath("/", path, flags, mode=0o644, folder_mode=0o755))
 
 
 def _existing(path: str) -> str:

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.allocator.pools import bits as bits  # noqa
-
-__all__ = ["bits"]  # noqa

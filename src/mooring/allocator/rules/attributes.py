@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.allocator.rules.constraints import Element as Element  # noqa
-
-__all__ = ["Element"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.allocator.rules.constraints import CompatibilityRule as Compatibility  # noqa
-
-__all__ = ["Compatibility"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.api.quantity_text import Format as Format  # noqa
-
-__all__ = ["Format"]  # noqa

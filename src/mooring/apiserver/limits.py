@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.apiserver.settings import Limits as Limits  # noqa
-
-__all__ = ["Limits"]  # noqa

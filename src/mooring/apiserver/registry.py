@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.apiserver.storage.registry import written as written  # noqa
-
-__all__ = ["written"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.claims.extended_resources import ExtendedNeeds as Needs
-
-__all__ = ["Needs"]

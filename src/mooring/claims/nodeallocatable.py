@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.claims.node_allocatable import FindDevice as FindDevice
-
-__all__ = ["FindDevice"]

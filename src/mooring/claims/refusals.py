@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.claims.pod_claims import ClaimRejection as Refused
-
-__all__ = ["Refused"]

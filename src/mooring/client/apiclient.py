@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.client.api_client import ApiClient as ApiClient
-
-__all__ = ["ApiClient"]

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from tests.controllers.settling import Settling as Settling  # noqa
-
-__all__ = ["Settling"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.insight.snapshot.redaction import redacted as redacted  # noqa
-
-__all__ = ["redacted"]  # noqa

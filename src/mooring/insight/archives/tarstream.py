@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.insight.errors import ArchiveError as ArchiveError  # noqa
-
-__all__ = ["ArchiveError"]  # noqa

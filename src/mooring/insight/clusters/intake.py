@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.insight.snapshot.builder import SnapshotBuilder as Intake  # noqa
-
-__all__ = ["Intake"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.insight.messages import nearest as nearest  # noqa
-
-__all__ = ["nearest"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.insight.messages import natural_order as natural  # noqa
-
-__all__ = ["natural"]  # noqa

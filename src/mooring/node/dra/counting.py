@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.node.dra.manager import DraMetrics as NodeMetrics  # noqa
-
-__all__ = ["NodeMetrics"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.node.errors import NotRegisteredError as NotRegisteredError  # noqa
-
-__all__ = ["NotRegisteredError"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.node.contract import DeviceManagers as Managers  # noqa
-
-__all__ = ["Managers"]  # noqa

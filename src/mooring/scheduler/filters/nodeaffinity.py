@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.scheduler.plugins.node_affinity import PLUGIN as PLUGIN  # noqa
-
-__all__ = ["PLUGIN"]  # noqa

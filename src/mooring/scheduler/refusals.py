@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.scheduler.framework import Unschedulable as Refusal  # noqa
-
-__all__ = ["Refusal"]  # noqa

@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.validation.device_fields import EXPRESSION_MAX_BYTES as EXPRESSION_MAX_BYTES
-
-__all__ = ["EXPRESSION_MAX_BYTES"]

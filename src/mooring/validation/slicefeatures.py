@@ -1,5 +1,0 @@
-"""MOVED."""
-
-from mooring.validation.resource_slice import dropped as dropped
-
-__all__ = ["dropped"]
