@@ -1,4 +1,4 @@
-"""The schema agrees with our structs, with the protobuf that Kubernetes records, and with itself."""
+"""The schema agrees with our structs, with Kubernetes' recorded protobuf, and with itself."""
 
 from __future__ import annotations
 
@@ -227,20 +227,18 @@ def test_markers_fit_the_field(name: str) -> None:
 
 
 def test_markers_have_no_other_names() -> None:
-    allowed = set(
-        [
-            "required",
-            "enum",
-            "default",
-            "listType",
-            "listMapKey",
-            "mapType",
-            "patchStrategy",
-            "patchMergeKey",
-            "featureGate",
-            "go",
-        ]
-    )
+    allowed = {
+        "required",
+        "enum",
+        "default",
+        "listType",
+        "listMapKey",
+        "mapType",
+        "patchStrategy",
+        "patchMergeKey",
+        "featureGate",
+        "go",
+    }
     for name in type_names():
         for field in api_type(name).fields:
             markers = f" {field.notes}".partition(" -- ")[0].split()

@@ -181,7 +181,7 @@ def check_made_for_pod(
     claim: ResourceClaim, pod: Pod, features: ClaimFeatures
 ) -> ClaimRejection | None:
     """Reject a claim that was created neither for the pod nor, if enabled, for its group."""
-    claim_key, pod_key = key_of(claim.metadata), key_of(pod.metadata)
+    claim_key, pod_key = namespaced_name(claim.metadata), namespaced_name(pod.metadata)
     if claim.metadata.namespace != pod.metadata.namespace:
         return ClaimRejection(
             f"ResourceClaim {claim_key} is not in the same namespace as Pod {pod_key}"
@@ -200,7 +200,7 @@ def check_made_for_pod(
 
 def check_made_for_group(claim: ResourceClaim, group: PodGroup) -> ClaimRejection | None:
     """Reject a claim that was not created for the group."""
-    claim_key, group_key = key_of(claim.metadata), key_of(group.metadata)
+    claim_key, group_key = namespaced_name(claim.metadata), namespaced_name(group.metadata)
     if claim.metadata.namespace != group.metadata.namespace:
         return ClaimRejection(
             f"ResourceClaim {claim_key} is not in the same namespace as PodGroup {group_key}"

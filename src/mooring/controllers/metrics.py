@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from collections.abc import Iterator
 
 from mooring.api.resource.v1 import (
@@ -108,9 +108,9 @@ class ClaimMetrics:
         )
 
 
-def claim_counts(objects: Indexer) -> Counter[Labels]:
+def claim_counts(objects: Indexer) -> collections.Counter[Labels]:
     """Return how many claims there are: allocated or not, with admin access or not, by source."""
-    return Counter(
+    return collections.Counter(
         (_word(claim.status.allocation is not None), admin_access(claim), _source(claim))
         for claim in objects.all(ResourceClaim)
     )

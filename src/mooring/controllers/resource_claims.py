@@ -286,8 +286,8 @@ def plan_claim(
     ):
         case reservations.AskServer(consumers=consumers):
             return [_ask(namespace, each) for each in consumers]
-        case reservations:
-            steps = release_steps(claim, reservations, _owner(objects, claim))
+        case stale:
+            steps = release_steps(claim, stale, _owner(objects, claim))
             return list(_writes(claim, steps))
 
 

@@ -2,7 +2,7 @@
 
 All fields of a type are shown, by their Go names in the order of Go, null where they are absent.
 The schema (`mooring.api.schema`) has names and order. Types of meta/v1 are the same internally and
-are shown as JSON has them; so are volumes of rare sorts, whose internal types are not in the schema.
+are shown as in JSON; so are rare volume sources, whose internal types are not in the schema.
 """
 
 from __future__ import annotations

@@ -33,15 +33,19 @@ _CHECKED: tuple[tuple[type[Struct], Callable[[Device], Iterable[Struct]], str], 
     (
         Device,
         lambda device: (device,),
-        "name attributes capacity consumes_counters node_name node_selector all_nodes taints "
-        "binds_to_node binding_conditions binding_failure_conditions allow_multiple_allocations "
-        "node_allocatable_resources",
+        (
+            "name attributes capacity consumes_counters node_name node_selector all_nodes taints "
+            "binds_to_node binding_conditions binding_failure_conditions "
+            "allow_multiple_allocations node_allocatable_resources"
+        ),
     ),
     (
         DeviceAttribute,
         lambda device: device.attributes.values(),
-        "int_value bool_value string_value version_value "
-        "int_values bool_values string_values version_values",
+        (
+            "int_value bool_value string_value version_value "
+            "int_values bool_values string_values version_values"
+        ),
     ),
     (DeviceCapacity, lambda device: device.capacity.values(), "value request_policy"),
 )

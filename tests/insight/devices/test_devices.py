@@ -179,7 +179,7 @@ def test_rule_by_class_means_the_devices_of_the_class() -> None:
         ),
         (
             [slice_of("a", skipNodeOperations=["NodePrepareResources"])],
-            "its slice leaves out node operations, which its node cannot do",
+            "its slice skips node operations, which its node cannot do",
         ),
     ],
 )

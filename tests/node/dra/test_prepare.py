@@ -14,6 +14,7 @@ from mooring.api.gates import Gates
 from mooring.client.errors import UnavailableError
 from mooring.kit.clock import ManualClock
 from mooring.node.contract import DevicesRefusedError
+from mooring.node.dra import manager
 from mooring.wire import dra_v1_pb2 as dra_wire
 from mooring.wire.services import DRA_V1, DRA_V1BETA1
 from tests.node.dra.worlds import World, connected, make_claim, play, until

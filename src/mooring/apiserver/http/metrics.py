@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -98,7 +98,7 @@ class Metrics:
         self.watches = 0
         self.revision = 0
         self.sources: list[Callable[[], Iterable[Family]]] = []
-        self._going_on: Counter[Labels] = Counter()
+        self._going_on: collections.Counter[Labels] = collections.Counter()
         self._long_running = Gauge(
             "apiserver_longrunning_requests",
             "Requests that go on, such as watches.",

@@ -35,7 +35,7 @@ UNUSABLE = {
     RejectionCause.CAPACITY: "a request that names no capacity takes more than its policy allows",
     RejectionCause.COUNTERS_OFF: "consumes counters; DRAPartitionableDevices is off",
     RejectionCause.NODE: "no node that it is for sees it",
-    RejectionCause.NODE_OPERATIONS: "its slice leaves out node operations, which its node cannot do",
+    RejectionCause.NODE_OPERATIONS: "its slice skips node operations, which its node cannot do",
 }
 
 

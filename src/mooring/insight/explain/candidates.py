@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from mooring.allocator.requests import RESULTS_MAX
-from mooring.allocator.taints import tolerates
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceCapacity, DeviceConstraint, DeviceTaint, DeviceToleration
+from mooring.api.tolerations import tolerates
 from mooring.insight.explain.conflict import Obstacles, features_that_matter
 from mooring.insight.explain.situation import (
     AskCapacity,
