@@ -1,4 +1,4 @@
-"""The schema agrees with our structs, with Kubernetes' recorded protobuf, and with itself."""
+"""The schema agrees with our structs, with the recorded protobuf of Kubernetes, and with itself."""
 
 from __future__ import annotations
 
@@ -228,16 +228,8 @@ def test_markers_fit_the_field(name: str) -> None:
 
 def test_markers_have_no_other_names() -> None:
     allowed = {
-        "required",
-        "enum",
-        "default",
-        "listType",
-        "listMapKey",
-        "mapType",
-        "patchStrategy",
-        "patchMergeKey",
-        "featureGate",
-        "go",
+        *("required", "enum", "default", "listType", "listMapKey", "mapType"),
+        *("patchStrategy", "patchMergeKey", "featureGate", "go"),
     }
     for name in type_names():
         for field in api_type(name).fields:

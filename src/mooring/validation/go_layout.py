@@ -2,7 +2,7 @@
 
 All fields of a type are shown, by their Go names in the order of Go, null where they are absent.
 The schema (`mooring.api.schema`) has names and order. Types of meta/v1 are the same internally and
-are shown as in JSON; so are rare volume sources, whose internal types are not in the schema.
+are shown as JSON has them; so are rare volume sources, whose Go names are not in the schema.
 """
 
 from __future__ import annotations
@@ -29,32 +29,13 @@ _ZEROS: dict[str, Json] = {
 }
 
 # Volume sources in a pod whose Go types have names that the schema lacks.
-_AS_WRITTEN = frozenset(
-    f"core/v1.{name}VolumeSource"
-    for name in [
-        "AWSElasticBlockStore",
-        "AzureDisk",
-        "AzureFile",
-        "CephFS",
-        "Cinder",
-        "Ephemeral",
-        "FC",
-        "Flex",
-        "Flocker",
-        "GCEPersistentDisk",
-        "GitRepo",
-        "Glusterfs",
-        "ISCSI",
-        "NFS",
-        "PhotonPersistentDisk",
-        "Portworx",
-        "Quobyte",
-        "RBD",
-        "ScaleIO",
-        "StorageOS",
-        "VsphereVirtualDisk",
-    ]
-)
+_RARE_VOLUMES = (
+    "AWSElasticBlockStore", "AzureDisk", "AzureFile", "CephFS", "Cinder",
+    "Ephemeral", "FC", "Flex", "Flocker", "GCEPersistentDisk", "GitRepo",
+    "Glusterfs", "ISCSI", "NFS", "PhotonPersistentDisk", "Portworx", "Quobyte",
+    "RBD", "ScaleIO", "StorageOS", "VsphereVirtualDisk",
+)  # fmt: skip
+_AS_WRITTEN = frozenset(f"core/v1.{name}VolumeSource" for name in _RARE_VOLUMES)
 
 
 def internal_lines(spec: PodSpec) -> list[str]:
