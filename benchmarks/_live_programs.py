@@ -56,7 +56,7 @@ async def _run(folder: Path) -> None:
         scheduling = Scheduling(scheduler, around, informers=informers)
         controlling = Controlling(manager, around, authority=authority, informers=informers)
         task = asyncio.create_task(run_all(informers, scheduling, controlling))
-        await informers.wait_synced()
+        await informers.wait_for_sync()
         relax_garbage_collector()
         print(f"synced {time.monotonic() - STARTED:.3f}", flush=True)
         await task

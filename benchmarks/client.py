@@ -100,7 +100,7 @@ async def _print_list(client: ApiClient) -> None:
         count, rest = 0, ""
         while True:
             page = await client.list(ResourceClaim, limit=limit, rest=rest)
-            count, rest = count + len(page.values), page.rest
+            count, rest = count + len(page.values), page.continue_token
             if not rest:
                 break
         spent, elapsed = time.process_time() - cpu, time.perf_counter() - started
@@ -123,9 +123,9 @@ async def _print_events() -> None:
         if seen == CLAIMS + 20_000:
             done.set()
 
-    informer.on_change(count)
+    informer.add_event_handler(count)
     running = asyncio.create_task(informer.run())
-    await informer.wait_synced()
+    await informer.wait_for_sync()
     cpu = time.process_time()
     await done.wait()
     print(f"informer: {(time.process_time() - cpu) / 20_000 * 1e6:.1f} µs of CPU an event")

@@ -252,9 +252,9 @@ async def _watching(client: ApiClient) -> AsyncIterator[_Watcher]:
         random=random.random,
         fields="spec.nodeName!=",
     )
-    informer.on_change(watcher.changed)
+    informer.add_event_handler(watcher.changed)
     task = asyncio.create_task(informer.run())
-    await informer.wait_synced()
+    await informer.wait_for_sync()
     try:
         yield watcher
     finally:

@@ -220,7 +220,7 @@ def recovery() -> None:
     client.changed = loop.changed
     client.tell()
     loop.scheduler.step(loop._moment())
-    assert loop.scheduler.live.in_flight, "the first pod has its node"
+    assert loop.scheduler.cache.in_flight, "the first pod has its node"
     print(
         f"start with {RECOVERY_NODES} nodes and {len(claims)} claims: "
         f"{monotonic() - start:.2f} s, CPU {process_time() - cpu:.2f} s, "

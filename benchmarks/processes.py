@@ -31,7 +31,7 @@ def main() -> None:
 
 async def _measure(folder: Path) -> None:
     runtime = ProcessRuntime(folder)
-    keeper = await runtime.keeper_pid()
+    keeper = await runtime.shim_pid()
     for number in range(ROUNDS):
         used_s = _processor_s(keeper)
         times = [await _start(runtime, f"c{number}-{index}") for index in range(CONTAINERS)]

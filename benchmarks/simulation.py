@@ -142,7 +142,7 @@ def simulate(setting: Setting) -> Figures:
     for arrival in setting.arrivals[: setting.pods_before]:
         run.take(arrival.pod, arrival.claims)
     run.placed = 0
-    judged, asked = cluster.work.nodes_judged, cluster.work.nodes_asked
+    judged, asked = cluster.work.nodes_filtered, cluster.work.nodes_asked
     start = process_time()
     if setting.group is None:
         for arrival in setting.arrivals[setting.pods_before :]:
@@ -155,7 +155,7 @@ def simulate(setting: Setting) -> Figures:
         placed=run.placed,
         seconds=seconds,
         loop_s=REFERENCE_LOOP_S,
-        nodes_judged=cluster.work.nodes_judged - judged,
+        nodes_judged=cluster.work.nodes_filtered - judged,
         nodes_asked=cluster.work.nodes_asked - asked,
         peak_mib=0.0,
     )

@@ -128,7 +128,7 @@ class World:
 
     def ask(self, request: Request) -> Response | StreamingResponse:
         """Return our answer."""
-        answer: Response | StreamingResponse = self._run(self._router.answer(request))
+        answer: Response | StreamingResponse = self._run(self._router.handle(request))
         return answer
 
     def next_chunk(self, stream: StreamingResponse) -> bytes | None:

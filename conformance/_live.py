@@ -75,7 +75,7 @@ class Live:
         transport = self.cluster.transport_of(headers=headers)
         data = b"" if body is None else json.dumps(body).encode()
         request = Request(method, path, urlencode(query), data, content_type)
-        answer = await transport.ask(request)
+        answer = await transport.send(request)
         found: Tree = json.loads(answer.body)
         if answer.status >= 400:
             raise RefusedError(found)
@@ -106,7 +106,7 @@ class Live:
         if all(each["metadata"]["name"] != name for each in await self.all("v1", "Namespace")):
             await self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         async with asyncio.timeout(ACCOUNT_S_MAX):
-            while self.objects.find(ServiceAccount, name, "default") is None:
+            while self.objects.get(ServiceAccount, name, "default") is None:
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def create(self, tree: Tree, namespace: str = "", **options: Any) -> Tree:

@@ -120,7 +120,7 @@ class ExplainSuite(Suite):
 def faults_of(found: Diagnosis) -> Iterator[str]:
     """Give what the plain allocator finds wrong with a diagnosis."""
     situation = found.situation
-    everything = members_of(situation, found.around)
+    everything = members_of(situation, found.obstacles)
     kept = found.conflict.members
     if not found.conflict.is_minimal:
         yield "conflict: is said not to be proven"

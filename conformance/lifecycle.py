@@ -190,7 +190,7 @@ class Replay:
         struct: type[Any] = kind.struct
         place = self.namespace if kind.namespaced else "", self._names.ours.get(name, name)
         copies = (self._live.objects, self._live.cluster.scheduling.informers.objects)
-        found = next(filter(None, (objects.find(struct, *place) for objects in copies)), None)
+        found = next(filter(None, (objects.get(struct, *place) for objects in copies)), None)
         if found is None:
             raise UnreadableError(f"no {kind_name} {name}, of which the uid is wanted")
         return str(found.metadata.uid)
@@ -205,7 +205,7 @@ class Replay:
     def _learn_names(self) -> None:
         claims = [
             claim.metadata
-            for claim in self._live.objects.all(ResourceClaim)
+            for claim in self._live.objects.list(ResourceClaim)
             if claim.metadata.namespace == self.namespace and claim.metadata.generate_name
         ]
         for metadata in sorted(claims, key=lambda each: (str(each.creation_timestamp), each.name)):

@@ -157,7 +157,7 @@ class Server:
     def serves(self, path: str) -> bool:
         """Return whether the resource of a collection is served."""
         target = parse_path(path)
-        resources = self._made.service.resources
+        resources = self._made.context.resources
         return target is not None and bool(
             resources.find(target.group, target.version, target.resource)
         )
@@ -169,7 +169,7 @@ class Server:
         headers = {"content-type": content_type, "accept": JSON}
         request = Request(method, path, query, headers, body)
         answer: Response | StreamingResponse = self._run(
-            self._made.application.router.answer(request)
+            self._made.application.router.handle(request)
         )
         assert isinstance(answer, Response)
         return answer

@@ -231,7 +231,7 @@ def _checked(kind: Kind) -> str:
     strategy = strategy_for(kind)
     if isinstance(strategy, MetadataStrategy):
         return "metadata"
-    return "nothing" if type(strategy).check_create is Strategy.check_create else "rules"
+    return "nothing" if type(strategy).validate is Strategy.validate else "rules"
 
 
 # --- limits -------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ class Case(NamedTuple):
     def _verdicts(self, judge: ManifestValidator, data: bytes) -> Iterator[Verdict]:
         schema = KUBERNETES if self.strict else CORE
         for document in read(data, source="case", schema=schema):
-            yield from map(judge.judge, expand_lists(document))
+            yield from map(judge.validate, expand_lists(document))
 
     def _check_again(self, judge: ManifestValidator, verdict: Verdict) -> None:
         text = encode_json(verdict.stored)

@@ -54,9 +54,9 @@ async def _history(folder: Path, random: Random) -> Counter[str]:
         counts["embedded restarts"] += 1
     async with embedded(folder, Surroundings()) as cluster:
         await _wait(cluster, _is_settled)
-        check_given(cluster.controlling.informers.objects.all(ResourceClaim))
+        check_given(cluster.controlling.informers.objects.list(ResourceClaim))
         counts["embedded pods on nodes"] += _bound(cluster)
-        for pod in tuple(cluster.controlling.informers.objects.all(Pod)):
+        for pod in tuple(cluster.controlling.informers.objects.list(Pod)):
             await _try(cluster, Delete(Target.of(pod)))
         await _wait(cluster, _is_empty)
     counts["embedded histories"] += 1
@@ -103,7 +103,7 @@ async def _wait(cluster: EmbeddedCluster, is_so: Callable[[EmbeddedCluster], boo
 
 
 def _bound(cluster: EmbeddedCluster) -> int:
-    return sum(bool(pod.spec.node_name) for pod in cluster.controlling.informers.objects.all(Pod))
+    return sum(bool(pod.spec.node_name) for pod in cluster.controlling.informers.objects.list(Pod))
 
 
 def _is_settled(cluster: EmbeddedCluster) -> bool:

@@ -111,14 +111,14 @@ class World:
 
     def some(self, struct: type[Any], random: Random) -> Any:
         """Return one of the objects of a kind, or None."""
-        found = sorted(self.server.model.objects.all(struct), key=lambda each: each.metadata.name)
+        found = sorted(self.server.model.objects.list(struct), key=lambda each: each.metadata.name)
         return random.choice(found) if found else None
 
     def slices(self, driver: str, pool: str) -> list[ResourceSlice]:
         """Return the slices of a pool."""
         return [
             each
-            for each in self.server.model.objects.all(ResourceSlice)
+            for each in self.server.model.objects.list(ResourceSlice)
             if (each.spec.driver, each.spec.pool.name) == (driver, pool)
         ]
 
@@ -219,7 +219,7 @@ class World:
 
     def kubelets(self) -> bool:
         """Let a kubelet stop a pod that is to go; False if there is none."""
-        for pod in list(self.server.model.objects.all(Pod)):
+        for pod in list(self.server.model.objects.list(Pod)):
             node = pod.spec.node_name
             if pod.metadata.deletion_timestamp is not None and self.find(Node, node) is not None:
                 self.act(Delete(Target.of(pod), grace_s=0))
@@ -231,7 +231,7 @@ class World:
 
         False if none is waited for.
         """
-        for claim in sorted(self.server.model.objects.all(ResourceClaim), key=_name_of):
+        for claim in sorted(self.server.model.objects.list(ResourceClaim), key=_name_of):
             if drivers.is_waited_for(claim):
                 is_broken = random is not None and random.random() < BROKEN_PART
                 self.counts["devices that failed"] += is_broken
@@ -362,11 +362,11 @@ def _end(world: World) -> Iterator[None]:
         if world.find(Node, name) is None:
             world.create(things.node(name))
     for struct in (Pod, PodGroup):
-        for each in list(model.objects.all(struct)):
+        for each in list(model.objects.list(struct)):
             world.act(Delete(Target.of(each)))
     yield from world.rest()
     world.laws.check_free()
-    for claim in list(model.objects.all(ResourceClaim)):
+    for claim in list(model.objects.list(ResourceClaim)):
         world.act(Delete(Target.of(claim)))
     yield from world.rest()
     world.laws.check_empty()

@@ -90,7 +90,7 @@ class Laws:
         """Note that someone else is about to edit or delete a claim."""
         self.meddled.add(claim.metadata.uid)
         self.harmed.update(each.uid for each in claim.metadata.owner_references)
-        for pod in self._objects.all(Pod):
+        for pod in self._objects.list(Pod):
             if claim.metadata.name in claim_names(pod):
                 self.harmed.add(pod.metadata.uid)
 
@@ -101,7 +101,7 @@ class Laws:
         match change.new:
             case ResourceClaim(status=status) if status.allocation is not None:
                 if self.is_strict:
-                    check_given(self._objects.all(ResourceClaim))
+                    check_given(self._objects.list(ResourceClaim))
                 check_given(self._used_claims())
             case Pod(spec=spec) if spec.node_name:
                 if change.old is not None and not change.old.spec.node_name:
@@ -115,20 +115,20 @@ class Laws:
     def _used_claims(self) -> list[ResourceClaim]:
         bound = {
             pod.metadata.uid
-            for pod in self._objects.all(Pod)
+            for pod in self._objects.list(Pod)
             if pod.spec.node_name and pod.status.phase not in OVER
         }
         groups = {
             found.metadata.uid
-            for pod in self._objects.all(Pod)
+            for pod in self._objects.list(Pod)
             if pod.spec.node_name
             and (name := group_name(pod)) is not None
-            and (found := self._objects.find(PodGroup, "default", name)) is not None
+            and (found := self._objects.get(PodGroup, "default", name)) is not None
         }
         users = bound | groups
         return [
             claim
-            for claim in self._objects.all(ResourceClaim)
+            for claim in self._objects.list(ResourceClaim)
             if any(each.uid in users for each in claim.status.reserved_for)
         ]
 
@@ -148,7 +148,7 @@ class Laws:
             self._check_claim(pod, status.resource_claim_name, name)
 
     def _check_claim(self, pod: Pod, claim_name: str, name: str) -> None:
-        claim = self._objects.find(ResourceClaim, "default", claim_name)
+        claim = self._objects.get(ResourceClaim, "default", claim_name)
         if claim is not None and claim.metadata.uid in self.meddled:
             return
         allocation = None if claim is None else claim.status.allocation
@@ -175,7 +175,7 @@ class Laws:
     def _check_ready(self, pod: Pod) -> None:
         """See that the devices of a pod which was bound had got ready."""
         for name in claim_names(pod):
-            claim = self._objects.find(ResourceClaim, "default", name)
+            claim = self._objects.get(ResourceClaim, "default", name)
             if claim is not None and claim.metadata.uid not in self.meddled:
                 is_so = claim.status.allocation is None or is_ready(claim)
                 assert is_so, f"pod {pod.metadata.name} was bound before claim {name} was ready"
@@ -184,7 +184,7 @@ class Laws:
         """See that pods have no more cpus of a node than there are, by themselves or by devices."""
         there = [
             pod
-            for pod in self._objects.all(Pod)
+            for pod in self._objects.list(Pod)
             if pod.spec.node_name == node and pod.status.phase not in OVER
         ]
         taken = sum(self._cpus(pod) for pod in there)
@@ -211,7 +211,7 @@ class Laws:
         With a quota, a special claim may be refused, which the pure cycle does not know.
         """
         counts: Counter[str] = Counter()
-        for pod in self._objects.all(Pod):
+        for pod in self._objects.list(Pod):
             if pod.status.phase in OVER or pod.metadata.deletion_timestamp is not None:
                 continue
             if pod.spec.node_name:
@@ -219,13 +219,13 @@ class Laws:
                 self._check_claims(pod, "is on a node")
             else:
                 counts["waiting"] += 1
-        check_given(self._objects.all(ResourceClaim))
+        check_given(self._objects.list(ResourceClaim))
         self._check_waiting(has_quota=has_quota)
         return counts
 
     def _check_waiting(self, *, has_quota: bool) -> None:
         groups: dict[str, list[Pod]] = defaultdict(list)
-        for pod in self._objects.all(Pod):
+        for pod in self._objects.list(Pod):
             if pod.spec.node_name or pod.status.phase in OVER:
                 continue
             if pod.metadata.deletion_timestamp is not None:
@@ -247,10 +247,10 @@ class Laws:
                 raise AssertionError(text)
 
     def _check_group(self, name: str, pods: list[Pod]) -> None:
-        found = self._objects.find(PodGroup, "default", name)
+        found = self._objects.get(PodGroup, "default", name)
         if found is None:
             return
-        members = [pod for pod in self._objects.all(Pod) if group_name(pod) == name]
+        members = [pod for pod in self._objects.list(Pod) if group_name(pod) == name]
         scheduled = sum(bool(pod.spec.node_name) for pod in members)
         gang = Gang(found, tuple(pods), scheduled=scheduled, existing=len(members))
         numbers = count(1)
@@ -266,14 +266,14 @@ class Laws:
 
     def check_empty(self) -> None:
         """See that no claim is held back from being deleted."""
-        left = [claim.metadata.name for claim in self._objects.all(ResourceClaim)]
+        left = [claim.metadata.name for claim in self._objects.list(ResourceClaim)]
         assert not left, f"claims are not deleted: {left}"
 
     def check_free(self) -> None:
         """See that nothing is left of pods that are gone."""
-        left: list[Any] = [*self._objects.all(Pod), *self._objects.all(PodGroup)]
+        left: list[Any] = [*self._objects.list(Pod), *self._objects.list(PodGroup)]
         assert not left, f"still there: {[each.metadata.name for each in left]}"
-        for claim in self._objects.all(ResourceClaim):
+        for claim in self._objects.list(ResourceClaim):
             name = f"claim {claim.metadata.name}"
             owners = [each.name for each in claim.metadata.owner_references]
             assert not owners, f"{name} of {owners} is left"
@@ -325,9 +325,9 @@ def fresh_cluster(objects: Indexer) -> Cluster:
         (PodGroup, cluster.put_group),
     )
     for struct, put in kinds:
-        for value in objects.all(struct):
+        for value in objects.list(struct):
             put(value)
-    for pod in objects.all(Pod):
+    for pod in objects.list(Pod):
         if pod.spec.node_name and pod.status.phase not in OVER:
             cluster.put_pod(pod)
     return cluster

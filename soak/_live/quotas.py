@@ -19,11 +19,11 @@ def check_quota(quota: ResourceQuota | None, value: Any, model: Model) -> WriteR
     if quota is None or not isinstance(value, ResourceClaim):
         return None
     classes = DeviceClassIndex()
-    for each in model.objects.all(DeviceClass):
+    for each in model.objects.list(DeviceClass):
         classes.put_class(each)
     objects = {
-        CLAIMS: tuple(model.objects.all(ResourceClaim)),
-        PODS: tuple(model.objects.all(Pod)),
+        CLAIMS: tuple(model.objects.list(ResourceClaim)),
+        PODS: tuple(model.objects.list(Pod)),
     }
     around = usage_context(objects, now=model.now, classes=classes)
     measure = evaluator_for(CLAIMS, around)

@@ -195,7 +195,7 @@ class Server:
 
     def list(self, struct: type[Any]) -> ObjectList:
         """Return all objects of a kind."""
-        return ObjectList(tuple(self.model.objects.all(struct)), str(self.model.revision))
+        return ObjectList(tuple(self.model.objects.list(struct)), str(self.model.revision))
 
     # --- within ---------------------------------------------------------------------------------
 

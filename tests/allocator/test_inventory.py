@@ -224,11 +224,11 @@ def test_problems_of_a_node_are_not_kept_without_bound() -> None:
 def test_a_plan_without_a_solution_is_known_until_something_is_given_back() -> None:
     found = inventory(published(*gpus(3)), allocated=[allocated("owner", [held(DRIVER, "gpu-0")])])
     plan = found.plan([claim("claim", [gpu(count=3)])])
-    assert not found.is_hopeless(HERE, plan)
+    assert not found.is_infeasible(HERE, plan)
     assert isinstance(asked(found, claim("claim", [gpu(count=3)])), Unsatisfied)
-    assert found.is_hopeless(HERE, plan)
+    assert found.is_infeasible(HERE, plan)
     found.remove_claim("default", "owner")
-    assert not found.is_hopeless(HERE, plan)
+    assert not found.is_infeasible(HERE, plan)
 
 
 def test_where_no_device_is_free_a_plan_that_needs_one_need_not_be_tried() -> None:
@@ -260,8 +260,8 @@ def test_a_device_that_takes_less_than_nothing_may_help_others(amount: str, may_
 def test_a_forgotten_node_gets_the_same_answer_again() -> None:
     found = inventory(published(*gpus(2)), allocated=[allocated("o", [held(DRIVER, "gpu-0")])])
     before = given(found, WANTING)
-    found.forget_node(NODE)
-    found.forget_node("unknown")
+    found.drop_node(NODE)
+    found.drop_node("unknown")
     assert given(found, WANTING) == before == ["gpu-1"]
 
 

@@ -193,7 +193,7 @@ def test_a_rule_means_the_devices_that_it_taints(selector: Any) -> None:
     meant = [
         device.name
         for device in slice_.spec.devices or ()
-        if rules.means(rule, DeviceName("gpu.example.com", "n1", device.name), device)
+        if rules.selects(rule, DeviceName("gpu.example.com", "n1", device.name), device)
     ]
     assert meant == tainted(rules.apply(slice_))
 
@@ -202,5 +202,5 @@ def test_a_device_that_no_slice_has_is_meant_by_its_name_only() -> None:
     rules = TaintRules()
     rules.put_class(class_of("true"))
     name = DeviceName("gpu.example.com", "n1", "gone")
-    assert rules.means(rule_of({"driver": "gpu.example.com"}), name, None)
-    assert not rules.means(rule_of({"deviceClassName": "gpu"}), name, None)
+    assert rules.selects(rule_of({"driver": "gpu.example.com"}), name, None)
+    assert not rules.selects(rule_of({"deviceClassName": "gpu"}), name, None)

@@ -195,7 +195,7 @@ def test_a_refused_device_has_a_cause(case: Refused) -> None:
     )
     wanting = claim("claim", [case.request], constraints=tuple(case.constraints))
     (ask,) = traced(found, wanting).requests
-    refusal = next(r for r in ask.refusals if r.device == f"{DRIVER}/{NODE}/gpu-0")
+    refusal = next(r for r in ask.rejections if r.device == f"{DRIVER}/{NODE}/gpu-0")
     assert (refusal.cause, refusal.detail) == (case.cause, case.detail)
     assert ask.possible == ()
 
@@ -215,7 +215,7 @@ def test_a_derived_attribute_without_a_value_is_a_fault() -> None:
         constraints=(DeviceConstraint(("second",), match_attribute="example.com/model"),),
     )
     trace = traced(found, wanting)
-    (refusal,) = trace.requests[1].refusals
+    (refusal,) = trace.requests[1].rejections
     assert refusal.cause is RejectionCause.FAULT
     assert refusal.detail.startswith("evaluate derived attribute example.com/model on device")
 
@@ -223,7 +223,7 @@ def test_a_derived_attribute_without_a_value_is_a_fault() -> None:
 def test_that_a_device_is_not_meant_is_said_before_that_it_is_in_use() -> None:
     found = inventory(published(GPU), allocated=[allocated("owner", [held(DRIVER, "gpu-0")])])
     trace = traced(found, claim("claim", [gpu(selectors=selectors("false"))]))
-    assert [refusal.cause for refusal in trace.requests[0].refusals] == [RejectionCause.SELECTOR]
+    assert [refusal.cause for refusal in trace.requests[0].rejections] == [RejectionCause.SELECTOR]
 
 
 # --- who and how many -------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_devices_in_use_are_told_with_their_holders() -> None:
     ]
     found = inventory(published(*gpus(3)), allocated=owners)
     (ask,) = traced(found, claim("claim", [gpu(count=2)])).requests
-    assert [(refusal.position, refusal.holders) for refusal in ask.refusals] == [
+    assert [(refusal.position, refusal.holders) for refusal in ask.rejections] == [
         (0, (("default", "one"),)),
         (1, (("default", "one"), ("default", "two"))),
     ]

@@ -53,12 +53,12 @@ class Telling(ClusterAuthorizer):
         super().__init__(gates)
         self.told = asyncio.Event()
 
-    def put(self, value: Any) -> None:
-        super().put(value)
+    def on_update(self, value: Any) -> None:
+        super().on_update(value)
         self.told.set()
 
-    def remove(self, value: Any) -> None:
-        super().remove(value)
+    def on_delete(self, value: Any) -> None:
+        super().on_delete(value)
         self.told.set()
 
 
@@ -81,7 +81,7 @@ class World(NamedTuple):
         fields = dict(part.split("=", 1) for part in query.split("&")) if query else {}
         data = _bytes_of(body)
         sent.setdefault("content-type", "application/json")
-        answer = await self.router.answer(Request(method, path, fields, sent, data))
+        answer = await self.router.handle(Request(method, path, fields, sent, data))
         assert isinstance(answer, Response)
         await self.follower.load()
         is_json = answer.content_type.startswith("application/json")

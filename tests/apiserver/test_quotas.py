@@ -275,7 +275,7 @@ def test_bounds_hold_however_many_ask_at_once(client: Client, bound: int) -> Non
 
     async def create(number: int) -> int:
         body = json.dumps(claim(f"c{number}")).encode()
-        answer = await router.answer(Request("POST", CLAIMS, {}, headers, body))
+        answer = await router.handle(Request("POST", CLAIMS, {}, headers, body))
         assert isinstance(answer, Response)
         if number % 10 == 0:
             await recount(client)
@@ -302,12 +302,12 @@ def test_bounds_hold_while_objects_come_and_go(client: Client) -> None:
         nonlocal most
         for _ in range(12):
             body = json.dumps(claim(f"c{number}")).encode()
-            await router.answer(Request("POST", CLAIMS, {}, headers, body))
+            await router.handle(Request("POST", CLAIMS, {}, headers, body))
             resource = client.service.resources.of("resource.k8s.io", "resourceclaims")
             page = await client.store.list(resource.prefix)
             most = max(most, len(page.entries))
             if chance.random() < 0.7:
-                await router.answer(Request("DELETE", f"{CLAIMS}/c{number}", {}, headers))
+                await router.handle(Request("DELETE", f"{CLAIMS}/c{number}", {}, headers))
 
     async def all_at_once() -> None:
         await asyncio.gather(*(come_and_go(number) for number in range(12)))
@@ -332,7 +332,7 @@ def test_bounds_hold_when_another_server_charges_too(client: Client) -> None:
             codes.append(client.post(CLAIMS, body).status)
         else:
             data = json.dumps(body).encode()
-            answer = client.run(router.answer(Request("POST", CLAIMS, {}, headers, data)))
+            answer = client.run(router.handle(Request("POST", CLAIMS, {}, headers, data)))
             codes.append(answer.status)
     assert codes == [201, 201, 201, 403, 403]
     becomes(client, {COUNT: "3"})
@@ -351,7 +351,7 @@ def test_a_writer_that_gives_up_leaves_no_trace(
         tasks = []
         for number in range(20):
             body = json.dumps(claim(f"c{number}")).encode()
-            asked = router.answer(Request("POST", CLAIMS, {}, headers, body))
+            asked = router.handle(Request("POST", CLAIMS, {}, headers, body))
             tasks.append(asyncio.create_task(asked))
         for steps, task in enumerate(tasks):
             for _ in range(steps):

@@ -73,7 +73,7 @@ def running(folder: Path, scenario: Callable[[Running], Awaitable[None]], **opti
     async def run() -> None:
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         tokens = read_tokens("good,ann,1,dev")
-        settings = Settings(folder, port=0, has_roles=True, tokens=tokens, **options)
+        settings = Settings(folder, port=0, has_rbac=True, tokens=tokens, **options)
         serving = asyncio.create_task(serve(settings, started.set_result))
         try:
             async with asyncio.timeout(30):

@@ -104,8 +104,8 @@ def test_a_taint_of_a_slice_evicts_at_the_time_it_was_added() -> None:
     found = evicted([slice_(EVICT)], [having()])
     assert seconds(found) == [0]
     (cause,) = found[0].causes
-    assert str(cause.mark) == "k=v:NoExecute"
-    assert (cause.claim, str(cause.device), cause.mark.slice_name) == ("ns/shared", "g/p/d", "s")
+    assert str(cause.taint) == "k=v:NoExecute"
+    assert (cause.claim, str(cause.device), cause.taint.slice_name) == ("ns/shared", "g/p/d", "s")
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "None", "Other"])
@@ -138,7 +138,7 @@ def test_rules_mean_devices_by_name_also_unpublished_ones(
 def test_rules_come_before_slices_among_the_causes() -> None:
     rules = [rule("b", selector={}), rule("a", selector={})]
     (found,) = evicted([slice_(EVICT)], [having()], rules=rules)
-    assert [cause.mark.rule for cause in found.causes] == ["a", "b", ""]
+    assert [cause.taint.rule for cause in found.causes] == ["a", "b", ""]
     assert found.is_because_of("a")
     assert not found.is_because_of("c")
 

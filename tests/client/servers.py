@@ -78,7 +78,7 @@ async def over_http(folder: Path) -> AsyncIterator[ApiClient]:
 @asynccontextmanager
 async def over_https(folder: Path) -> AsyncIterator[ApiClient]:
     async with (
-        serving(Settings(folder, port=0, has_roles=True)),
+        serving(Settings(folder, port=0, has_rbac=True)),
         http_client(load_rest_config(str(folder / "kubeconfig"))) as client,
     ):
         yield client
@@ -124,13 +124,13 @@ class Breaking:
     def streams(self) -> int:
         return len(self._cuts)
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         self.asked.append(request)
         if self.is_down:
             raise UnavailableError("the network is down")
         self.in_flight += 1
         try:
-            return await self.inner.ask(request)
+            return await self.inner.send(request)
         finally:
             self.in_flight -= 1
 

@@ -81,8 +81,8 @@ async def test_long_lists_come_in_pages(client: ApiClient) -> None:
     for number in range(7):
         await client.write(Create(config_map(f"m{number}")))
     first = await client.list(ConfigMap, "default", limit=3)
-    assert (len(first.values), bool(first.rest)) == (3, True)
-    second = await client.list(ConfigMap, "default", limit=3, rest=first.rest)
+    assert (len(first.values), bool(first.continue_token)) == (3, True)
+    second = await client.list(ConfigMap, "default", limit=3, rest=first.continue_token)
     assert second.revision == first.revision
     everything = await list_all(client, ConfigMap, "default", limit=2)
     assert [m.metadata.name for m in everything.values] == [f"m{n}" for n in range(7)]

@@ -53,7 +53,7 @@ def play(folder: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
 def test_an_event_as_the_scheduler_tells_it(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         async with world.recorder(EventStyle.SERIES).running() as recorder:
-            recorder.tell(world.tell())
+            recorder.record(world.tell())
         (event,) = await world.events()
         assert (event.type, event.reason, event.message) == (
             "Warning",
@@ -76,7 +76,7 @@ def test_an_event_as_controllers_tell_it(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         async with world.recorder(EventStyle.COUNTS).running() as recorder:
             for _ in range(3):
-                recorder.tell(world.tell())
+                recorder.record(world.tell())
         (event,) = await world.events()
         assert (event.count, event.source.component) == (3, "default-scheduler")
         assert event.first_timestamp is not None
@@ -88,7 +88,7 @@ def test_a_series_is_written_twice_and_when_it_is_over(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         async with world.recorder(EventStyle.SERIES).running() as recorder:
             for _ in range(5):
-                recorder.tell(world.tell())
+                recorder.record(world.tell())
             await recorder.drained()
             writes = [r for r in world.wire.asked if r.method in ("POST", "PATCH")]
             assert len(writes[1:]) == 2  # the first made the pod
@@ -112,7 +112,7 @@ def test_many_that_differ_in_their_message_become_one(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         async with world.recorder(EventStyle.COUNTS).running() as recorder:
             for number in range(20):
-                recorder.tell(world.tell(f"attempt {number}"))
+                recorder.record(world.tell(f"attempt {number}"))
         events = await world.events()
         combined = [e for e in events if e.message.startswith("(combined from similar events): ")]
         assert len(events) == 10
@@ -125,11 +125,11 @@ def test_an_object_has_so_many_events_and_no_more(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         async with world.recorder(EventStyle.COUNTS).running() as recorder:
             for number in range(40):
-                recorder.tell(world.tell(reason=f"Reason{number}"))
+                recorder.record(world.tell(reason=f"Reason{number}"))
             await recorder.drained()
             assert (len(await world.events()), recorder.dropped) == (25, 15)
             await world.clock.advance(301)
-            recorder.tell(world.tell(reason="Another"))
+            recorder.record(world.tell(reason="Another"))
         assert len(await world.events()) == 26
 
     play(tmp_path, scenario)
@@ -141,7 +141,7 @@ def test_telling_never_fails_and_is_bounded(
     async def scenario(world: World) -> None:
         recorder = world.recorder(EventStyle.SERIES)
         for number in range(WAITING_MAX + 5):
-            recorder.tell(world.tell(reason=f"Reason{number}"))
+            recorder.record(world.tell(reason=f"Reason{number}"))
         assert recorder.dropped == 5
         world.wire.is_down = True
         async with recorder.running(stop_s=0.01):
@@ -155,7 +155,7 @@ def test_a_server_that_is_away_for_a_while_gets_the_event_later(tmp_path: Path) 
     async def scenario(world: World) -> None:
         world.wire.is_down = True
         async with world.recorder(EventStyle.SERIES).running() as recorder:
-            recorder.tell(world.tell())
+            recorder.record(world.tell())
             await world.clock.advance(3)
             world.wire.is_down = False
             await world.clock.advance(10)
@@ -167,7 +167,7 @@ def test_a_server_that_is_away_for_a_while_gets_the_event_later(tmp_path: Path) 
 def test_a_long_message_is_cut(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         async with world.recorder(EventStyle.SERIES).running() as recorder:
-            recorder.tell(world.tell("ä" * 5000))
+            recorder.record(world.tell("ä" * 5000))
         (event,) = await world.events()
         assert len(event.message.encode()) <= 1024
 

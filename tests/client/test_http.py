@@ -100,7 +100,7 @@ def test_a_connection_is_used_again() -> None:
 
     async def scenario(transport: HttpTransport) -> None:
         for _ in range(5):
-            assert (await transport.ask(GET)).body == b"{}"
+            assert (await transport.send(GET)).body == b"{}"
         assert connections == 1
 
     play(serve, scenario)
@@ -118,7 +118,7 @@ def test_a_connection_that_waited_long_is_not_used() -> None:
 
     async def scenario(transport: HttpTransport) -> None:
         for _ in range(3):
-            assert (await transport.ask(GET)).body == b"{}"
+            assert (await transport.send(GET)).body == b"{}"
         assert connections == 3
 
     play(serve, scenario, idle_connection_s=-1.0)
@@ -138,7 +138,7 @@ def test_no_more_connections_than_may_be() -> None:
             writer.write(OK)
 
     async def scenario(transport: HttpTransport) -> None:
-        answers = await asyncio.gather(*(transport.ask(GET) for _ in range(50)))
+        answers = await asyncio.gather(*(transport.send(GET) for _ in range(50)))
         assert {answer.status for answer in answers} == {200}
         assert most <= 4
 
@@ -148,7 +148,7 @@ def test_no_more_connections_than_may_be() -> None:
 def test_a_connection_that_the_server_closed_is_no_error_for_a_read() -> None:
     async def scenario(transport: HttpTransport) -> None:
         for _ in range(4):
-            assert (await transport.ask(GET)).status == 200
+            assert (await transport.send(GET)).status == 200
 
     play(saying(OK), scenario)
 
@@ -164,9 +164,9 @@ def test_a_write_is_not_sent_twice() -> None:
         asked += 1
 
     async def scenario(transport: HttpTransport) -> None:
-        await transport.ask(GET)
+        await transport.send(GET)
         with pytest.raises(UnavailableError):
-            await transport.ask(Request("POST", "/x", body=b"{}"))
+            await transport.send(Request("POST", "/x", body=b"{}"))
         assert asked == 1
 
     play(serve, scenario)
@@ -186,21 +186,21 @@ def test_a_write_is_not_sent_twice() -> None:
 def test_answers_that_are_none(answer: bytes, error: type[Exception]) -> None:
     async def scenario(transport: HttpTransport) -> None:
         with pytest.raises(error):
-            await transport.ask(GET)
+            await transport.send(GET)
 
     play(saying(answer), scenario, body_bytes_max=1000)
 
 
 def test_an_answer_without_a_length_ends_with_the_connection() -> None:
     async def scenario(transport: HttpTransport) -> None:
-        assert (await transport.ask(GET)).body == b"{}"
+        assert (await transport.send(GET)).body == b"{}"
 
     play(saying(b"HTTP/1.1 200 OK\r\n\r\n{}"), scenario)
 
 
 def test_what_comes_before_the_answer_is_passed_over() -> None:
     async def scenario(transport: HttpTransport) -> None:
-        assert (await transport.ask(GET)).status == 200
+        assert (await transport.send(GET)).status == 200
 
     play(saying(b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK), scenario)
 
@@ -211,7 +211,7 @@ def test_a_server_that_says_nothing() -> None:
 
     async def scenario(transport: HttpTransport) -> None:
         with pytest.raises(UnavailableError, match="no response within"):
-            await transport.ask(GET)
+            await transport.send(GET)
 
     play(serve, scenario, request_s=0.02)
 
@@ -220,7 +220,7 @@ def test_no_server_at_all() -> None:
     async def run() -> None:
         transport = HttpTransport(address_of("http://127.0.0.1:1"))
         with pytest.raises(UnavailableError, match=r"cannot reach 127\.0\.0\.1:1"):
-            await transport.ask(GET)
+            await transport.send(GET)
 
     asyncio.run(run())
 
@@ -389,9 +389,9 @@ def test_whoever_stops_waiting_leaves_the_connection_to_nobody() -> None:
         writer.write(OK)
 
     async def scenario(transport: HttpTransport) -> None:
-        slow = asyncio.create_task(transport.ask(Request("GET", "/slow")))
+        slow = asyncio.create_task(transport.send(Request("GET", "/slow")))
         await asyncio.sleep(0.01)
         slow.cancel()
-        assert (await transport.ask(GET)).body == b"{}"
+        assert (await transport.send(GET)).body == b"{}"
 
     play(serve, scenario, connections_max=1)

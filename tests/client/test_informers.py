@@ -48,7 +48,7 @@ class World:
     def make(self, **options: Any) -> Informer:
         options = {"backoff": AT_ONCE, "random": lambda: 0.5, "page": 2, **options}
         informer = Informer(self.client, ConfigMap, self.objects, namespace="default", **options)
-        informer.on_change(self.note)
+        informer.add_event_handler(self.note)
         return informer
 
     def note(self, old: Any, new: Any) -> None:
@@ -72,7 +72,7 @@ class World:
 
     async def is_equal(self) -> bool:
         page = await self.other.list(ConfigMap, "default")
-        kept = sorted(self.objects.all(ConfigMap), key=lambda m: m.metadata.name)
+        kept = sorted(self.objects.list(ConfigMap), key=lambda m: m.metadata.name)
         return kept == list(page.values)
 
     async def settled(self) -> None:
@@ -101,7 +101,7 @@ def play(folder: Path, scenario: Callable[[World], Awaitable[None]], **options: 
 def test_what_is_there_and_what_happens_is_told_in_order(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         assert not world.informer.synced
-        await world.informer.wait_synced()
+        await world.informer.wait_for_sync()
         await world.create("a")
         await world.change("a", "1")
         await world.delete("a")
@@ -117,7 +117,7 @@ def test_a_handler_that_comes_late_is_told_what_is_there(tmp_path: Path) -> None
         await world.create("a")
         await until(lambda: world.told)
         late: list[Any] = []
-        world.informer.on_change(lambda old, new: late.append((old, new)))
+        world.informer.add_event_handler(lambda old, new: late.append((old, new)))
         assert [(old, new.metadata.name) for old, new in late] == [(None, "a")]
 
     play(tmp_path, scenario)
@@ -132,7 +132,7 @@ def test_an_informer_says_what_is_told_from_a_list(tmp_path: Path) -> None:
 
         await world.create("a")
         await until(lambda: world.told)
-        world.informer.on_change(hear)
+        world.informer.add_event_handler(hear)
         await world.create("b")
         await until(lambda: len(heard) == 2)
         assert heard == [("a", True), ("b", False)]
@@ -147,9 +147,9 @@ def test_a_handler_that_fails_harms_nobody(
         def fail(old: Any, new: Any) -> None:
             raise ValueError("a bug")
 
-        world.informer.on_change(fail)
+        world.informer.add_event_handler(fail)
         seen: list[Any] = []
-        world.informer.on_change(lambda old, new: seen.append(new))
+        world.informer.add_event_handler(lambda old, new: seen.append(new))
         await world.create("a")
         await world.create("b")
         await until(lambda: len(seen) == 2)
@@ -235,7 +235,7 @@ def test_a_server_that_restarts(tmp_path: Path) -> None:
 def test_a_server_that_restarts_over_tls(tmp_path: Path) -> None:
     async def run() -> None:
         data = tmp_path / "data"
-        async with serving(Settings(data, port=0, has_roles=True)) as url:
+        async with serving(Settings(data, port=0, has_rbac=True)) as url:
             client = http_client(load_rest_config(str(data / "kubeconfig")))
             objects = Indexer()
             informer = Informer(
@@ -248,14 +248,14 @@ def test_a_server_that_restarts_over_tls(tmp_path: Path) -> None:
             )
             following = asyncio.create_task(informer.run())
             await client.write(Create(config_map("a")))
-            await until(lambda: objects.find(ConfigMap, "default", "a"))
+            await until(lambda: objects.get(ConfigMap, "default", "a"))
             port = urlsplit(url).port or 0
         await until(lambda: informer.cause)
-        async with serving(Settings(data, port=port, has_roles=True)):
+        async with serving(Settings(data, port=port, has_rbac=True)):
             await client.write(Delete(Target(ConfigMap, "default", "a")))
             await client.write(Create(config_map("b")))
-            await until(lambda: objects.find(ConfigMap, "default", "b"))
-            assert objects.find(ConfigMap, "default", "a") is None
+            await until(lambda: objects.get(ConfigMap, "default", "b"))
+            assert objects.get(ConfigMap, "default", "a") is None
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
             await client.close()
@@ -291,7 +291,7 @@ def test_a_cause_is_logged_once_and_waiting_grows(
     clock = ManualClock()
 
     async def scenario(world: World) -> None:
-        await world.informer.wait_synced()
+        await world.informer.wait_for_sync()
         await until(lambda: world.wire.streams)
         world.wire.is_down = True
         world.wire.asked.clear()
@@ -319,15 +319,15 @@ def test_many_kinds_share_their_objects(tmp_path: Path) -> None:
             client = ApiClient(InProcessTransport(server.application))
             informers = InformerFactory(client, random=lambda: 0.0, backoff=AT_ONCE)
             informers.objects.index(ConfigMap, "value", lambda m: m.data.values())
-            informers.follow(ConfigMap)
-            informers.follow(Namespace)
+            informers.informer_for(ConfigMap)
+            informers.informer_for(Namespace)
             await client.write(Create(config_map("a", v="x")))
             async with asyncio.timeout(20), informers.running() as objects:
                 assert informers.synced
-                assert objects.find(Namespace, "", "default") is not None
-                assert [m.metadata.name for m in objects.by(ConfigMap, "value", "x")] == ["a"]
+                assert objects.get(Namespace, "", "default") is not None
+                assert [m.metadata.name for m in objects.by_index(ConfigMap, "value", "x")] == ["a"]
                 await client.write(Create(Namespace(metadata=ObjectMeta(name="team"))))
-                await until(lambda: objects.find(Namespace, "", "team"))
+                await until(lambda: objects.get(Namespace, "", "team"))
 
     asyncio.run(run())
 
@@ -338,11 +338,11 @@ def test_a_kind_is_followed_in_one_selection(tmp_path: Path) -> None:
             informers = InformerFactory(
                 ApiClient(InProcessTransport(server.application)), random=lambda: 0.0
             )
-            first = informers.follow(ConfigMap, namespace="default")
-            assert informers.follow(ConfigMap) is first
-            assert informers.follow(ConfigMap, namespace="default") is first
+            first = informers.informer_for(ConfigMap, namespace="default")
+            assert informers.informer_for(ConfigMap) is first
+            assert informers.informer_for(ConfigMap, namespace="default") is first
             with pytest.raises(ValueError, match="another selection"):
-                informers.follow(ConfigMap, namespace="team")
+                informers.informer_for(ConfigMap, namespace="team")
 
     asyncio.run(run())
 
@@ -355,7 +355,7 @@ def test_a_kind_that_is_not_served_may_be_missing() -> None:
     async def run() -> None:
         client = ApiClient(InProcessTransport(answer))
         informers = InformerFactory(client, random=lambda: 0.0, clock=ManualClock())
-        informers.follow(CompositePodGroup, optional=True)
+        informers.informer_for(CompositePodGroup, optional=True)
         async with asyncio.timeout(20), informers.running() as objects:
             assert objects.count(CompositePodGroup) == 0
             assert "CompositePodGroup" in informers.causes
@@ -412,6 +412,6 @@ def test_any_history_ends_with_what_the_server_has(
         for what, name in world.told:
             assert (what == "came") == (name not in replayed)
             (replayed.discard if what == "went" else replayed.add)(name)
-        assert replayed == {m.metadata.name for m in world.objects.all(ConfigMap)}
+        assert replayed == {m.metadata.name for m in world.objects.list(ConfigMap)}
 
     play(tmp_path_factory.mktemp("history"), scenario, backoff=Backoff(0.001, 0.01))

@@ -263,7 +263,7 @@ def test_a_real_server_knows_who_asks(tmp_path: Path) -> None:
 
     async def run() -> None:
         tokens = read_tokens("good,ann,1,dev")
-        async with serving(Settings(data, port=0, has_roles=True, tokens=tokens)):
+        async with serving(Settings(data, port=0, has_rbac=True, tokens=tokens)):
             admin = load_rest_config(str(data / "kubeconfig"))
             assert await user_of(admin) == "kubernetes-admin"
             bare = RestConfig(admin.server, authority=admin.authority)
@@ -293,7 +293,7 @@ def test_a_refused_token_is_asked_for_again(tmp_path: Path) -> None:
 
     async def run() -> None:
         tokens = read_tokens("me1,ann,1,dev")  # the second that the command gives
-        async with serving(Settings(data, port=0, has_roles=True, tokens=tokens)):
+        async with serving(Settings(data, port=0, has_rbac=True, tokens=tokens)):
             admin = load_rest_config(str(data / "kubeconfig"))
             access = command(tmp_path, give)
             mine = _with(access, server=admin.server, authority=admin.authority)

@@ -110,7 +110,7 @@ def test_fields_that_we_do_not_know_are_no_error() -> None:
 def test_items_of_lists_need_not_say_what_they_are() -> None:
     tree = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "p"}}]}
     page = asyncio.run(answering(tree).list(Pod))
-    assert (page.revision, page.rest) == ("7", "")
+    assert (page.revision, page.continue_token) == ("7", "")
     assert (page.values[0].kind, page.values[0].metadata.name) == ("Pod", "p")
 
 

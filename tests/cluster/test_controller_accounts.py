@@ -57,9 +57,9 @@ async def put_to_work(cluster: EmbeddedCluster) -> None:
     await create(cluster, Job, "once", {**JOB, "ttlSecondsAfterFinished": 0})
     group = await create(cluster, PodGroup, "gang", {"schedulingPolicy": {"basic": {}}})
     await until(lambda: objects.count(Pod) == 4 and objects.count(ResourceClaim) == 1)
-    await until(lambda: all(each.spec.node_name for each in objects.all(Pod)))
+    await until(lambda: all(each.spec.node_name for each in objects.list(Pod)))
     await cluster.admin.write(Delete(Target.of(group)))
-    (of_job,) = [each for each in objects.all(Pod) if each.metadata.name.startswith("once")]
+    (of_job,) = [each for each in objects.list(Pod) if each.metadata.name.startswith("once")]
     succeeded = {"status": {"phase": "Succeeded"}}
     await cluster.admin.write(Patch(Target.of(of_job), succeeded, "status"))
     await until(lambda: objects.count(Job) == 0 and objects.count(PodGroup) == 0)
@@ -68,7 +68,7 @@ async def put_to_work(cluster: EmbeddedCluster) -> None:
     await until(lambda: objects.count(ResourceClaim) == 0)
     await cluster.admin.write(Delete(Target(Deployment, "team", "web")))
     await cluster.admin.write(Delete(Target(DaemonSet, "team", "each")))
-    await until(lambda: objects.count(Pod) == 0 or _all_leave(objects.all(Pod)))
+    await until(lambda: objects.count(Pod) == 0 or _all_leave(objects.list(Pod)))
     await cluster.admin.write(Delete(Target(Node, "", "node-1")))
 
 
@@ -86,7 +86,7 @@ def test_no_controller_is_forbidden_what_it_does(
             await put_to_work(cluster)
             accounts = {
                 each.metadata.name
-                for each in cluster.controlling.informers.objects.all(ServiceAccount)
+                for each in cluster.controlling.informers.objects.list(ServiceAccount)
                 if each.metadata.namespace == "kube-system"
             }
             assert {"deployment-controller", "resource-claim-controller"} <= accounts

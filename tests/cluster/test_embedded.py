@@ -70,7 +70,7 @@ def test_a_pod_gets_its_device_by_itself_and_the_next_one_when_it_is_gone(tmp_pa
             objects = cluster.controlling.informers.objects
 
             def node_of(name: str) -> str:
-                found = objects.find(Pod, "default", name)
+                found = objects.get(Pod, "default", name)
                 return "" if found is None else found.spec.node_name
 
             await furnish(cluster)
@@ -81,7 +81,7 @@ def test_a_pod_gets_its_device_by_itself_and_the_next_one_when_it_is_gone(tmp_pa
             assert node_of("second") == ""
             await cluster.admin.write(Delete(Target(Pod, "default", "first")))
             await until(lambda: node_of("second") and objects.count(ResourceClaim) == 1)
-            (claim,) = objects.all(ResourceClaim)
+            (claim,) = objects.list(ResourceClaim)
             assert claim.status.allocation is not None
             (result,) = claim.status.allocation.devices.results
             assert (result.driver, result.device) == (DRIVER, "gpu-0")
@@ -94,7 +94,7 @@ def test_the_scheduler_has_the_features_that_the_gates_switch_on(tmp_path: Path)
         off = ("DRANodeAllocatableResources", "DRASchedulerFilterTimeout")
         gates = Gates.parse(",".join(f"{gate}=false" for gate in off))
         async with asyncio.timeout(60), embedded(tmp_path, ProgramContext(gates)) as cluster:
-            features = cluster.scheduling.scheduler.live.cluster.features
+            features = cluster.scheduling.scheduler.cache.cluster.features
             assert features == Features.of(gates)
             assert not features.node_allocatable
             assert not cluster.scheduling.config.filter_timeout_s
@@ -115,7 +115,7 @@ def test_a_kind_that_the_scheduler_may_not_read_is_not_waited_for(
             await furnish(cluster)
             await pod(cluster, "first")
             await until(
-                lambda: (found := objects.find(Pod, "default", "first")) and found.spec.node_name
+                lambda: (found := objects.get(Pod, "default", "first")) and found.spec.node_name
             )
 
     asyncio.run(run())

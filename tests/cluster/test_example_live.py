@@ -80,9 +80,9 @@ async def _apply(cluster: EmbeddedCluster, gap_s: float) -> None:
 
 
 def _ends(objects: Indexer) -> Iterator[End]:
-    for pod in objects.all(Pod):
+    for pod in objects.list(Pod):
         names = [each.resource_claim_name for each in pod.status.resource_claim_statuses or ()]
-        claims: list[Any] = [objects.find(ResourceClaim, "default", name or "") for name in names]
+        claims: list[Any] = [objects.get(ResourceClaim, "default", name or "") for name in names]
         devices = [
             result.device
             for claim in claims
@@ -103,13 +103,13 @@ def test_a_plan_and_a_live_cluster_come_to_the_same(
     gap_s: float, answer_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However fast objects follow each other, and however long the server takes to answer."""
-    ask = InProcessTransport.ask
+    send = InProcessTransport.send
 
     async def slowly(self: InProcessTransport, request: Request) -> Response:
         await asyncio.sleep(answer_s)
-        return await ask(self, request)
+        return await send(self, request)
 
-    monkeypatch.setattr(InProcessTransport, "ask", slowly)
+    monkeypatch.setattr(InProcessTransport, "send", slowly)
     ends = planned()
     assert [bool(node) for _, node, _ in ends] == [True, True, False, True]
     assert played(tmp_path, gap_s) == ends

@@ -136,7 +136,7 @@ def test_the_server(tmp_path: Path) -> None:
     async def text() -> str:
         settings = Settings(tmp_path / "data", allows_all=True, auditing=auditing)
         async with assembled(settings) as server:
-            answer = await server.application.router.answer(Request("GET", "/metrics"))
+            answer = await server.application.router.handle(Request("GET", "/metrics"))
             assert isinstance(answer, Response)
             return answer.body.decode()
 

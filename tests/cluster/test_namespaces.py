@@ -67,7 +67,7 @@ async def make_pod(cluster: EmbeddedCluster) -> None:
         "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "elsewhere"},
     }
     path = f"/api/v1/namespaces/{NAME}/pods"
-    await cluster.admin.ask(Request("POST", path, body=json.dumps(pod).encode()))
+    await cluster.admin.send(Request("POST", path, body=json.dumps(pod).encode()))
 
 
 async def conditions(cluster: EmbeddedCluster) -> dict[str, tuple[str, str, str]]:
@@ -144,7 +144,7 @@ def test_a_finalizer_of_somebody_else_is_left_to_them(tmp_path: Path) -> None:
             "spec": {"finalizers": ["kubernetes", "example.com/own"]},
         }
         path = f"/api/v1/namespaces/{NAME}/finalize"
-        await cluster.admin.ask(Request("PUT", path, body=json.dumps(body).encode()))
+        await cluster.admin.send(Request("PUT", path, body=json.dumps(body).encode()))
         await delete(cluster)
         await asyncio.sleep(10)
         namespace = await cluster.admin.get(Namespace, "", NAME)
@@ -181,7 +181,7 @@ class Scripted:
         self.answers = answers
         self.deleted: list[str] = []
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         if request.method == "DELETE":
             self.deleted.append(request.path)
         found = self.answers.get(f"{request.method} {request.path}")

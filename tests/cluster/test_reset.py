@@ -90,7 +90,7 @@ def test_containers_that_were_left_end(folder: Path) -> None:
         runtime = ProcessRuntime(folder / "node" / "containers")
         spec = ContainerSpec(ContainerId("p", "c", 0), "", "p", command=("sleep", "1000"))
         await runtime.start(spec)
-        keeper = await runtime.keeper_pid()
+        keeper = await runtime.shim_pid()
         await runtime.close()
         await reset_cluster(folder)
         return keeper

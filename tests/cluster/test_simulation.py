@@ -53,16 +53,16 @@ def phase(settling: Settling, name: str) -> str:
 def test_machines_register_with_their_devices() -> None:
     settling = world("dgx-h100x2", "dgx-h100")
     objects = settling.model.objects
-    nodes = sorted(each.metadata.name for each in objects.all(Node))
+    nodes = sorted(each.metadata.name for each in objects.list(Node))
     assert nodes == ["dgx-h100-0", "dgx-h100-1", "dgx-h100-2"]
-    node = objects.find(Node, "", "dgx-h100-1")
+    node = objects.get(Node, "", "dgx-h100-1")
     assert node is not None
     assert node.metadata.annotations[SIMULATED] == "true"
     assert {c.type: c.status for c in node.status.conditions}["Ready"] == "True"
     assert str(node.status.allocatable["pods"]) == "110"
-    slices = [each for each in objects.all(ResourceSlice) if each.spec.node_name == "dgx-h100-1"]
+    slices = [each for each in objects.list(ResourceSlice) if each.spec.node_name == "dgx-h100-1"]
     assert {each.metadata.owner_references[0].uid for each in slices} == {node.metadata.uid}
-    assert objects.find(DeviceClass, "", "gpu.nvidia.com") is not None
+    assert objects.get(DeviceClass, "", "gpu.nvidia.com") is not None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_machines_that_share_classes_all_bring_theirs(profiles: tuple[str, ...])
     late.model.put(made(Namespace, "kube-node-lease"))
     late.settle()
     objects = late.model.objects
-    assert {each.metadata.name for each in objects.all(DeviceClass)} == {
+    assert {each.metadata.name for each in objects.list(DeviceClass)} == {
         each.metadata.name for fleet in fleets for each in fleet.classes
     }
     assert objects.count(ResourceSlice) == sum(len(fleet.slices) for fleet in fleets)
@@ -99,9 +99,9 @@ def test_a_class_that_is_refused_keeps_nothing_else_from_a_machine(
     late.model.put(made(Namespace, "kube-node-lease"))
     late.settle()
     objects = late.model.objects
-    assert objects.find(DeviceClass, "", "gpu.nvidia.com") is not None
+    assert objects.get(DeviceClass, "", "gpu.nvidia.com") is not None
     assert objects.count(ResourceSlice) == 4
-    assert objects.find(Lease, "kube-node-lease", "dgx-h100-0") is not None
+    assert objects.get(Lease, "kube-node-lease", "dgx-h100-0") is not None
     assert [each.getMessage() for each in caplog.records] == [
         "simulated-machines: dgx-h100-0: no such classes here"
     ]
@@ -126,13 +126,13 @@ def test_a_deleted_node_stays_away_and_a_deleted_slice_comes_back() -> None:
     settling = world("dgx-h100x2")
     objects = settling.model.objects
     published = objects.count(ResourceSlice)
-    first = next(each for each in objects.all(ResourceSlice) if "h100-1" in each.metadata.name)
+    first = next(each for each in objects.list(ResourceSlice) if "h100-1" in each.metadata.name)
     settling.model.write(Delete(Target.of(first)))
     settling.settle()
     assert objects.count(ResourceSlice) == published
     settling.model.write(Delete(Target(Node, "", "dgx-h100-0")))
     settling.settle()
-    assert [each.metadata.name for each in objects.all(Node)] == ["dgx-h100-1"]
+    assert [each.metadata.name for each in objects.list(Node)] == ["dgx-h100-1"]
 
 
 def test_a_pod_runs_until_it_is_deleted() -> None:
@@ -210,7 +210,7 @@ def test_devices_of_claims_are_prepared() -> None:
     assert [(each.type, each.status) for each in device.conditions] == [("Ready", "True")]
     objects = settling.model.objects
     kinds: Any = (Node, Pod, ResourceSlice, ResourceClaim)
-    overview = count_objects(*map(objects.all, kinds))
+    overview = count_objects(*map(objects.list, kinds))
     assert (overview.nodes_ready, overview.pods, overview.devices_in_use) == (1, {"Running": 1}, 1)
 
 
@@ -335,10 +335,12 @@ def test_a_claim_that_the_copy_does_not_have_yet_is_looked_for_at_the_server() -
     settling.model.put(web)
     controller = SimulatedPods()
     answer = claim(allocation=ALLOCATION, reservedFor=[reserved("web")])
-    asked = list(controller.plan(settling.model.objects, ("default", "web"), NOW, {}))
+    asked = list(controller.reconcile(settling.model.objects, ("default", "web"), NOW, {}))
     ask = Lookup(ResourceClaim, "default", "gpu")
     assert asked == [ask]
-    steps = list(controller.plan(settling.model.objects, ("default", "web"), NOW, {ask: answer}))
+    steps = list(
+        controller.reconcile(settling.model.objects, ("default", "web"), NOW, {ask: answer})
+    )
     assert any(isinstance(each, RecordEvent) and each.reason == "Started" for each in steps)
 
 

@@ -66,10 +66,10 @@ class ListQueue:
     def add_after(self, key: ObjectKey, delay_s: float) -> None:
         self.later.append((key, delay_s))
 
-    def retry(self, key: ObjectKey) -> None:
+    def add_rate_limited(self, key: ObjectKey) -> None:
         self.limited.append(key)
 
-    async def take(self) -> ObjectKey:
+    async def get(self) -> ObjectKey:
         while not self.keys:
             await asyncio.sleep(0)
         return self.keys.popleft()

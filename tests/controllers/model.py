@@ -58,7 +58,7 @@ class Model:
 
     def get(self, struct: type[Any], namespace: str, name: str) -> Any:
         """Return an object, or None when it is not there."""
-        return self.objects.find(struct, namespace, name)
+        return self.objects.get(struct, namespace, name)
 
     def answer(self, ask: Lookup) -> Any:
         """Return what a plan asks for."""

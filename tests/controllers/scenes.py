@@ -65,18 +65,18 @@ class Owners(Controller):
     name = "owners"
     kinds = (ResourceClaim, Pod, PodGroup)
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         self._objects = objects
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        for claim in objects.all(ResourceClaim):
+        for claim in objects.list(ResourceClaim):
             if claim.metadata.owner_references:
                 yield claim.metadata.namespace, claim.metadata.name
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        claim = objects.find(ResourceClaim, *key)
+        claim = objects.get(ResourceClaim, *key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
         if not any(self._is_there(key[0], each) for each in claim.metadata.owner_references):
@@ -84,7 +84,7 @@ class Owners(Controller):
 
     def _is_there(self, namespace: str, owner: OwnerReference) -> bool:
         struct: type[Any] = Pod if owner.kind == "Pod" else PodGroup
-        found = self._objects.find(struct, namespace, owner.name)
+        found = self._objects.get(struct, namespace, owner.name)
         return found is not None and found.metadata.uid == owner.uid
 
 
@@ -149,7 +149,7 @@ class Scene(Settling):
         return found
 
     def claims(self) -> list[ResourceClaim]:
-        found = self.model.objects.all(ResourceClaim)
+        found = self.model.objects.list(ResourceClaim)
         return sorted(found, key=lambda each: each.metadata.name)
 
     def claim(self, name: str = "") -> ResourceClaim:
@@ -176,7 +176,7 @@ class Scene(Settling):
         """Tell whether no plan of any object wants a write, after a look at everything."""
         for number, controller in enumerate(self.controllers):
             for struct in controller.kinds:
-                for value in list(self.model.objects.all(struct)):
+                for value in list(self.model.objects.list(struct)):
                     for key in controller.keys(self.model.objects, ObjectChange(value, value)):
                         if any(
                             not isinstance(w, RecordEvent) for w in self.plan(number, key).writes

@@ -57,7 +57,7 @@ class ServedModel(Model):
 
     def _see(self, target: Target) -> None:
         new = self.get(target.struct, target.namespace, target.name)
-        old = self.objects.find(target.struct, target.namespace, target.name)
+        old = self.objects.get(target.struct, target.namespace, target.name)
         if new is not None:
             self.objects.put(new)
         elif old is not None:

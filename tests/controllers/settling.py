@@ -53,7 +53,7 @@ class Settling:
         self._count = 0
         self._last = ("", ("", ""))
         for controller in self.controllers:
-            controller.prepare(model.objects)
+            controller.add_indexes(model.objects)
         model.follow = self._follow
 
     def settle(self) -> None:
@@ -81,7 +81,7 @@ class Settling:
     def everything(self) -> None:
         """Queue every object of every kind, as a start of the controllers does."""
         for struct in {kind: None for each in self.controllers for kind in each.kinds}:
-            for value in list(self.model.objects.all(struct)):
+            for value in list(self.model.objects.list(struct)):
                 self._follow(ObjectChange(None, value))
 
     def plan(self, number: int, key: ObjectKey) -> SortedSteps:
@@ -89,7 +89,7 @@ class Settling:
         controller = self.controllers[number]
         answers: Answers = {}
         for _ in range(ASKS_MAX):
-            steps = controller.plan(self.model.objects, key, self.model.now, answers)
+            steps = controller.reconcile(self.model.objects, key, self.model.now, answers)
             plan = sort_steps(steps)
             if not plan.asks:
                 return plan

@@ -133,10 +133,10 @@ def test_an_owner_that_was_seen_to_go_is_not_asked_for() -> None:
     b, objects = world.get(ConfigMap, "b"), world.model.objects
     collector = GarbageCollector()
     assert list(collector.keys(objects, ObjectChange(owner, None))) == [("", "lost")]
-    (step,) = collector.plan(objects, ("", "lost"), NOW, {})
+    (step,) = collector.reconcile(objects, ("", "lost"), NOW, {})
     assert step == Delete(Target.of(b), b.metadata.resource_version, propagation="Background")
     list(collector.keys(objects, ObjectChange(None, owner)))  # as after a backup was restored
-    (ask,) = collector.plan(objects, ("", "lost"), NOW, {})
+    (ask,) = collector.reconcile(objects, ("", "lost"), NOW, {})
     assert ask == Lookup(ConfigMap, "default", "a")
 
 
@@ -206,7 +206,7 @@ def test_an_owner_that_many_have_lost_is_asked_for_once() -> None:
     world = World(GarbageCollector())
     owner = thing("v1", "ConfigMap", "a", metadata={"uid": "lost"})
     world.model.put(*(owned(f"b{number}", owner) for number in range(5)))
-    steps = list(GarbageCollector().plan(world.model.objects, ("", "lost"), NOW, {}))
+    steps = list(GarbageCollector().reconcile(world.model.objects, ("", "lost"), NOW, {}))
     assert steps == [Lookup(ConfigMap, "default", "a")]
 
 

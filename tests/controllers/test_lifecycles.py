@@ -159,7 +159,7 @@ class Replay(Scene):
 
     def _learn_names(self) -> None:
         """Number our claims as the recording does."""
-        for claim in self.model.objects.all(ResourceClaim):
+        for claim in self.model.objects.list(ResourceClaim):
             self.names.learn(claim.metadata.generate_name, claim.metadata.name)
 
     def _make_special(self, theirs: str, claim: Tree, state: Tree) -> None:
@@ -230,7 +230,7 @@ def ours(replay: Replay) -> Tree:
     objects = replay.model.objects
 
     def trees(struct: type[Any]) -> Tree:
-        return {each.metadata.name: to_tree(each) for each in objects.all(struct)}
+        return {each.metadata.name: to_tree(each) for each in objects.list(struct)}
 
     events = (
         [each.reason, each.message, f"{each.about.kind}/{each.about.metadata.name}"]

@@ -50,7 +50,7 @@ class Together(Replay):
                 list(each.metadata.finalizers),
                 each.metadata.deletion_timestamp is not None,
             )
-            for each in self.model.objects.all(PodGroup)
+            for each in self.model.objects.list(PodGroup)
         }
 
 

@@ -77,10 +77,10 @@ class World:
         """Wait until the status of a pod names its claim, and return the claim."""
 
         def check() -> ResourceClaim | None:
-            found = self.informers.objects.find(Pod, "default", pod)
+            found = self.informers.objects.get(Pod, "default", pod)
             statuses = found.status.resource_claim_statuses if found is not None else None
             name = statuses[0].resource_claim_name if statuses else None
-            return self.informers.objects.find(ResourceClaim, "default", name) if name else None
+            return self.informers.objects.get(ResourceClaim, "default", name) if name else None
 
         found = await until(check)
         assert found is not None
@@ -223,20 +223,20 @@ def test_update_of_status_and_finalizer_follow_each_other(tmp_path: Path) -> Non
 
 
 def _reserved(world: World, name: str) -> bool:
-    found = world.informers.objects.find(ResourceClaim, "default", name)
+    found = world.informers.objects.get(ResourceClaim, "default", name)
     return found is not None and bool(found.status.reserved_for)
 
 
 def _is_free(world: World, name: str) -> bool:
-    found = world.informers.objects.find(ResourceClaim, "default", name)
+    found = world.informers.objects.get(ResourceClaim, "default", name)
     return found is not None and not found.metadata.finalizers and found.status.allocation is None
 
 
 def _conditions(world: World) -> Any:
-    found = world.informers.objects.find(DeviceTaintRule, "", "r")
+    found = world.informers.objects.get(DeviceTaintRule, "", "r")
     return found.status.conditions if found is not None else ()
 
 
 def _answer(world: World) -> Any:
-    found = world.informers.objects.find(ResourcePoolStatusRequest, "", "q")
+    found = world.informers.objects.get(ResourcePoolStatusRequest, "", "q")
     return found.status if found is not None else None

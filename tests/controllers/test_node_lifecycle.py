@@ -117,7 +117,7 @@ def test_a_clock_that_jumps_is_no_silence() -> None:
     world = World(controller)
     world.put(node(), lease())
     for hours in (1, 2, 3, 4):
-        steps = list(controller.plan(world.model.objects, ("", "a"), later(hours * 3600), {}))
+        steps = list(controller.reconcile(world.model.objects, ("", "a"), later(hours * 3600), {}))
         assert [type(each).__name__ for each in steps] == ["LookAgain"]
 
 

@@ -57,8 +57,10 @@ def test_a_node_that_only_the_copy_misses_keeps_its_pods() -> None:
     world = World(controller)
     world.model.put(pod(nodeName="a"))
     ask = Lookup(Node, "", "a")
-    list(controller.plan(world.model.objects, ("node", "a"), NOW, {}))
-    steps = list(controller.plan(world.model.objects, ("node", "a"), later(50), {ask: node("a")}))
+    list(controller.reconcile(world.model.objects, ("node", "a"), NOW, {}))
+    steps = list(
+        controller.reconcile(world.model.objects, ("node", "a"), later(50), {ask: node("a")})
+    )
     assert steps == []
 
 

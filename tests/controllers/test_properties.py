@@ -96,7 +96,7 @@ class World(Late):
 
     def _allocate(self, number: int, name: str) -> None:
         """Allocate a claim for a pod that lives."""
-        claims = sorted(self.model.objects.all(ResourceClaim), key=lambda c: c.metadata.name)
+        claims = sorted(self.model.objects.list(ResourceClaim), key=lambda c: c.metadata.name)
         found = self.model.get(Pod, "ns", name)
         if found is None or is_pod_done(found) or number >= len(claims):
             return
@@ -119,7 +119,7 @@ class World(Late):
         self.model.write(Patch(target, {"status": status}, "status"))
 
     def _delete_claim(self, number: int) -> None:
-        claims = sorted(self.model.objects.all(ResourceClaim), key=lambda c: c.metadata.name)
+        claims = sorted(self.model.objects.list(ResourceClaim), key=lambda c: c.metadata.name)
         if number < len(claims):
             self.model.write(Delete(Target.of(claims[number])))
 
@@ -143,9 +143,9 @@ class World(Late):
 
     def collect(self) -> None:
         """Delete claims whose owners are gone, as the garbage collector does."""
-        uids = {each.metadata.uid for each in self.model.objects.all(Pod)}
-        uids |= {each.metadata.uid for each in self.model.objects.all(PodGroup)}
-        for claim in list(self.model.objects.all(ResourceClaim)):
+        uids = {each.metadata.uid for each in self.model.objects.list(Pod)}
+        uids |= {each.metadata.uid for each in self.model.objects.list(PodGroup)}
+        for claim in list(self.model.objects.list(ResourceClaim)):
             owners = claim.metadata.owner_references
             if owners and not any(owner.uid in uids for owner in owners):
                 self.model.write(Delete(Target.of(claim)))
@@ -155,7 +155,7 @@ class World(Late):
         before = self.model.revision
         for running in self.running:
             for struct in running.controller.kinds:
-                for value in list(self.model.objects.all(struct)):
+                for value in list(self.model.objects.list(struct)):
                     running.changed(ObjectChange(value, value))
         self.settle()
         return self.model.revision == before
@@ -173,23 +173,23 @@ def test_controllers_come_to_rest_and_leak_nothing(history: list[tuple[Any, ...]
 
     made = [
         (owner.uid, claim.metadata.annotations[POD_CLAIM_ANNOTATION])
-        for claim in world.model.objects.all(ResourceClaim)
+        for claim in world.model.objects.list(ResourceClaim)
         for owner in claim.metadata.owner_references
     ]
     assert len(made) == len(set(made)), "one claim for each entry"
 
     has_template = world.model.get(ResourceClaimTemplate, "ns", "t") is not None
-    for each in world.model.objects.all(Pod):
+    for each in world.model.objects.list(Pod):
         if has_template and not is_pod_done(each) and each.spec.scheduling_group is None:
             named = {s.name for s in each.status.resource_claim_statuses or ()}
             assert named == {"own", "t"}, "every entry has its claim"
 
-    users: list[Any] = [*world.model.objects.all(Pod), *world.model.objects.all(PodGroup)]
+    users: list[Any] = [*world.model.objects.list(Pod), *world.model.objects.list(PodGroup)]
     for user in users:
         world.model.write(Delete(Target.of(user), grace_s=0))
     world.settle()
     world.collect()
-    for claim in world.model.objects.all(ResourceClaim):
+    for claim in world.model.objects.list(ResourceClaim):
         assert claim.metadata.owner_references == ()
         assert (claim.status.allocation, claim.status.reserved_for) == (None, ())
     assert world.is_at_rest()

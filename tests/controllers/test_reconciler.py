@@ -36,7 +36,7 @@ class Scripted(Controller):
         self.steps: Iterable[Step] = steps
         self.asked: list[Answers] = []
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         self.asked.append(answers)

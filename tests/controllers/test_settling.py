@@ -110,10 +110,10 @@ class Labels(Controller):
     name = "labels"
     kinds = (ResourceClaim,)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        found = objects.find(ResourceClaim, *key)
+        found = objects.get(ResourceClaim, *key)
         if found is None or found.metadata.labels.get("number") == "2":
             return
         waited = (now.instant - NOW.instant).total_seconds()
@@ -145,13 +145,13 @@ class Curious(Controller):
     def __init__(self) -> None:
         self.planned = 0
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         ask = Lookup(ResourceClaim, *key)
         if ask not in answers:
             return [ask]
-        assert answers[ask] == objects.find(ResourceClaim, *key)
+        assert answers[ask] == objects.get(ResourceClaim, *key)
         self.planned += 1
         return [ReconcileFailed("not yet", attempts_max=3)]
 
@@ -174,10 +174,10 @@ class Restless(Controller):
     name = "restless"
     kinds = (ResourceClaim,)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        found = objects.find(ResourceClaim, *key)
+        found = objects.get(ResourceClaim, *key)
         assert found is not None
         count = int(found.metadata.labels.get("count", "0"))
         metadata = replace(found.metadata, labels={"count": str(count + 1)})

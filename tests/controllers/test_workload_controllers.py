@@ -37,7 +37,7 @@ def test_a_restart_finds_everything_in_order() -> None:
     again = World(*workload_controllers(authority="PEM"))
     again.model.objects = world.model.objects
     for controller in again.controllers:
-        controller.prepare(again.model.objects)
+        controller.add_indexes(again.model.objects)
     again.model.revision = before
     again.everything()
     again.settle()

@@ -89,7 +89,7 @@ class World(Settling):
 
     def all(self, struct: type[Any]) -> list[Any]:
         """Return all objects of a kind, by name."""
-        return sorted(self.model.objects.all(struct), key=lambda v: v.metadata.name)
+        return sorted(self.model.objects.list(struct), key=lambda v: v.metadata.name)
 
     def change(self, value: Any, **spec: Any) -> None:
         """Change the spec of an object, and settle."""

@@ -64,7 +64,7 @@ class Shelf:
         strategy = ResourceSliceStrategy()
         context = Context(Gates.parse(""), NOW)
         value = strategy.default(value, value.api_version, NOW)
-        assert strategy.check_create(value, context) == []
+        assert strategy.validate(value, context) == []
         self.slices[value.metadata.name] = value
 
     @property

@@ -60,14 +60,14 @@ def test_whole_numbers_are_written_in_full(value: int) -> None:
 
 def test_a_counter_beyond_a_million_steps_by_one() -> None:
     counts = Counter("c_total", "Counted.")
-    counts.add(amount=1_234_566)
-    counts.add()
+    counts.inc(amount=1_234_566)
+    counts.inc()
     assert exposition([counts]).endswith("c_total 1234567\n")
 
 
 def test_labels_and_help_are_escaped() -> None:
     counts = Counter("c_total", 'A "word",\na line and a \\.', ("path",))
-    counts.add('C:\\"x"\n')
+    counts.inc('C:\\"x"\n')
     assert exposition([counts]) == (
         '# HELP c_total A "word",\\na line and a \\\\.\n'
         "# TYPE c_total counter\n"
@@ -95,7 +95,7 @@ def test_what_others_count_is_a_counter() -> None:
 def test_buckets_count_what_is_at_most_as_large() -> None:
     durations = Histogram("d_seconds", "Took.", (0.1, 0.2), ("kind",))
     for seconds in (0.05, 0.1, 0.15, 9):
-        durations.note(seconds, "x")
+        durations.observe(seconds, "x")
     assert exposition([durations]).splitlines()[1:] == [
         "# TYPE d_seconds histogram",
         'd_seconds_bucket{kind="x",le="0.1"} 2',
@@ -122,12 +122,12 @@ def test_bounds_of_buckets_are_those_of_kubernetes_to_the_last_digit() -> None:
 
 def test_a_name_of_old_is_an_alias() -> None:
     counts = Counter("new_total", "Counted.", aliases=("old_total",))
-    counts.add()
+    counts.inc()
     assert "old_total 1\n" in exposition([counts])
 
 
 def test_a_label_too_few_is_a_fault() -> None:
     counts = Counter("c_total", "Counted.", ("a", "b"))
-    counts.add("x")
+    counts.inc("x")
     with pytest.raises(ValueError, match="zip"):
         exposition([counts])

@@ -30,7 +30,7 @@ def test_a_key_is_ready_once() -> None:
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
         for key in "abab":
             assert queue.add(key)
-        assert [await queue.take(), await queue.take()] == ["a", "b"]
+        assert [await queue.get(), await queue.get()] == ["a", "b"]
         assert queue.take_now() is None
 
     play(scenario)
@@ -39,7 +39,7 @@ def test_a_key_is_ready_once() -> None:
 def test_a_key_that_is_processing_is_not_taken_again() -> None:
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
         queue.add("a")
-        assert await queue.take() == "a"
+        assert await queue.get() == "a"
         queue.add("a")
         queue.add("a")
         assert queue.take_now() is None
@@ -73,21 +73,21 @@ def test_failures_make_a_key_wait_longer() -> None:
         delays = []
         queue.add("a")
         for _ in range(4):
-            assert await queue.take() == "a"
-            delays.append(queue.retry("a"))
+            assert await queue.get() == "a"
+            delays.append(queue.add_rate_limited("a"))
             queue.done("a")
             await clock.advance(delays[-1])
         assert delays == [1, 2, 4, 8]
         queue.forget("a")
         assert queue.failures("a") == 0
-        assert queue.retry("a") == 1
+        assert queue.add_rate_limited("a") == 1
 
     play(scenario)
 
 
 def test_workers_wait_and_each_gets_one() -> None:
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
-        workers = [asyncio.create_task(queue.take()) for _ in range(3)]
+        workers = [asyncio.create_task(queue.get()) for _ in range(3)]
         await settle()
         workers[0].cancel()
         queue.add("a")
@@ -99,7 +99,7 @@ def test_workers_wait_and_each_gets_one() -> None:
 
 def test_a_worker_that_goes_leaves_its_key_to_others() -> None:
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
-        first, second = (asyncio.create_task(queue.take()) for _ in range(2))
+        first, second = (asyncio.create_task(queue.get()) for _ in range(2))
         await settle()
         queue.add("a")
         first.cancel()  # it was woken already
@@ -110,7 +110,7 @@ def test_a_worker_that_goes_leaves_its_key_to_others() -> None:
 
 def test_a_closed_queue_ends_its_workers() -> None:
     async def scenario(queue: WorkQueue[str], _: ManualClock) -> None:
-        worker = asyncio.create_task(queue.take())
+        worker = asyncio.create_task(queue.get())
         await settle()
         queue.close()
         with pytest.raises(QueueClosedError):
@@ -158,9 +158,9 @@ def test_metrics_observe_the_queue() -> None:
     async def scenario(queue: WorkQueue[str], clock: ManualClock) -> None:
         queue.add("a")
         await clock.advance(2)
-        await queue.take()
+        await queue.get()
         await clock.advance(3)
-        queue.retry("a")
+        queue.add_rate_limited("a")
         queue.done("a")
         assert noted.notes == [("added", 1), ("taken", 0, 2.0), "retried", ("finished", 3.0)]
 
@@ -192,7 +192,7 @@ def test_whatever_is_added_is_worked_on_afterwards(steps: list[tuple[str, str]])
                     assert queue.add_after(key, 2.5)
                     owed.add(key)
                 case "retry":
-                    queue.retry(key)
+                    queue.add_rate_limited(key)
                     owed.add(key)
                 case "take" if (found := queue.take_now()) is not None:
                     assert found not in taken

@@ -211,7 +211,7 @@ class MemoryDevices:
         """Take back what pods have that an agent before this one knew, as managers do."""
         self.prepared &= active
 
-    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+    def run_options(self, pod: Pod, container: str) -> DeviceRunOptions:
         if pod.metadata.uid not in self.prepared:
             self._runtime.violations.append(f"{container} is started without its devices")
         return DeviceRunOptions(cdi_ids=(f"example.com/gpu={container}",))

@@ -40,7 +40,7 @@ class Scene(NamedTuple):
     agent: Agent
 
     def phase(self, name: str) -> str:
-        found = self.agent.informers.objects.find(Pod, "default", name)
+        found = self.agent.informers.objects.get(Pod, "default", name)
         return "gone" if found is None else found.status.phase
 
     async def ready(self) -> str:
@@ -104,7 +104,7 @@ def test_a_pod_of_a_cluster_runs_here_ends_and_goes(tmp_path: Path) -> None:
             assert "BEGIN CERTIFICATE" in (account / "ca.crt").read_text()
             await it.cluster.admin.write(Delete(Target.of(pod)))
             await until(lambda: it.phase("p") == "gone")
-            await until(lambda: not it.agent.keeper.pods)
+            await until(lambda: not it.agent.pod_workers.pods)
             assert it.runtime.running() == []
             assert not it.devices.prepared
             assert not account.exists()
@@ -121,7 +121,7 @@ def test_a_job_s_pod_succeeds(tmp_path: Path) -> None:
         async with scene(tmp_path) as it:
             await create(it.cluster, "p", container("c", "exit", "0"), restartPolicy="Never")
             await until(lambda: it.phase("p") == "Succeeded")
-            found = it.agent.informers.objects.find(Pod, "default", "p")
+            found = it.agent.informers.objects.get(Pod, "default", "p")
             assert found is not None
             assert {each.type: each.status for each in found.status.conditions}[
                 "PodScheduled"

@@ -56,8 +56,8 @@ def test_devices_come_before_the_first_container() -> None:
 
 def test_what_failed_is_tried_again_at_its_time() -> None:
     trouble = FailedAttempt("FailedMount", "no", at(4))
-    assert plan(make_pod(), PodSnapshot(trouble=trouble), NOW) == (Requeue(4),)
-    assert plan(make_pod(), PodSnapshot(trouble=trouble), at(4)) == (SetUp(),)
+    assert plan(make_pod(), PodSnapshot(sync_failure=trouble), NOW) == (Requeue(4),)
+    assert plan(make_pod(), PodSnapshot(sync_failure=trouble), at(4)) == (SetUp(),)
 
 
 def test_a_start_that_is_under_way_is_not_planned_again() -> None:

@@ -74,7 +74,7 @@ def test_no_device_is_given_twice_and_no_node_is_overfull(seed: int) -> None:
     made = cluster(*objects)
     found = planned(made, wanted)
     assert max(Counter(devices_in(made.claims.values())).values(), default=0) <= 1
-    for name in made.fleet.nodes:
+    for name in made.snapshot.nodes:
         here = [each.pod for each in found if each.node == name]
         there = made.node(name).status.allocatable
         assert len(here) <= there["pods"].value
@@ -137,7 +137,7 @@ def test_one_more_pod_of_a_kind_costs_what_changed() -> None:
         one = user(f"p-{number}", f"c-{number}", requests={"cpu": "1"})
         assert placed(made, one).node == f"node-{number:03}"
         # Every node once, and then the one that the pod before got.
-        assert made.work.nodes_judged == size + number
+        assert made.work.nodes_filtered == size + number
         assert made.work.nodes_asked == number + 1
 
 
@@ -147,10 +147,10 @@ def test_a_shared_claim_costs_what_changed() -> None:
     made.put_slice(slice_of("net", where={"allNodes": True}))
     made.put_claim(claim("c"))
     assert placed(made, user("p", "c")).node == "node-000"
-    before = made.work.nodes_judged
+    before = made.work.nodes_filtered
     for number in range(10):
         placed(made, user(f"p-{number}", "c"))
-    assert made.work.nodes_judged == before + size + 9
+    assert made.work.nodes_filtered == before + size + 9
 
 
 def test_what_is_released_costs_what_changed() -> None:
@@ -161,4 +161,4 @@ def test_what_is_released_costs_what_changed() -> None:
         before = described(schedule(made, one))
         release(made, placed(made, one))
         assert described(schedule(made, one)) == before
-    assert made.work.nodes_judged == size + 10
+    assert made.work.nodes_filtered == size + 10

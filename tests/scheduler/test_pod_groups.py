@@ -46,7 +46,7 @@ def run(made: Cluster, *pods: Pod, least: int, **more: Any) -> list[str]:
 
 
 def held(made: Cluster) -> int:
-    return sum(len(state.pods) for state in made.fleet.nodes.values())
+    return sum(len(state.pods) for state in made.snapshot.nodes.values())
 
 
 def test_a_gang_gets_nodes_together() -> None:
@@ -189,8 +189,8 @@ def test_a_gang_for_which_there_is_room_gets_it(
     made = cluster(*nodes)
     run(made, *(member(f"p{n}", str(size)) for n, size in enumerate(sizes)), least=least)
     assert (held(made) >= least) == is_possible(rooms, sizes, least)
-    for state in made.fleet.nodes.values():
-        assert state.held.milli_cpu <= state.facts.allocatable.milli_cpu
+    for state in made.snapshot.nodes.values():
+        assert state.requested.milli_cpu <= state.facts.allocatable.milli_cpu
     assert held(made) == 0 or held(made) >= least
 
 
@@ -296,7 +296,7 @@ def test_victims_are_looked_for_before_it_is_said_that_there_are_none() -> None:
         "but Mooring does not preempt for pod groups"
     )
     assert held(made) == 1
-    assert made.fleet.node_of("default/low") == "node-1"
+    assert made.snapshot.node_of("default/low") == "node-1"
 
 
 def test_a_group_that_would_not_fit_even_alone_says_so() -> None:

@@ -18,9 +18,9 @@ def play_scene(told: Told, folder: Path) -> list[Played]:
         if scene.profile:
             await stage.furnish(profile_trees(scene.profile, scene.numa_node))
         await stage.furnish(tree for path in told.cluster for tree in trees_of(path))
-        before = {pod.metadata.uid for pod in stage.objects.all(Pod)}
+        before = {pod.metadata.uid for pod in stage.objects.list(Pod)}
         await stage.apply(*told.manifests, namespace=scene.namespace)
-        pods = [pod for pod in stage.objects.all(Pod) if pod.metadata.uid not in before]
+        pods = [pod for pod in stage.objects.list(Pod) if pod.metadata.uid not in before]
         return [became(stage, pod, workloads_of(told)) for pod in pods]
 
     return play(folder, act)

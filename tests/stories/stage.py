@@ -157,7 +157,7 @@ class Stage:
         body = b"" if tree is None else msgspec.json.encode(tree)
         request = Request(method, path, query, body, content_type)
         transport = self._transport_of(as_user) if as_user else self._transport
-        answer = await transport.ask(request)
+        answer = await transport.send(request)
         return Answer(answer.status, msgspec.json.decode(answer.body), answer.warnings)
 
     async def set_status(self, kind: Kind, namespace: str, name: str, status: Any) -> None:
@@ -180,27 +180,27 @@ class Stage:
         """Wait until scheduler and controllers know of an object, if they follow its kind."""
         struct = kind_of({"apiVersion": kind.hub_version, "kind": kind.name}).struct
         scheduling = self.cluster.scheduling.informers.objects
-        if struct in kinds_of(self.cluster.scheduling.scheduler.live.cluster.features):
-            await until(lambda: scheduling.find(struct, namespace, name))
+        if struct in kinds_of(self.cluster.scheduling.scheduler.cache.cluster.features):
+            await until(lambda: scheduling.get(struct, namespace, name))
         if struct in (Pod, ResourceClaim):
-            await until(lambda: self.objects.find(struct, namespace, name))
+            await until(lambda: self.objects.get(struct, namespace, name))
 
     # --- looking --------------------------------------------------------------------------------
 
     def pod(self, name: str, namespace: str = "default") -> Pod | None:
-        return self.objects.find(Pod, namespace, name)
+        return self.objects.get(Pod, namespace, name)
 
     def claim(self, name: str, namespace: str = "default") -> ResourceClaim | None:
-        return self.objects.find(ResourceClaim, namespace, name)
+        return self.objects.get(ResourceClaim, namespace, name)
 
     def claim_like(self, start: str) -> ResourceClaim | None:
         """Return a claim by how its name begins."""
-        found = self.objects.all(ResourceClaim)
+        found = self.objects.list(ResourceClaim)
         return next((each for each in found if each.metadata.name.startswith(start)), None)
 
     def pods_of(self, owner: str) -> list[Pod]:
         """Return the pods whose names begin with that of a workload, in the order they came."""
-        found = [each for each in self.objects.all(Pod) if each.metadata.name.startswith(owner)]
+        found = [each for each in self.objects.list(Pod) if each.metadata.name.startswith(owner)]
         return sorted(found, key=lambda pod: pod.metadata.name)
 
     def claims_of(self, pod: Pod) -> list[ResourceClaim]:

@@ -145,7 +145,7 @@ def test_claims_of_a_group_stay_until_the_group_goes(tmp_path: Path) -> None:
         await stage.delete(PodGroup, "training-group", "some-ns")
         await until(lambda: reserved_of(stage, "my-pg-claim") == [])
         await until(lambda: stage.objects.count(ResourceClaim) == 2)  # those that users made
-        assert not any(claim.status.allocation for claim in stage.objects.all(ResourceClaim))
+        assert not any(claim.status.allocation for claim in stage.objects.list(ResourceClaim))
 
     def reserved_of(stage: Stage, name: str) -> list[tuple[str, str]]:
         claim = stage.claim(name, "some-ns")
@@ -161,7 +161,7 @@ RULE = "002-21-device-taint-rule"
 
 
 def condition(stage: Stage, name: str) -> tuple[str, str, str] | None:
-    rule = stage.objects.find(DeviceTaintRule, "", name)
+    rule = stage.objects.get(DeviceTaintRule, "", name)
     found = rule.status.conditions if rule is not None and rule.status is not None else ()
     return next(((each.status, each.reason, each.message) for each in found or ()), None)
 
@@ -240,7 +240,7 @@ def test_a_taint_that_goes_in_time_calls_the_eviction_off(tmp_path: Path) -> Non
         await until(lambda: _leaving(stage, "user"))
         await stage.delete(DeviceTaintRule, "example")
         await stage.events("DeviceTaintManagerEviction")
-        await until(lambda: stage.objects.find(DeviceTaintRule, "", "example") is None)
+        await until(lambda: stage.objects.get(DeviceTaintRule, "", "example") is None)
         await clock.advance(600)
         assert not _leaving(stage, "patient")
 
@@ -287,7 +287,7 @@ def test_pool_status_counts_devices_that_are_free_in_use_and_tainted(tmp_path: P
         await stage.furnish(trees_of(SEEDS / f"{POOL_REQUEST}.yaml"))
 
         def answered(name: str) -> Any:
-            found = stage.objects.find(ResourcePoolStatusRequest, "", name)
+            found = stage.objects.get(ResourcePoolStatusRequest, "", name)
             return found.status if found is not None else None
 
         status = await until(lambda: answered("gpus"))

@@ -113,7 +113,7 @@ def test_usage_of_the_quota_comes_out_as_5_4_4(quota: str, tmp_path: Path) -> No
         await stage.apply(STORIES / "quota" / "pods.yaml")
 
         def used() -> dict[str, str]:
-            found = stage.objects.find(ResourceQuota, "default", "gpu")
+            found = stage.objects.get(ResourceQuota, "default", "gpu")
             status = found.status.used if found is not None else {}
             return {str(key): str(value) for key, value in (status or {}).items()}
 
@@ -282,7 +282,7 @@ def test_every_device_has_one_owner(tmp_path: Path) -> None:
         await furnish(stage)
         await stage.apply(FOLDER / "many.yaml")
         given = [
-            each.device for claim in stage.objects.all(ResourceClaim) for each in given_by(claim)
+            each.device for claim in stage.objects.list(ResourceClaim) for each in given_by(claim)
         ]
         assert sorted(given) == [f"gpu-{number}" for number in range(8)]
 

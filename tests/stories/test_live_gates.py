@@ -770,7 +770,7 @@ def test_row_21_requests_wait_while_it_is_off_and_are_answered_when_it_is_on(
 
     async def on_again(stage: Stage) -> None:
         def answered() -> Any:
-            found = stage.objects.find(ResourcePoolStatusRequest, "", "gpus")
+            found = stage.objects.get(ResourcePoolStatusRequest, "", "gpus")
             return found.status if found is not None else None
 
         assert (await arrives(answered)).pool_count == 1
@@ -818,7 +818,7 @@ def test_row_25_a_device_that_is_gone_stays_with_its_claim_and_can_be_tainted(
         assert devices(stage, await stage.bound("user")) == ["d"]
         await stage.furnish([rule()])
         await until(lambda: is_leaving(stage, "user"))
-        found = stage.objects.find(ResourceClaim, "default", "user")
+        found = stage.objects.get(ResourceClaim, "default", "user")
         assert found is not None
         assert found.status.allocation is not None
 

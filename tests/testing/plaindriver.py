@@ -63,7 +63,7 @@ class PlainDriver:
         self.folder.mkdir(exist_ok=True)
         self.write_specs()
         informers = InformerFactory(self.bench.client, random=lambda: 0.0)
-        informers.follow(ResourceSlice).on_change(self._slice_changed)
+        informers.informer_for(ResourceSlice).add_event_handler(self._slice_changed)
         await self._stack.enter_async_context(informers.running())
         await self.publish()
         methods = {

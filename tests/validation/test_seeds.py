@@ -38,8 +38,8 @@ def verdicts(name: str, *, strict: bool) -> list[Verdict]:
     context = Context(gates=Gates.parse(), now=NOW, extensions=not strict)
     judge = ManifestValidator(context)
     schema = KUBERNETES if strict else CORE
-    judged = list(filter(None, map(judge.judge, read(data, source=name, schema=schema))))
-    judged += [verdict for _, verdict in judge.rest()]
+    judged = list(filter(None, map(judge.validate, read(data, source=name, schema=schema))))
+    judged += [verdict for _, verdict in judge.remaining()]
     return judged[1:] if labelled else judged
 
 

@@ -173,7 +173,7 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
 
 def _has_one_user_each(problem: Problem, solution: Solution) -> bool:
     """Return whether no device that cannot be shared is allocated twice."""
-    used, shareable = problem.taken.whole, problem.view.shareable
+    used, shareable = problem.allocated.whole, problem.view.shareable
     for subrequest, position in solution.picks:
         if not subrequest.is_admin and not shareable >> position & 1:
             if used >> position & 1:

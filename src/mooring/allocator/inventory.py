@@ -96,7 +96,7 @@ class Inventory:
         """Release the devices of a claim."""
         self.ledger.remove(namespace, name)
 
-    def forget_node(self, name: str) -> None:
+    def drop_node(self, name: str) -> None:
         """Drop the cached view of a node."""
         self._views.pop(name, None)
 
@@ -172,16 +172,16 @@ class Inventory:
         """Return a plan on a node; cached until an allocation there changes."""
         view = self.view(node)
         problem: Problem | None = view.problems.get(plan)
-        if problem is None or problem.taken is not view.taken:
+        if problem is None or problem.allocated is not view.allocated:
             if len(view.problems) >= PROBLEMS_MAX:
                 view.problems.clear()
             problem = view.problems[plan] = Problem(plan, view)
         return problem
 
-    def is_hopeless(self, node: Node, plan: RequestPlan) -> bool:
+    def is_infeasible(self, node: Node, plan: RequestPlan) -> bool:
         """Return whether a plan is known to have no solution on the node in its present state."""
         view = self.view(node)
-        return view.hopeless.get(plan) is view.taken
+        return view.hopeless.get(plan) is view.allocated
 
     def is_full(self, node: Node) -> bool:
         """Return whether no device of the node is free.
@@ -189,14 +189,14 @@ class Inventory:
         Then the search reaches none, so a plan that needs one has no solution, and no fault.
         """
         view = self.view(node)
-        return view.taken.whole == view.all and not view.is_invalid
+        return view.allocated.whole == view.all and not view.is_invalid
 
     def note_hopeless(self, problem: Problem) -> None:
         """Remember that a problem has no solution."""
         hopeless = problem.view.hopeless
         if len(hopeless) >= HOPELESS_MAX:
             hopeless.clear()
-        hopeless[problem.plan] = problem.taken
+        hopeless[problem.plan] = problem.allocated
 
     def _visible(self, node_name: str) -> set[PoolId]:
         """Return the pools that may have devices for a node."""

@@ -100,8 +100,6 @@ class NodeView:
         """Return whether the view shows this node with these pools."""
         return self._versions == versions and (node is self.node or node == self.node)
 
-    spots = property(lambda self: self.published)  # Old name, for other packages.
-
     def device_id(self, position: int) -> str:
         """Return the full name of a device."""
         entry = self.published[position]
@@ -270,7 +268,7 @@ class NodeView:
     # --- taken ----------------------------------------------------------------------------------
 
     @property
-    def taken(self) -> AllocatedState:
+    def allocated(self) -> AllocatedState:
         """The present allocations, from the ledger."""
         changes = self.ledger.changes
         if self._taken is None or changes != self._taken_changes:

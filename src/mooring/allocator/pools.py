@@ -63,8 +63,6 @@ class Pool:
     counter_sets: Mapping[str, CounterSet] = field(default_factory=dict)
     has_binding_conditions: bool = False
 
-    spots = property(lambda self: self.published)  # Old name, for other packages.
-
     @property
     def order(self) -> tuple[bool, PoolId]:
         """The sort key of pools: those that may make a pod wait come last."""

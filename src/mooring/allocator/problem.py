@@ -74,8 +74,6 @@ class Slot:
             self.listed = tuple(bits(static.selectable))
             self.count = len(self.listed)
 
-    ask = property(lambda self: self.request)  # Old name, for other packages.
-
 
 def place(subrequest: SubRequest, names: Names) -> str:
     """Return the name of a subrequest in messages."""
@@ -88,10 +86,10 @@ class Problem:
     def __init__(self, plan: RequestPlan, view: NodeView) -> None:
         self.plan = plan
         self.view = view
-        self.taken = view.taken
+        self.allocated = view.allocated
         self.consumption = consumption_rule(view)
         self.compatibility = compatibility_rule(view)
-        self.in_use = InUseRule(self.taken.whole, view.shareable)
+        self.in_use = InUseRule(self.allocated.whole, view.shareable)
         self.rules: list[Rule] = [self.in_use]
         self.rules += [rule for rule in (self.consumption, self.compatibility) if rule is not None]
         for index, rule in enumerate(self.rules):

@@ -75,7 +75,7 @@ class RemainingByStage:
         for slots in stages:
             if any(slot.is_risky for slot in slots):
                 if len(slots) == 1 and _cannot_be_served(slots[0]):
-                    faulty = mask_of(slots[0].faults) & ~self._problem.taken.whole
+                    faulty = mask_of(slots[0].faults) & ~self._problem.allocated.whole
                 break  # the horizon
             groups = [_whole_group(slot) for slot in slots]
             if len(groups) > 1:

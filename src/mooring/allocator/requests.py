@@ -58,8 +58,6 @@ class SubRequest(Struct, frozen=True, eq=False, gc=False):
     derived: Mapping[str, str]  # expressions by the name of the attribute
     constraints: tuple[int, ...]  # which constraints of the claim apply
 
-    wish = property(lambda self: self.requirements)  # Old name, for other packages.
-
 
 class PlannedRequest(Struct, frozen=True, eq=False, gc=False):
     """A request: its subrequests in order of preference."""
@@ -89,8 +87,6 @@ class RequestPlan(Struct, frozen=True, eq=False, gc=False):
     def is_faulty(self) -> bool:
         """Whether a fault was found; its text contains the names of claims."""
         return any(check.fault is not None for check in self.checks)
-
-    choices = property(lambda self: self.requests)  # Old name, for other packages.
 
 
 def plan_of(

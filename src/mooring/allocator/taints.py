@@ -149,7 +149,7 @@ class TaintRules:
                 found[place].append(added)
         return found
 
-    def means(self, rule: DeviceTaintRule, name: DeviceName, device: Device | None) -> bool:
+    def selects(self, rule: DeviceTaintRule, name: DeviceName, device: Device | None) -> bool:
         """Return whether a rule selects a device; None is one that no slice has any more.
 
         Only the name of such a device is known, so neither class nor CEL selects it.

@@ -68,7 +68,7 @@ class RequestTrace(NamedTuple):
     request: SubRequest
     wanted: int
     possible: tuple[int, ...]  # positions of the devices that no rule rejects
-    refusals: tuple[DeviceRejection, ...]
+    rejections: tuple[DeviceRejection, ...]
 
 
 class Trace(NamedTuple):

@@ -144,7 +144,7 @@ class Assembled(NamedTuple):
     """A server without a network."""
 
     application: Application
-    service: ServerContext
+    context: ServerContext
     credentials: Credentials | None  # None: without RBAC
 
 
@@ -168,12 +168,12 @@ async def assembled(
         assert server.admission is not None
         await server.admission.prepare()
         _run_task(server.admission.run(), stack)
-        if settings.ends_namespaces:
+        if settings.runs_namespace_controller:
             _run_task(NamespaceController(server).run(), stack)
-        if settings.kept_s:
-            _run_task(compact_regularly(store, settings.kept_s), stack)
+        if settings.compact_after_s:
+            _run_task(compact_regularly(store, settings.compact_after_s), stack)
         credentials: Credentials | None = None
-        if settings.has_roles:
+        if settings.has_rbac:
             server, security, credentials = await _with_rbac(settings, server, stack)
         else:
             security = (
@@ -194,7 +194,7 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
             settings.address,
             settings.port,
             context=None if credentials is None else _tls_context(settings),
-            manners=settings.manners,
+            manners=settings.connection_limits,
         )
         _run_task(_announce(server, settings, credentials, on_start), stack)
         try:

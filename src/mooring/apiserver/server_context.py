@@ -31,7 +31,7 @@ class ServerContext(Struct, frozen=True):
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     extensions: bool = True
-    guard: ClusterAuthorizer | None = None  # None: no NodeRestriction and no escalation checks
+    authorizer: ClusterAuthorizer | None = None  # None: no NodeRestriction and no escalation checks
     signing: TokenSigner | None = None  # None: no service account tokens
     admission: AdmissionPlugins | None = None  # None: no quotas, and only default classes
     nodes: NodeIdentity | None = None  # None: nodes cannot be reached

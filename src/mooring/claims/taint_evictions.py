@@ -68,7 +68,7 @@ class AppliedTaint(NamedTuple):
 class EvictionCause(NamedTuple):
     """An applied taint that evicts a pod, and the claim by which the pod has the device."""
 
-    mark: AppliedTaint
+    taint: AppliedTaint
     claim: str  # with its namespace
     device: DeviceName
     when: Timestamp
@@ -84,7 +84,7 @@ class Eviction(Struct, frozen=True):
 
     def is_because_of(self, rule: str) -> bool:
         """Return whether a rule is among the causes."""
-        return any(cause.mark.rule == rule for cause in self.causes)
+        return any(cause.taint.rule == rule for cause in self.causes)
 
 
 # --- tainted devices ------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class TaintedDevices:
         evicting = (rule for rule in rules if rule.spec.taint.effect == NO_EXECUTE)
         self._rules = sorted(evicting, key=lambda rule: rule.metadata.name)
 
-    def marks(self, name: DeviceName) -> Iterator[AppliedTaint]:
+    def taints(self, name: DeviceName) -> Iterator[AppliedTaint]:
         """Yield the evicting taints of a device: of rules by name, then of its slice."""
         slice_name, device = self._published.get(name, ("", None))
         for rule in self._rules:
@@ -124,7 +124,7 @@ class TaintedDevices:
             if self._selects(rule, name, device):
                 yield name
 
-    def means(self, rule: DeviceTaintRule, name: DeviceName) -> bool:
+    def selects(self, rule: DeviceTaintRule, name: DeviceName) -> bool:
         """Return whether a rule selects a device, published or not."""
         return self._selects(rule, name, self._published.get(name, ("", None))[1])
 
@@ -207,7 +207,7 @@ class _TaintedClaims:
         assert claim.status.allocation is not None
         for result in claim.status.allocation.devices.results:
             name = device_name(result)
-            for mark in self._devices.marks(name):
+            for mark in self._devices.taints(name):
                 tolerated_s = _tolerated_s(mark.taint, result.tolerations)
                 if tolerated_s != FOREVER:
                     when = _later(mark.taint.time_added or self._now, tolerated_s or 0)
@@ -238,7 +238,7 @@ def _later(then: Timestamp, seconds: int) -> Timestamp:
 
 def _order(cause: EvictionCause) -> tuple[bool, str, DeviceName, int, str]:
     """Sort rules by name, then slices by device and number of the taint."""
-    mark = cause.mark
+    mark = cause.taint
     return not mark.rule, mark.rule, cause.device, mark.number, cause.claim
 
 
@@ -283,7 +283,7 @@ def counts_of(
     results = (result for each in allocations if each for result in each.devices.results)
     return EvictionCounts(
         published=sum(1 for _ in devices.meant_by(rule)),
-        allocated=sum(devices.means(rule, device_name(result)) for result in results),
+        allocated=sum(devices.selects(rule, device_name(result)) for result in results),
         pods=len(leaving),
         namespaces=len({pod.metadata.namespace for pod in leaving}),
         evicted=evicted,

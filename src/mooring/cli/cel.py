@@ -172,7 +172,7 @@ def _named(devices: tuple[PublishedDevice, ...], *, show_all: bool) -> list[str]
 
 
 def _summary(survey: EvaluationReport, found: Collected) -> Iterator[str]:
-    number, devices = survey.count(survey.wanted), counted(len(survey.fleet), "device")
+    number, devices = survey.count(survey.wanted), counted(len(survey.devices), "device")
     if survey.is_about_values:
         text = f"{number:,} of {devices} {'has' if number == 1 else 'have'} a value"
     else:
@@ -180,20 +180,20 @@ def _summary(survey: EvaluationReport, found: Collected) -> Iterator[str]:
     yield f"{text}; {_costs(survey)}"
     warning = coloured("warning", "yellow")
     if survey.caveat:
-        role = "selector" if survey.inquiry.compiled.kind != "derived" else "derived attribute"
+        role = "selector" if survey.evaluator.compiled.kind != "derived" else "derived attribute"
         yield f"{warning}: Kubernetes refuses this as a {role}: {survey.caveat}"
     elif errors := survey.count(MatchOutcome.ERROR):
         devices = f"{counted(errors, 'device')} {'gives' if errors == 1 else 'give'} an error"
         yield f"{warning}: {devices}; scheduling aborts when it looks at one of them"
-    if survey.fleet.slices_outdated:
-        slices = counted(survey.fleet.slices_outdated, "slice")
+    if survey.devices.slices_outdated:
+        slices = counted(survey.devices.slices_outdated, "slice")
         yield f"left out: {slices} of an older generation of the pool"
     if found.ignored:
         yield f"left out: {counted(found.ignored, 'object')} of other kinds"
 
 
 def _costs(survey: EvaluationReport) -> str:
-    cost_max = survey.inquiry.compiled.cost_max
+    cost_max = survey.evaluator.compiled.cost_max
     estimate = f"at most {shown_cost(cost_max)} by estimate, limit {COST_LIMIT:,}"
     if survey.costs is None:
         return f"cost {estimate}"
@@ -214,23 +214,23 @@ def _json(survey: EvaluationReport, found: Collected) -> str:
     }
     return _formatted(
         {
-            "expression": survey.inquiry.compiled.expression,
+            "expression": survey.evaluator.compiled.expression,
             "devices": [
                 _device_json(device, answer, reasons.get(device.index, ()))
                 for device, answer in survey.by_device()
             ],
             "warning": survey.caveat,
             "summary": {
-                "devices": len(survey.fleet),
+                "devices": len(survey.devices),
                 "match": survey.count(MatchOutcome.MATCH),
                 "noMatch": survey.count(MatchOutcome.NO_MATCH),
                 "value": survey.count(MatchOutcome.VALUE),
                 "error": survey.count(MatchOutcome.ERROR),
                 "costMin": low,
                 "costMax": high,
-                "costEstimate": survey.inquiry.compiled.cost_max,
+                "costEstimate": survey.evaluator.compiled.cost_max,
                 "costLimit": COST_LIMIT,
-                "slicesOutdated": survey.fleet.slices_outdated,
+                "slicesOutdated": survey.devices.slices_outdated,
                 "objectsIgnored": found.ignored,
             },
         }

@@ -43,7 +43,7 @@ SORTS: dict[str, Callable[[ClaimUsage], Any]] = {
     "name": lambda each: natural_order(each.id.name),
     "node": lambda each: natural_order(",".join(each.nodes)),
     "state": lambda each: ORDER[each.state],
-    "devices": lambda each: -len(each.held),
+    "devices": lambda each: -len(each.devices),
     "age": lambda each: str(each.claim.metadata.creation_timestamp or ""),
 }
 
@@ -203,12 +203,12 @@ def _devices(claim: ClaimUsage, *, is_wide: bool) -> str:
     """Return the devices, without their pool if it is named after the node."""
     return ",".join(
         str(held.id) if is_wide else held.id.device + (" (admin)" if held.is_admin else "")
-        for held in claim.held
+        for held in claim.devices
     )
 
 
 def _details(claim: ClaimUsage) -> Iterator[str]:
-    for held in claim.held:
+    for held in claim.devices:
         if not held.is_published:
             yield f"{held.id} is in no slice"
         if held.conflict:
@@ -218,13 +218,13 @@ def _details(claim: ClaimUsage) -> Iterator[str]:
 def _wide_cells(claim: ClaimUsage, now: Timestamp) -> Iterator[str]:
     allocation = claim.claim.status.allocation
     then = allocation.allocation_timestamp if allocation is not None else None
-    yield "; ".join(map(_request, claim.wanted))
+    yield "; ".join(map(_request, claim.requests))
     yield str(claim.owner or "")
     yield claim.template
     yield age(then, now) if then is not None else ""
     yield "; ".join(
         f"{held.id.device}: {', '.join(f'{c.type}={c.status}' for c in held.conditions)}"
-        for held in claim.held
+        for held in claim.devices
         if held.conditions
     )
 
@@ -245,7 +245,7 @@ def _tree(claim: ClaimUsage) -> dict[str, Any]:
         "name": claim.id.name,
         "state": claim.state.value,
         "nodes": list(claim.nodes),
-        "devices": [_held_tree(held) for held in claim.held],
+        "devices": [_held_tree(held) for held in claim.devices],
         "requests": [
             {
                 "name": each.name,
@@ -253,7 +253,7 @@ def _tree(claim: ClaimUsage) -> dict[str, Any]:
                 "count": each.number,
                 "chosen": each.chosen,
             }
-            for each in claim.wanted
+            for each in claim.requests
         ],
         "owner": str(claim.owner or ""),
         "template": claim.template,

@@ -28,10 +28,10 @@ def device_tree(holding: DeviceUsage) -> dict[str, Any]:
         "admins": [_holder_tree(holder) for holder in holding.admins],
         "conflict": holding.conflict,
         "reasons": [_reason_tree(reason) for reason in holding.reasons],
-        "taints": [_mark_tree(mark) for mark in holding.marks],
+        "taints": [_mark_tree(mark) for mark in holding.taints],
         "shares": {
             room.name: {"total": str(room.total), "used": str(room.used), "left": str(room.left)}
-            for room in holding.rooms
+            for room in holding.capacities
         },
         "bindingConditions": list(device.binding_conditions),
     }
@@ -49,7 +49,7 @@ def amounts_tree(amounts: Iterable[tuple[str, Quantity]]) -> dict[str, str]:
 
 
 def _place_tree(holding: DeviceUsage) -> dict[str, Any]:
-    place = holding.place
+    place = holding.node_selection
     if place.node:
         return {"nodeName": place.node}
     if place.all_nodes:

@@ -47,7 +47,7 @@ SORTS: dict[str, Callable[[DeviceUsage], Any]] = {
     "driver": lambda each: each.id.driver,
     "pool": lambda each: natural_order(each.id.pool),
     "device": lambda each: natural_order(each.id.device),
-    "node": lambda each: natural_order(str(each.place)),
+    "node": lambda each: natural_order(str(each.node_selection)),
     "state": lambda each: ORDER[each.state],
 }
 
@@ -186,7 +186,7 @@ def _row(holding: DeviceUsage, *, is_wide: bool) -> Row:
         holding.id.driver,
         holding.id.pool,
         holding.id.device,
-        "" if holding.state is DeviceState.MISSING else str(holding.place),
+        "" if holding.state is DeviceState.MISSING else str(holding.node_selection),
         Cell(holding.state.value, COLOURS[holding.state]),
         ",".join(claims),
         "; ".join(_details(holding)),
@@ -198,7 +198,7 @@ def _wide_cells(holding: DeviceUsage) -> Iterator[str]:
     users = (str(user) for holder in holding.holders for user in holder.consumers)
     yield ",".join(dict.fromkeys(users))
     yield ",".join(dict.fromkeys(str(holder.claim) for holder in holding.admins))
-    yield ",".join(f"{mark} ({mark.rule})" if mark.rule else str(mark) for mark in holding.marks)
+    yield ",".join(f"{mark} ({mark.rule})" if mark.rule else str(mark) for mark in holding.taints)
     tree = device_tree(holding)
     yield " ".join(f"{name}={value}" for name, value in tree["capacity"].items())
     yield " ".join(f"{name}={_shown(value)}" for name, value in tree["attributes"].items())
@@ -222,7 +222,7 @@ def _details(holding: DeviceUsage) -> Iterator[str]:
         yield f"conflict: {holding.conflict}"
     shares = sum(bool(holder.share_id) for holder in holding.holders)
     if shares:
-        rooms = [f"{room.name} {room.used} of {room.total}" for room in holding.rooms]
+        rooms = [f"{room.name} {room.used} of {room.total}" for room in holding.capacities]
         yield ", ".join([counted(shares, "share"), *rooms])
     for reason in holding.reasons:
         if reason.state is holding.state or not holding.holders:
@@ -330,7 +330,7 @@ class DeviceFilter(NamedTuple):
             if (not self.drivers or each.id.driver in self.drivers)
             and (not self.pools or each.id.pool in self.pools)
             and (not self.states or each.state in self.states)
-            and (not nodes or any(map(each.place.covers, nodes)))
+            and (not nodes or any(map(each.node_selection.covers, nodes)))
             and (
                 selected is None or (each.id in selected and each.state is not DeviceState.MISSING)
             )

@@ -172,7 +172,7 @@ def _counts(findings: list[Finding]) -> Iterator[str]:
 def _summary(findings: list[Finding], given: LintInput) -> str:
     objects = counted(len(given.subjects), "object")
     where = "of the cluster" if given.files is None else f"in {counted(given.files, 'file')}"
-    against = counted(len(given.world.fleet), "device")
+    against = counted(len(given.world.devices), "device")
     text = f"{objects} {where} against {against}: {', '.join(_counts(findings))}"
     if given.ignored:
         text += f"\nnot looked at: {counted(given.ignored, 'object')} of other kinds, or of none"
@@ -198,7 +198,7 @@ def _json(findings: list[Finding], given: LintInput) -> str:
         "summary": {
             "files": given.files or 0,
             "objects": len(given.subjects),
-            "devices": len(given.world.fleet),
+            "devices": len(given.world.devices),
             "classes": len(given.world.classes),
             "objectsIgnored": given.ignored,
             "errors": counts[Severity.ERROR],

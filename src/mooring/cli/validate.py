@@ -91,13 +91,13 @@ def command(
         printer.files += 1
         try:
             for document in part.documents(schema=KUBERNETES if strict else CORE, skipped=skipped):
-                verdict = judge.judge(document)
+                verdict = judge.validate(document)
                 if verdict is not None:
                     printer.verdict(verdict)
                 progress.tick(part.name)
         except UnreadableError as error:
             printer.unreadable(str(error))
-    for _, verdict in judge.rest():
+    for _, verdict in judge.remaining():
         printer.verdict(verdict)
     progress.clear()
     printer.finish(tuple(skipped_concerns(skipped)))

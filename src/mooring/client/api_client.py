@@ -202,7 +202,7 @@ class ApiClient:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         """Return the response to any request, or raise ClientError: for kinds without a struct."""
         return await self._ask(request)
 
@@ -217,7 +217,7 @@ class ApiClient:
         is_renewed = False
         tries = 1
         while True:
-            response = await self._transport.ask(request)
+            response = await self._transport.send(request)
             if response.status < 300:
                 return response
             error = error_of(response.status, response.body, response.retry_after)

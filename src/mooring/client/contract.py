@@ -25,7 +25,7 @@ class ObjectList(Struct, frozen=True):
 
     values: tuple[Any, ...]
     revision: str
-    rest: str = ""  # the continue token; empty at the end of the list
+    continue_token: str = ""  # the continue token; empty at the end of the list
 
 
 class Added(Struct, frozen=True):
@@ -122,10 +122,10 @@ async def _pages(
         page = await client.list(
             struct, namespace, limit=limit, rest=rest, fields=fields, labels=labels
         )
-        if not rest and not page.rest:
+        if not rest and not page.continue_token:
             return page
         values.extend(page.values)
-        rest = page.rest
+        rest = page.continue_token
         if not rest:
             return ObjectList(tuple(values), page.revision)
     raise ExpiredError(f"{struct.__name__}: the list does not end")

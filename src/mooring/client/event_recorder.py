@@ -88,7 +88,7 @@ class EventRecorder:
         """How many events were dropped."""
         return self._dropped + self._correlator.dropped
 
-    def tell(self, record: RecordEvent) -> None:
+    def record(self, record: RecordEvent) -> None:
         """Queue an event; return immediately and never raise."""
         if self._open >= WAITING_MAX:
             if not self._dropped:

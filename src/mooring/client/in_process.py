@@ -49,7 +49,7 @@ class InProcessTransport:
         self._scope = dict(scope or {})
         self._calls: set[asyncio.Task[None]] = set()
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         """Return the response to a request."""
         status, retry_after = 0, ""
         warnings: tuple[str, ...] = ()

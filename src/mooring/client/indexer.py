@@ -53,17 +53,17 @@ class Indexer:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def find(self, struct: type[T], namespace: str, name: str) -> T | None:
+    def get(self, struct: type[T], namespace: str, name: str) -> T | None:
         """Return an object, if it exists."""
         return self._values.get(struct, {}).get((namespace, name))
 
-    def all(self, struct: type[T], namespace: str | None = None) -> Iterator[T]:
+    def list(self, struct: type[T], namespace: str | None = None) -> Iterator[T]:
         """Yield the objects of a kind, optionally of one namespace (this scans all of them)."""
         for key, value in self._values.get(struct, {}).items():
             if namespace is None or key[0] == namespace:
                 yield value
 
-    def by(self, struct: type[T], index: str, key: str) -> Collection[T]:
+    def by_index(self, struct: type[T], index: str, key: str) -> Collection[T]:
         """Return the objects of a kind under a key of an index."""
         return self._indexes[struct][index].find(key)
 

@@ -101,16 +101,16 @@ class Informer:
         """Why the cache is not current; empty if it is."""
         return self._cause
 
-    def on_change(self, handler: Handler) -> None:
+    def add_event_handler(self, handler: Handler) -> None:
         """Add an event handler; it is called immediately for the objects in the cache."""
         self._handlers.append(handler)
         was_listing, self._is_listing = self._is_listing, True
-        for value in tuple(self._objects.all(self._struct)):
+        for value in tuple(self._objects.list(self._struct)):
             if object_key(value) in self._keys:
                 self._call(handler, None, value)
         self._is_listing = was_listing
 
-    async def wait_synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until the first list is in the cache."""
         await self._has_synced.wait()
 
@@ -218,7 +218,7 @@ class Informer:
 
     def _put(self, value: Any) -> None:
         key = object_key(value)
-        old = self._objects.find(self._struct, *key)
+        old = self._objects.get(self._struct, *key)
         if old is not None:
             before, after = old.metadata, value.metadata
             if before.uid != after.uid:
@@ -293,7 +293,7 @@ class InformerFactory:
         self._page = page
         self._informers: dict[type[Any], Informer] = {}
 
-    def follow(
+    def informer_for(
         self,
         struct: type[Any],
         *,
@@ -326,9 +326,9 @@ class InformerFactory:
             )
         return found
 
-    def on_change(self, struct: type[Any], handler: Handler) -> None:
+    def add_event_handler(self, struct: type[Any], handler: Handler) -> None:
         """Add an event handler for a kind, and an informer if necessary."""
-        self.follow(struct).on_change(handler)
+        self.informer_for(struct).add_event_handler(handler)
 
     @property
     def synced(self) -> bool:
@@ -344,10 +344,10 @@ class InformerFactory:
             if informer.cause
         }
 
-    async def wait_synced(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Wait until all informers have synced."""
         for informer in tuple(self._informers.values()):
-            await informer.wait_synced()
+            await informer.wait_for_sync()
 
     async def run(self) -> None:
         """Run all informers until cancelled, except those created later."""
@@ -359,7 +359,7 @@ class InformerFactory:
     async def running(self) -> AsyncIterator[Indexer]:
         """Run all informers during a block, which begins when they have synced."""
         task = asyncio.create_task(self.run())
-        waiting = asyncio.create_task(self.wait_synced())
+        waiting = asyncio.create_task(self.wait_for_sync())
         try:
             await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if task.done():

@@ -32,7 +32,7 @@ _BACKGROUND = msgspec.json.encode({"propagationPolicy": "Background"})
 class RawClient(Protocol):
     """Sends any request."""
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         """Return the response to a request, or raise ClientError."""
 
 
@@ -153,7 +153,7 @@ async def _resources(client: RawClient, group: str, version: str) -> list[Resour
 
 
 async def _read(client: RawClient, path: str, struct: type[T]) -> T:
-    return _decoded(await client.ask(Request("GET", path)), struct)
+    return _decoded(await client.send(Request("GET", path)), struct)
 
 
 # --- the objects of one resource ------------------------------------------------------------------
@@ -195,7 +195,7 @@ async def _delete_collection(client: RawClient, resource: ResourceName, namespac
 async def _delete(client: RawClient, path: str) -> bool:
     """Delete what a path names; return False if it does not exist or cannot be deleted."""
     try:
-        await client.ask(Request("DELETE", path, body=_BACKGROUND))
+        await client.send(Request("DELETE", path, body=_BACKGROUND))
     except ClientError as error:
         if isinstance(error, NotFoundError) or error.code == NOT_ALLOWED:
             return False
@@ -211,7 +211,7 @@ async def _items(client: RawClient, resource: ResourceName, namespace: str) -> A
     while True:
         query = urlencode({"limit": PAGE, **({"continue": rest} if rest else {})})
         try:
-            response = await client.ask(Request("GET", resource.path(namespace), query))
+            response = await client.send(Request("GET", resource.path(namespace), query))
         except ClientError as error:
             if isinstance(error, NotFoundError) or error.code == NOT_ALLOWED:
                 return

@@ -36,7 +36,7 @@ class Response(NamedTuple):
 class Transport(Protocol):
     """Carries requests, or raises `UnavailableError`."""
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         """Return the response to a request, with any status."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -78,8 +78,8 @@ async def embedded(
     settings = Settings(
         folder,
         gates=server_gates or context.gates,
-        has_roles=True,
-        ends_namespaces=server_ends_namespaces,
+        has_rbac=True,
+        runs_namespace_controller=server_ends_namespaces,
     )
     clock = context.clock
 
@@ -107,8 +107,8 @@ async def embedded(
         )
         task = asyncio.create_task(run_all(cluster.scheduling, cluster.controlling))
         try:
-            await cluster.scheduling.informers.wait_synced()
-            await cluster.controlling.informers.wait_synced()
+            await cluster.scheduling.informers.wait_for_sync()
+            await cluster.controlling.informers.wait_for_sync()
             yield cluster
         finally:
             task.cancel()

@@ -66,7 +66,7 @@ async def check_connection(client: Client) -> None:
 async def empties_namespaces(client: ApiClient) -> bool:
     """Return whether the server empties deleted namespaces itself; only Mooring's does."""
     try:
-        answer = await client.ask(Request("GET", "/version"))
+        answer = await client.send(Request("GET", "/version"))
         return "+mooring" in msgspec.json.decode(answer.body, type=_Version).gitVersion
     except (ClientError, msgspec.DecodeError):
         return False
@@ -122,7 +122,7 @@ def _troubles(program: Runnable, election: LeaderElector | None) -> list[str]:
 
 async def _work(program: Runnable, tell: Callable[[str], None], working: str) -> None:
     async def announce() -> None:
-        await program.informers.wait_synced()
+        await program.informers.wait_for_sync()
         relax_garbage_collector()
         tell(working)
 

@@ -141,10 +141,10 @@ class NodeProgram:
             root=settings.folder,
             node=settings.name,
             gates=context.gates,
-            pods=lambda: self.agent.keeper.pods,
+            pods=lambda: self.agent.pod_workers.pods,
             active=self._active,
             affected=self._look_at,
-            registered=lambda: self.agent.keeper.try_again(),
+            registered=lambda: self.agent.pod_workers.try_again(),
             handlers={DEVICE_PLUGIN: PluginHandler(self.plugins)},
             others=PluginDevices(self.plugins),
             clock=context.clock,
@@ -166,7 +166,7 @@ class NodeProgram:
         """Return the UIDs of pods that may hold devices; None until containers are adopted."""
         if not self.agent.has_taken_over.is_set():
             return None
-        active = self.agent.keeper.active
+        active = self.agent.pod_workers.active
         self.plugins.keep_only(active)
         return active
 
@@ -184,12 +184,12 @@ class NodeProgram:
     def _look_at(self, pods: Iterable[str]) -> None:
         """Sync pods again whose devices changed health."""
         for uid in pods:
-            worker = self.agent.keeper.find(uid)
+            worker = self.agent.pod_workers.find(uid)
             if worker is not None:
                 worker.look()
 
     def _is_running(self, pod_uid: str, container: str) -> bool:
-        worker = self.agent.keeper.find(pod_uid)
+        worker = self.agent.pod_workers.find(pod_uid)
         states = () if worker is None else worker.record.states.values()
         return any(each.id.name == container and each.finished_at is None for each in states)
 
@@ -209,13 +209,13 @@ class NodeProgram:
 
     def metrics_text(self) -> str:
         """Return the metrics of the agent in Prometheus' text format."""
-        pods = self.agent.keeper.pods
-        starts, claims = self.agent.keeper.counts, self.dra.manager.metrics
+        pods = self.agent.pod_workers.pods
+        starts, claims = self.agent.pod_workers.metrics, self.dra.manager.metrics
         return exposition(node_families(lambda: pods, self._running_of, starts, claims))
 
     def _running_of(self, pod: Pod) -> list[bool]:
         """Return for each container of a pod whether it is running."""
-        worker = self.agent.keeper.find(pod.metadata.uid)
+        worker = self.agent.pod_workers.find(pod.metadata.uid)
         states = () if worker is None else worker.record.states.values()
         return [state.finished_at is None for state in states]
 

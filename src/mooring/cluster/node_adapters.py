@@ -32,7 +32,7 @@ class AgentPods:
 
     def all(self) -> Iterable[Pod]:
         """Return all pods of this node."""
-        return () if self._agent is None else self._agent.keeper.current()
+        return () if self._agent is None else self._agent.pod_workers.current()
 
     def metrics_text(self) -> str:
         """Return the metrics of the agent."""

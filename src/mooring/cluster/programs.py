@@ -80,11 +80,11 @@ class SchedulerProgram:
         self._recorder = EventRecorder(
             client, SCHEDULER, style=EventStyle.SERIES, clock=clock, random=context.random
         )
-        self.loop = SchedulerLoop(self.scheduler, client, clock=clock, tell=self._recorder.tell)
+        self.loop = SchedulerLoop(self.scheduler, client, clock=clock, tell=self._recorder.record)
         for kind in kinds_of(config.features):
             is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
-            informer = self.informers.follow(kind, optional=is_optional)
-            informer.on_change(partial(self._changed, informer))
+            informer = self.informers.informer_for(kind, optional=is_optional)
+            informer.add_event_handler(partial(self._changed, informer))
 
     def _changed(self, informer: Informer, old: Any | None, new: Any | None) -> None:
         self.loop.changed(old, new, is_listed=informer.is_listing)
@@ -165,7 +165,7 @@ def shared_informers(client: Client, context: ProgramContext) -> InformerFactory
 async def _followed(informers: InformerFactory, is_own: bool) -> AsyncIterator[None]:
     """Run the informers during a block, or wait for shared ones to sync."""
     if not is_own:
-        await informers.wait_synced()
+        await informers.wait_for_sync()
         yield
         return
     async with informers.running():

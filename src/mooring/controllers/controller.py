@@ -109,7 +109,7 @@ class Controller:
     # Whether writes to one object make sense although a write to another was refused.
     has_independent_steps: ClassVar[bool] = False
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
@@ -117,7 +117,7 @@ class Controller:
         if isinstance(change.value, self.kinds[0]):
             yield object_key(change.value)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Return the steps for a key."""

@@ -82,7 +82,7 @@ class ControllerManager:
 
     async def run(self) -> None:
         """Run all controllers until cancelled, once the informers have synced."""
-        await self._informers.wait_synced()
+        await self._informers.wait_for_sync()
         async with AsyncExitStack() as stack:
             for recorder in self._recorders.values():
                 await stack.enter_async_context(recorder.running())
@@ -108,20 +108,20 @@ class ControllerManager:
             objects=self._informers.objects,
             client=client,
             queue=queue,
-            tell=self._recorders[source].tell,
+            tell=self._recorders[source].record,
             now=lambda: Timestamp(clock.now()),
             has_seen=self._has_seen,
             empty=_emptying(client),
         )
         for struct in controller.kinds:
             is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
-            informer = self._informers.follow(struct, optional=is_optional)
-            informer.on_change(lambda old, new: running.changed(ObjectChange(old, new)))
+            informer = self._informers.informer_for(struct, optional=is_optional)
+            informer.add_event_handler(lambda old, new: running.changed(ObjectChange(old, new)))
         return running
 
     def _has_seen(self, struct: type[Any], revision: str) -> bool:
         """Return whether the informer of a kind is at least as new as a version."""
-        seen = self._informers.follow(struct).revision
+        seen = self._informers.informer_for(struct).revision
         # Versions are growing numbers, in Mooring's server and in Kubernetes.
         if not (seen.isdigit() and revision.isdigit()):
             return seen == revision

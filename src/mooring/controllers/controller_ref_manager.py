@@ -60,7 +60,7 @@ def _controller_keys(value: Any) -> Iterator[str]:
 def controlled(objects: Indexer, struct: type[Any], owner: Any) -> list[Any]:
     """Return the objects of a kind that an owner controls, by name."""
     uid, namespace = owner.metadata.uid, owner.metadata.namespace
-    found = objects.by(struct, CONTROLLER, uid) if uid else ()
+    found = objects.by_index(struct, CONTROLLER, uid) if uid else ()
     return sorted((v for v in found if v.metadata.namespace == namespace), key=object_key)
 
 
@@ -85,7 +85,7 @@ def adopter_keys(objects: Indexer, change: ObjectChange, struct: type[Any]) -> I
     was_free = old is not None and controller_of(old.metadata) is None
     if old is not None and was_free and old.metadata.labels == value.metadata.labels:
         return
-    for owner in objects.by(struct, NAMESPACE, value.metadata.namespace):
+    for owner in objects.by_index(struct, NAMESPACE, value.metadata.namespace):
         selector = read_selector(owner.spec.selector)
         if isinstance(selector, Selector) and selector.matches(value.metadata.labels):
             yield object_key(owner)
@@ -131,7 +131,7 @@ def claim(
             kept.append(value)
         elif value.metadata.deletion_timestamp is None:
             steps.append(_released(value, owner))
-    orphans = objects.by(struct, CONTROLLER, _NOBODY + owner.metadata.namespace)
+    orphans = objects.by_index(struct, CONTROLLER, _NOBODY + owner.metadata.namespace)
     for value in sorted(orphans, key=object_key):
         is_free = value.metadata.deletion_timestamp is None and is_wanted(value)
         if is_free and selector.matches(value.metadata.labels):

@@ -59,7 +59,7 @@ class DaemonSetController(Controller):
     name: ClassVar[str] = "daemonset-controller"
     kinds = (DaemonSet, Pod, Node)
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod)
         index_by_namespace(objects, DaemonSet)
@@ -73,9 +73,9 @@ class DaemonSetController(Controller):
                 yield from controller_keys(change, "DaemonSet")
                 yield from adopter_keys(objects, change, DaemonSet)
             case Node() if change.old is None or change.new is None or _differs(change):
-                yield from sorted(object_key(each) for each in objects.all(DaemonSet))
+                yield from sorted(object_key(each) for each in objects.list(DaemonSet))
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the steps that bring a set to one pod on every node."""
@@ -85,7 +85,7 @@ class DaemonSetController(Controller):
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Record an event when a pod could not be created."""
-        owner = objects.find(DaemonSet, *key)
+        owner = objects.get(DaemonSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             yield creation_refused(owner, refused.message)
 
@@ -111,7 +111,7 @@ class Daemons(NamedTuple):
 
 def plan(objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers) -> Iterator[Step]:
     """Yield the status, then deletions of surplus pods, then creations, then outdated pods."""
-    owner = objects.find(DaemonSet, *key)
+    owner = objects.get(DaemonSet, *key)
     selector = None if owner is None else selector_of(owner)
     if owner is None or selector is None:
         return
@@ -131,7 +131,7 @@ def _daemons(objects: Indexer, owner: DaemonSet, pods: list[Pod]) -> Daemons:
     by_node: dict[str, list[Pod]] = {}
     for pod in sorted(pods, key=_born):
         by_node.setdefault(node_of_daemon(pod), []).append(pod)
-    nodes = sorted(objects.all(Node), key=object_key)
+    nodes = sorted(objects.list(Node), key=object_key)
     return Daemons(
         by_node, list(nodes_for(owner.spec.template, nodes)), template_hash(owner.spec.template)
     )
@@ -164,7 +164,7 @@ def _manage(objects: Indexer, owner: DaemonSet, daemons: Daemons, now: Timestamp
 
 
 def _may_stay(objects: Indexer, owner: DaemonSet, node: str) -> bool:
-    found = objects.find(Node, "", node)
+    found = objects.get(Node, "", node)
     if found is None:
         return False  # Its pods are for those who look after lost nodes, too.
     hard = tuple(taint for taint in found.spec.taints if taint.effect == "NoExecute")

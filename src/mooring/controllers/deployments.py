@@ -72,7 +72,7 @@ class DeploymentController(Controller):
     name: ClassVar[str] = "deployment-controller"
     kinds = (Deployment, ReplicaSet, Pod)
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, Deployment)
@@ -87,11 +87,11 @@ class DeploymentController(Controller):
                 yield from adopter_keys(objects, change, Deployment)
             case Pod() if change.new is None or is_over(change.new):
                 for namespace, name in controller_keys(change, "ReplicaSet"):
-                    owner = objects.find(ReplicaSet, namespace, name)
+                    owner = objects.get(ReplicaSet, namespace, name)
                     if owner is not None:
                         yield from controller_keys(ObjectChange(None, owner), "Deployment")
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the next step of a deployment."""
@@ -101,7 +101,7 @@ class DeploymentController(Controller):
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Tell why a replica set could not be created."""
-        owner = objects.find(Deployment, *key)
+        owner = objects.get(Deployment, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             name = write.value.metadata.name
             message = f'Failed to create new replica set "{name}": {refused.message}'
@@ -124,7 +124,7 @@ class Rollout(NamedTuple):
 
 def plan(objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers) -> Iterator[Step]:
     """Yield the next step of a deployment."""
-    deployment = objects.find(Deployment, *key)
+    deployment = objects.get(Deployment, *key)
     if deployment is None:
         return
     selector = selector_of(deployment)
@@ -189,7 +189,7 @@ def _begun(objects: Indexer, rollout: Rollout) -> Rollout | DeploymentStatus:
     revision = max(map(revision_of, rollout.old), default=0) + 1
     size = first_size(bounds, [sized(each) for each in rollout.old])
     new = new_set(deployment, bounds, size, revision)
-    if objects.find(ReplicaSet, *object_key(new)) is not None:
+    if objects.get(ReplicaSet, *object_key(new)) is not None:
         collisions = (deployment.status.collision_count or 0) + 1
         return replace(deployment.status, collision_count=collisions)
     return rollout._replace(new=new)

@@ -85,7 +85,7 @@ class DeviceTaintEvictionController(Controller):
         self._evicted = DeletedUIDs()
         self._left: Counter[str] = Counter()  # pods that have left, by the uid of the rule
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that lead from slices and claims to pods."""
         tainted_devices.prepare(objects)
 
@@ -126,7 +126,7 @@ class DeviceTaintEvictionController(Controller):
         if any(tainted_devices.selects_by_content(rule) for rule in self._rules(objects)):
             return True
         # A slice of a newer generation outdates the others of its pool, with their taints.
-        mates = objects.by(
+        mates = objects.by_index(
             ResourceSlice, tainted_devices.BY_POOL, tainted_devices.pool_key(change.value)
         )
         return any(map(tainted_devices.evicts, mates))
@@ -144,13 +144,13 @@ class DeviceTaintEvictionController(Controller):
 
     # --- plans ----------------------------------------------------------------------------------
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the steps with a pod, or with the status of a rule."""
         if key[0]:
             return self._plan_pod(objects, key, now)
-        rule = objects.find(DeviceTaintRule, *key)
+        rule = objects.get(DeviceTaintRule, *key)
         if rule is None or not self._has_rules:
             return ()
         return plan_rule(
@@ -163,7 +163,7 @@ class DeviceTaintEvictionController(Controller):
         )
 
     def _plan_pod(self, objects: Indexer, key: ObjectKey, now: Timestamp) -> Iterable[Step]:
-        pod = objects.find(Pod, *key)
+        pod = objects.get(Pod, *key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return ()
         uid = pod.metadata.uid
@@ -197,11 +197,11 @@ class DeviceTaintEvictionController(Controller):
         self._due.pop(write.target.uid, None)
         eviction = self._leaving.pop(write.target.uid, None)
         if eviction is not None:
-            self._metrics.deletions.add()
+            self._metrics.deletions.inc()
             late_s = (now.instant - eviction.when.instant).total_seconds()
-            self._metrics.durations.note(max(late_s, 0.0))
-            for name in {cause.mark.rule for cause in eviction.causes} - {""}:
-                rule = objects.find(DeviceTaintRule, "", name)
+            self._metrics.durations.observe(max(late_s, 0.0))
+            for name in {cause.taint.rule for cause in eviction.causes} - {""}:
+                rule = objects.get(DeviceTaintRule, "", name)
                 if rule is not None:
                     self._left[rule.metadata.uid] += 1
         return ()
@@ -216,7 +216,7 @@ class DeviceTaintEvictionController(Controller):
         return ()
 
     def _rules(self, objects: Indexer) -> list[DeviceTaintRule]:
-        return list(objects.all(DeviceTaintRule)) if self._has_rules else []
+        return list(objects.list(DeviceTaintRule)) if self._has_rules else []
 
 
 def _uses(pod: Pod) -> tuple[object, ...]:
@@ -242,7 +242,7 @@ def eviction_of(
     if is_pod_done(pod):
         return None
     namespace = pod.metadata.namespace
-    found = (objects.find(ResourceClaim, namespace, name) for name in claim_names(pod))
+    found = (objects.get(ResourceClaim, namespace, name) for name in claim_names(pod))
     claims = [claim for claim in found if claim is not None]
     devices = marked_devices(objects, claims, rules, means)
     evictions = find_evictions([pod], claims, devices, now=now, features=features)
@@ -257,7 +257,7 @@ def eviction_steps(
         if was_due:
             yield RecordEvent(pod, REASON, CANCELLING)
         return
-    for rule in sorted({cause.mark.rule for cause in eviction.causes} - {""}):
+    for rule in sorted({cause.taint.rule for cause in eviction.causes} - {""}):
         yield RequeueAfter(("", rule), STATUS_PERIOD_S)
     wait_s = (eviction.when.instant - now.instant).total_seconds()
     if wait_s > 0:
@@ -297,7 +297,7 @@ def plan_rule(
     features: ClaimFeatures,
 ) -> list[Step]:
     """Return the write of a rule's condition; `evicted` pods have left because of it so far."""
-    rule = objects.find(DeviceTaintRule, "", name)
+    rule = objects.get(DeviceTaintRule, "", name)
     if rule is None:
         return []
     before = next((each for each in rule.status.conditions if each.type == RULE_CONDITION), None)
@@ -335,8 +335,8 @@ def _rule_counts(
     if rule.spec.taint.effect not in (NO_EXECUTE, NONE):
         return EvictionCounts(evicted=evicted)
     asked = as_evicting(rule)
-    claims = [each for each in objects.all(ResourceClaim) if each.status.allocation is not None]
-    devices = TaintedDevices(objects.all(ResourceSlice), [asked], means=means)
+    claims = [each for each in objects.list(ResourceClaim) if each.status.allocation is not None]
+    devices = TaintedDevices(objects.list(ResourceSlice), [asked], means=means)
     pods = (pod for pod in pods_with_claims(objects) if not is_pod_done(pod))
     evictions = find_evictions(pods, claims, devices, now=now, features=features)
     return counts_of(asked, evictions, devices, claims, evicted=evicted)

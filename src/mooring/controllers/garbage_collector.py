@@ -70,7 +70,7 @@ class GarbageCollector(Controller):
     def __init__(self) -> None:
         self._vanished = DeletedUIDs(VANISHED_MAX)
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index all kinds by uid and by owners."""
         for struct in STRUCTS:
             objects.index(struct, UID, lambda value: (value.metadata.uid,))
@@ -87,7 +87,7 @@ class GarbageCollector(Controller):
             now = _holds(change.new) if change.gone is None else set()
             yield from sorted(("", uid) for uid, _ in _holds(change.old) - now)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield what follows from the state of the object of a uid."""
@@ -131,7 +131,7 @@ def plan(
     objects: Indexer, uid: str, answers: Answers, vanished: Container[str] = ()
 ) -> Iterator[Step]:
     """Yield the steps about an object and what it owns; `vanished` were seen to go."""
-    found = next((v for struct in STRUCTS for v in objects.by(struct, UID, uid)), None)
+    found = next((v for struct in STRUCTS for v in objects.by_index(struct, UID, uid)), None)
     dependents = dependents_of(objects, uid)
     if found is None:
         for dependent in dependents:
@@ -157,7 +157,7 @@ def _asked_once(steps: Iterable[Step]) -> Iterator[Step]:
 
 def dependents_of(objects: Indexer, uid: str) -> list[Any]:
     """Return all objects that name an owner of this uid."""
-    return [value for struct in STRUCTS for value in objects.by(struct, OWNER, uid)]
+    return [value for struct in STRUCTS for value in objects.by_index(struct, OWNER, uid)]
 
 
 def _orphan(owner: Any, dependents: list[Any]) -> Iterator[Step]:
@@ -232,7 +232,7 @@ def _owners(
             continue
         namespace = value.metadata.namespace if kind.namespaced else ""
         ask = Lookup(kind.struct, namespace, reference.name)
-        owner: Any = objects.find(kind.struct, namespace, reference.name)
+        owner: Any = objects.get(kind.struct, namespace, reference.name)
         if owner is None or owner.metadata.uid != reference.uid:
             if reference.uid in vanished:
                 found.dangling.append(reference)

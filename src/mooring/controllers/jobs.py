@@ -90,7 +90,7 @@ class JobController(Controller):
         """Run jobs; those that say how they are scheduled get a group, if that feature is on."""
         self._makes_groups = makes_groups
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, Workload, PodGroup)
         objects.index(Pod, TRACKED, _tracked_keys)
@@ -104,7 +104,7 @@ class JobController(Controller):
         if isinstance(change.new, Pod) and controller_of(change.new.metadata) is None:
             yield from (_key(name) for name in _tracked_keys(change.new))
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the steps that bring a job nearer to its end."""
@@ -114,7 +114,7 @@ class JobController(Controller):
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Record an event when a pod could not be created."""
-        owner = objects.find(Job, *key)
+        owner = objects.get(Job, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             yield creation_refused(owner, refused.message)
 
@@ -142,7 +142,7 @@ def plan(
     objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers, *, makes_groups: bool = True
 ) -> Iterator[Step]:
     """Yield the steps that bring a job nearer to its end."""
-    job = objects.find(Job, *key)
+    job = objects.get(Job, *key)
     yield from _release_orphans(objects, key, job, answers)
     if job is None or job.spec.managed_by not in (None, MANAGER):
         return
@@ -174,7 +174,7 @@ def _release_orphans(
     objects: Indexer, key: ObjectKey, job: Job | None, answers: Answers
 ) -> Iterator[Step]:
     """Take our finalizer off pods that have no job any more, after a fresh look."""
-    for pod in sorted(objects.by(Pod, TRACKED, "/".join(key)), key=object_key):
+    for pod in sorted(objects.by_index(Pod, TRACKED, "/".join(key)), key=object_key):
         owner = controller_of(pod.metadata)
         if owner is None:
             yield without_finalizer(pod, JOB_TRACKING)

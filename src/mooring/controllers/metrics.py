@@ -61,21 +61,21 @@ class WorkQueueMetrics:
 
     def added(self, depth: int) -> None:
         """Note that a key became ready."""
-        self._all.adds.add(self.name)
+        self._all.adds.inc(self.name)
         self._all.note_depth(self, depth)
 
     def taken(self, depth: int, waited_s: float) -> None:
         """Note that a worker has taken a key."""
-        self._all.waited.note(waited_s, self.name)
+        self._all.waited.observe(waited_s, self.name)
         self._all.note_depth(self, depth)
 
     def finished(self, worked_s: float) -> None:
         """Note that a worker is done with a key."""
-        self._all.worked.note(worked_s, self.name)
+        self._all.worked.observe(worked_s, self.name)
 
     def retried(self) -> None:
         """Note that a key failed and comes again."""
-        self._all.retries.add(self.name)
+        self._all.retries.inc(self.name)
 
 
 class ClaimMetrics:
@@ -93,7 +93,7 @@ class ClaimMetrics:
         """Count a claim that was made, or could not be created; other writes do not count."""
         if isinstance(write, Create) and isinstance(write.value, ResourceClaim):
             claim = write.value
-            self.creates.add(status, admin_access(claim), *_owner(claim))
+            self.creates.inc(status, admin_access(claim), *_owner(claim))
 
     def families(self, objects: Indexer) -> Iterator[Family]:
         """Yield all metrics; the number of claims is counted when it is read."""
@@ -112,7 +112,7 @@ def claim_counts(objects: Indexer) -> collections.Counter[Labels]:
     """Return how many claims there are: allocated or not, with admin access or not, by source."""
     return collections.Counter(
         (_word(claim.status.allocation is not None), admin_access(claim), _source(claim))
-        for claim in objects.all(ResourceClaim)
+        for claim in objects.list(ResourceClaim)
     )
 
 

@@ -56,7 +56,7 @@ class NamespaceController(Controller):
     kinds = (Namespace, Pod)
     workers = 10
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their namespace."""
         objects.index(Pod, NAMESPACE, lambda pod: (pod.metadata.namespace,))
 
@@ -68,17 +68,17 @@ class NamespaceController(Controller):
                 yield object_key(value)
             return
         name = value.metadata.namespace
-        namespace = objects.find(Namespace, "", name)
+        namespace = objects.get(Namespace, "", name)
         if change.new is not None or namespace is None or not _is_ending(namespace):
             return
-        if not objects.by(Pod, NAMESPACE, name):
+        if not objects.by_index(Pod, NAMESPACE, name):
             yield "", name
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the steps that bring a namespace nearer to its end."""
-        namespace = objects.find(Namespace, *key)
+        namespace = objects.get(Namespace, *key)
         if namespace is None or not _is_ending(namespace):
             return
         since_s = _seconds_since(namespace, now)
@@ -104,7 +104,7 @@ def _seconds_since(namespace: Namespace, now: Timestamp) -> float:
 
 def _grace_s(objects: Indexer, name: str, since_s: float) -> int:
     """Return how long pods may still take to end; 0 when they have had all their time."""
-    pods = objects.by(Pod, NAMESPACE, name)
+    pods = objects.by_index(Pod, NAMESPACE, name)
     graces = (pod.spec.termination_grace_period_seconds or 0 for pod in pods if not is_over(pod))
     longest_s = max(graces, default=0)
     return longest_s if since_s < longest_s else 0
@@ -145,7 +145,7 @@ def _namespace_keys(change: ObjectChange, name: str) -> Iterator[ObjectKey]:
 
 def _is_open(objects: Indexer, key: ObjectKey) -> bool:
     """Return whether objects may be made in a namespace."""
-    namespace = objects.find(Namespace, *key)
+    namespace = objects.get(Namespace, *key)
     if namespace is None or namespace.metadata.deletion_timestamp is not None:
         return False
     return namespace.status.phase in ("", ACTIVE)
@@ -161,11 +161,11 @@ class ServiceAccountController(Controller):
         """Yield the namespace whose account may be missing."""
         return _namespace_keys(change, DEFAULT_ACCOUNT)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Make the account if it is not there."""
-        if _is_open(objects, key) and objects.find(ServiceAccount, key[1], DEFAULT_ACCOUNT) is None:
+        if _is_open(objects, key) and objects.get(ServiceAccount, key[1], DEFAULT_ACCOUNT) is None:
             metadata = ObjectMeta(name=DEFAULT_ACCOUNT, namespace=key[1])
             yield Create(ServiceAccount(metadata=metadata))
 
@@ -183,14 +183,14 @@ class RootCAPublisher(Controller):
         """Yield the namespace whose authority may be missing or changed."""
         return _namespace_keys(change, ROOT_CA)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Make the map, or put it right."""
         if not _is_open(objects, key):
             return
         data = {ROOT_CA_FIELD: self._authority}
-        found: Any = objects.find(ConfigMap, key[1], ROOT_CA)
+        found: Any = objects.get(ConfigMap, key[1], ROOT_CA)
         if found is None:
             metadata = ObjectMeta(
                 name=ROOT_CA, namespace=key[1], annotations={DESCRIPTION: DESCRIBED}

@@ -79,7 +79,7 @@ class NodeLifecycleController(Controller):
         self._grace_s = grace_s
         self._silences: dict[str, LeaseSilence] = {}
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
@@ -92,15 +92,15 @@ class NodeLifecycleController(Controller):
                 if change.old is None and metadata.namespace == LEASES:
                     yield "", metadata.name
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Look at a node: is its agent alive, and do its taints say how it is?"""
-        node = objects.find(Node, *key)
+        node = objects.get(Node, *key)
         if node is None:
             self._silences.pop(key[1], None)
             return
-        lease = objects.find(Lease, LEASES, key[1])
+        lease = objects.get(Lease, LEASES, key[1])
         if lease is not None:
             yield RequeueAfter(key, LOOK_S)
             if self._is_silent(key[1], lease, now):
@@ -134,7 +134,7 @@ def _is_unknown(node: Node) -> bool:
 
 def _pods_lost(objects: Indexer, node: Node, now: Timestamp) -> Iterator[Step]:
     """Say of the pods of a node that they are not ready."""
-    for pod in objects.by(Pod, NODE, node.metadata.name):
+    for pod in objects.by_index(Pod, NODE, node.metadata.name):
         if is_true(pod.status.conditions, READY):
             yield from _not_ready(pod, now)
 
@@ -222,7 +222,7 @@ class TaintEvictionController(Controller):
     name: ClassVar[str] = "taint-eviction-controller"
     kinds = (Pod, Node)
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
@@ -232,18 +232,18 @@ class TaintEvictionController(Controller):
             case Node(metadata=metadata) as node:
                 old = () if change.old is None else change.old.spec.taints
                 if change.new is not None and node.spec.taints != old:
-                    yield from map(object_key, objects.by(Pod, NODE, metadata.name))
+                    yield from map(object_key, objects.by_index(Pod, NODE, metadata.name))
             case Pod(spec=spec) as pod:
-                place = objects.find(Node, "", spec.node_name) if spec.node_name else None
+                place = objects.get(Node, "", spec.node_name) if spec.node_name else None
                 if change.new is not None and place is not None and _evicting(place):
                     yield object_key(pod)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Say when a pod is to leave, and have it leave."""
-        pod = objects.find(Pod, *key)
-        node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
+        pod = objects.get(Pod, *key)
+        node = None if pod is None else objects.get(Node, "", pod.spec.node_name)
         if pod is None or node is None or pod.metadata.deletion_timestamp is not None:
             return
         left_s = _time_left(pod, _evicting(node), now)

@@ -123,7 +123,7 @@ def unused_names(
     """Yield names for new pods beside those that the controller has."""
     namespace = controller.metadata.namespace
     seed = (controller.metadata.uid, prefix, *sorted(pod.metadata.uid for pod in pods))
-    return draw_names(prefix, seed, lambda name: objects.find(Pod, namespace, name) is not None)
+    return draw_names(prefix, seed, lambda name: objects.get(Pod, namespace, name) is not None)
 
 
 def creations(controller: PodController, wants: Iterable[PodToCreate]) -> Iterator[Step]:

@@ -46,7 +46,7 @@ class PodGCController(Controller):
         self._ended_max, self._quarantine_s = ended_max, quarantine_s
         self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their node, and those that are over."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         objects.index(Pod, STATE, _states)
@@ -60,12 +60,12 @@ class PodGCController(Controller):
             if is_over(value):
                 yield _ENDED_KEY
             name = value.spec.node_name
-            if name and _is_odd(objects.find(Node, "", name)):
+            if name and _is_odd(objects.get(Node, "", name)):
                 yield "node", name
             if not name and value.metadata.deletion_timestamp is not None:
                 yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the pods that are to go."""
@@ -73,7 +73,7 @@ class PodGCController(Controller):
             case ("node", name):
                 yield from self._of_node(objects, name, now, answers)
             case ("pod", name):
-                pod = objects.find(Pod, *name.split("/", 1))
+                pod = objects.get(Pod, *name.split("/", 1))
                 if pod is not None and _is_lost(pod):
                     yield from _ended(pod)
             case _:
@@ -82,8 +82,8 @@ class PodGCController(Controller):
     def _of_node(
         self, objects: Indexer, name: str, now: Timestamp, answers: Answers
     ) -> Iterator[Step]:
-        node = objects.find(Node, "", name)
-        pods = sorted(objects.by(Pod, NODE, name), key=_order)
+        node = objects.get(Node, "", name)
+        pods = sorted(objects.by_index(Pod, NODE, name), key=_order)
         if node is not None or not pods:
             self._missing.pop(name, None)
             if node is not None and _is_out_of_service(node):
@@ -105,7 +105,7 @@ class PodGCController(Controller):
 
 def too_many(objects: Indexer, ended_max: int) -> Iterator[Step]:
     """Delete the oldest of the pods that are over, evicted ones first, down to a number."""
-    ended = objects.by(Pod, STATE, _ENDED)
+    ended = objects.by_index(Pod, STATE, _ENDED)
     surplus = len(ended) - ended_max
     if ended_max > 0 and surplus > 0:
         for pod in sorted(ended, key=_order)[:surplus]:
@@ -167,11 +167,11 @@ class TTLAfterFinishedController(Controller):
     name: ClassVar[str] = "ttl-after-finished-controller"
     kinds = (Job,)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the deletion of a job; a fresh look decides, for its time may just have changed."""
-        job = objects.find(Job, *key)
+        job = objects.get(Job, *key)
         left_s = None if job is None else _ttl_left_s(job, now)
         ask = Lookup(Job, *key)
         if left_s is None:

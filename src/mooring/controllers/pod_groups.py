@@ -200,7 +200,7 @@ class PodGroupProtection(Controller):
     name: ClassVar[str] = "podgroup-protection-controller"
     kinds = (PodGroup, Pod)
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their group."""
         objects.index(Pod, GROUP, _group_keys)
 
@@ -217,16 +217,16 @@ class PodGroupProtection(Controller):
             if pod is not None and name is not None:
                 yield pod.metadata.namespace, name
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Take the finalizer off a group without pods that is to be deleted."""
-        group = objects.find(PodGroup, *key)
+        group = objects.get(PodGroup, *key)
         if group is None or group.metadata.deletion_timestamp is None:
             return
         if PROTECTION_FINALIZER not in group.metadata.finalizers:
             return
-        if not objects.by(Pod, GROUP, "/".join(key)):
+        if not objects.by_index(Pod, GROUP, "/".join(key)):
             # The role of this controller has update, and not patch.
             others = tuple(f for f in group.metadata.finalizers if f != PROTECTION_FINALIZER)
             yield Update(replace(group, metadata=replace(group.metadata, finalizers=others)))

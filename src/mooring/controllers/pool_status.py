@@ -79,7 +79,7 @@ def pool_statuses(
     means: RuleSelects,
 ) -> tuple[PoolStatus, ...]:
     """Return the status of every pool that is asked about, by name."""
-    used = _Used(objects.all(ResourceClaim), spec.driver)
+    used = _Used(objects.list(ResourceClaim), spec.driver)
     blocking = [rule for rule in rules if rule.spec.taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     found = []
     for name, slices in sorted(_newest(objects, spec).items()):
@@ -99,7 +99,7 @@ def _newest(
 ) -> dict[str, tuple[ResourceSlice, ...]]:
     """Return the slices of the newest generation of each pool, in the order of their names."""
     pools: dict[str, list[ResourceSlice]] = {}
-    for each in sorted(objects.all(ResourceSlice), key=lambda each: each.metadata.name):
+    for each in sorted(objects.list(ResourceSlice), key=lambda each: each.metadata.name):
         name = each.spec.pool.name
         if each.spec.driver == spec.driver and spec.pool_name in (None, "", name):
             pools.setdefault(name, []).append(each)
@@ -193,7 +193,7 @@ def plan_request(
     means: RuleSelects,
 ) -> list[Step]:
     """Return the answer to a request, or the end of an old one."""
-    request = objects.find(ResourcePoolStatusRequest, *key)
+    request = objects.get(ResourcePoolStatusRequest, *key)
     if request is None or request.metadata.deletion_timestamp is not None:
         return []
     left_s = _left_s(request, now)
@@ -254,16 +254,16 @@ class PoolStatusRequestController(Controller):
             case ResourcePoolStatusRequest() as request if self._is_on:
                 yield object_key(request)
             case ResourceSlice() as slice_ if self._is_on:
-                for request in objects.all(ResourcePoolStatusRequest):
+                for request in objects.list(ResourcePoolStatusRequest):
                     if request.status is None and request.spec.driver == slice_.spec.driver:
                         yield object_key(request)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the answer to a request."""
         self._begun[key] = now
-        rules = list(objects.all(DeviceTaintRule)) if self._has_rules else []
+        rules = list(objects.list(DeviceTaintRule)) if self._has_rules else []
         means = meaning(objects, self._compiler)
         steps = plan_request(objects, key, now, rules=rules, means=means)
         if not any(isinstance(step, Update) for step in steps):
@@ -283,7 +283,7 @@ class PoolStatusRequestController(Controller):
         """Count an answer that was not taken."""
         del objects, refused  # not needed here
         if isinstance(write, Update):
-            self._metrics.errors.add(write.value.spec.driver)
+            self._metrics.errors.inc(write.value.spec.driver)
         self._count(key, write, None)
         return ()
 
@@ -292,7 +292,7 @@ class PoolStatusRequestController(Controller):
         if not isinstance(write, Update):
             return
         driver = write.value.spec.driver
-        self._metrics.processed.add(driver)
+        self._metrics.processed.inc(driver)
         if begun is not None and now is not None:
             seconds = (now.instant - begun.instant).total_seconds()
-            self._metrics.durations.note(max(seconds, 0.0), driver)
+            self._metrics.durations.observe(max(seconds, 0.0), driver)

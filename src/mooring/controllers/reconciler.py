@@ -64,10 +64,10 @@ class Queue(Protocol):
     def add_after(self, key: ObjectKey, delay_s: float) -> object:
         """Queue a key after a while."""
 
-    def retry(self, key: ObjectKey) -> object:
+    def add_rate_limited(self, key: ObjectKey) -> object:
         """Queue a key after a while that grows each time."""
 
-    async def take(self) -> ObjectKey:
+    async def get(self) -> ObjectKey:
         """Return the next key; nobody else gets it before it is done."""
 
     def done(self, key: ObjectKey) -> None:
@@ -100,7 +100,7 @@ class Reconciler:
         self._attempts: dict[ObjectKey, int] = {}
         self._conflicts: OrderedDict[ObjectKey, int] = OrderedDict()
         self._causes: OrderedDict[ObjectKey, str] = OrderedDict()
-        controller.prepare(objects)
+        controller.add_indexes(objects)
 
     # --- in -------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Reconciler:
     def all_keys(self) -> Iterator[ObjectKey]:
         """Yield the keys of all objects, as after a start."""
         for struct in self.controller.kinds:
-            for value in tuple(self.objects.all(struct)):
+            for value in tuple(self.objects.list(struct)):
                 yield from self.controller.keys(self.objects, ObjectChange(None, value))
 
     async def run(self) -> None:
@@ -125,7 +125,7 @@ class Reconciler:
     async def _work(self) -> None:
         while True:
             try:
-                key = await self._queue.take()
+                key = await self._queue.get()
             except QueueClosedError:
                 return
             try:
@@ -162,7 +162,7 @@ class Reconciler:
     async def _plan(self, key: ObjectKey) -> SortedSteps:
         answers: Answers = {}
         for _ in range(LOOKUPS_MAX):
-            plan = sort_steps(self.controller.plan(self.objects, key, self._now(), answers))
+            plan = sort_steps(self.controller.reconcile(self.objects, key, self._now(), answers))
             if not plan.asks:
                 return plan
             answers = {**answers, **{ask: await self._answer(ask) for ask in plan.asks}}
@@ -217,7 +217,7 @@ class Reconciler:
             self._conflicts.popitem(last=False)
         if times == CONFLICTS_MAX:
             self._log(key, f"{times} conflicts in a row: {refused.message}")
-        self._queue.retry(key)
+        self._queue.add_rate_limited(key)
 
     def _succeed(self, key: ObjectKey) -> None:
         self._queue.forget(key)
@@ -240,7 +240,7 @@ class Reconciler:
                 self._attempts.pop(key)
                 self._queue.forget(key)
                 return
-        self._queue.retry(key)
+        self._queue.add_rate_limited(key)
 
     def _log(self, key: ObjectKey, cause: str, error: Exception | None = None) -> None:
         name = "/".join(part for part in key if part)

@@ -55,7 +55,7 @@ class ReplicaSetController(Controller):
     def __init__(self) -> None:
         self._refusals: dict[ObjectKey, str] = {}  # why the last pod of a set could not be created
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
         index_by_controller(objects, Pod, ReplicaSet)
         index_by_namespace(objects, ReplicaSet)
@@ -70,7 +70,7 @@ class ReplicaSetController(Controller):
         yield from controller_keys(change, "ReplicaSet")
         yield from adopter_keys(objects, change, ReplicaSet)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the steps that bring a set to the number of pods that it wants."""
@@ -87,7 +87,7 @@ class ReplicaSetController(Controller):
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
         """Remember why a pod could not be created, and record an event."""
-        owner = objects.find(ReplicaSet, *key)
+        owner = objects.get(ReplicaSet, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
             yield creation_refused(owner, refused.message)
@@ -102,7 +102,7 @@ def plan(
     refusal: str | None = None,
 ) -> Iterator[Step]:
     """Yield the status first: a pod that cannot be created must not keep it back."""
-    owner = objects.find(ReplicaSet, *key)
+    owner = objects.get(ReplicaSet, *key)
     if owner is None:
         return
     selector = selector_of(owner)
@@ -145,7 +145,7 @@ def _related(objects: Indexer, owner: ReplicaSet, active: list[Pod]) -> list[Pod
     deployment = controller_of(owner.metadata)
     if deployment is None:
         return active
-    sets = objects.by(ReplicaSet, "controller", deployment.uid)
+    sets = objects.by_index(ReplicaSet, "controller", deployment.uid)
     return [pod for each in sets for pod in controlled(objects, Pod, each)]
 
 

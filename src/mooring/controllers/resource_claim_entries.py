@@ -138,7 +138,7 @@ def _as_named(
             return EntryProblem(f"checking for claim before creating it: {reason}")
         case Named(name=name):
             namespace = owner.metadata.namespace
-            claim = objects.find(ResourceClaim, namespace, name)
+            claim = objects.get(ResourceClaim, namespace, name)
             ask = Lookup(ResourceClaim, namespace, name)
             if claim is None and ask not in answers:
                 return ask
@@ -162,7 +162,7 @@ def _from_template(
         return ClaimCreated(before.metadata.name)
     name = entry.resource_claim_template_name
     assert name is not None
-    template = objects.find(ResourceClaimTemplate, owner.metadata.namespace, name)
+    template = objects.get(ResourceClaimTemplate, owner.metadata.namespace, name)
     if template is None:
         return EntryProblem(f'resource claim template "{name}": {TEMPLATES} "{name}" not found')
     match claim_from_template(owner, entry.name, template, features):
@@ -185,18 +185,18 @@ def prepare(objects: Indexer) -> None:
 def owned_claims(objects: Indexer, owner: Owner) -> Collection[ResourceClaim]:
     """Return the claims that this very pod or group controls."""
     key = f"{owner.metadata.namespace}/{owner.metadata.uid}"
-    return objects.by(ResourceClaim, BY_OWNER, key)
+    return objects.by_index(ResourceClaim, BY_OWNER, key)
 
 
 def reserved_claims(objects: Indexer, consumer: Owner) -> Collection[ResourceClaim]:
     """Return the claims that are reserved for this very pod or group."""
     key = f"{consumer.metadata.namespace}/{consumer.metadata.uid}"
-    return objects.by(ResourceClaim, BY_CONSUMER, key)
+    return objects.by_index(ResourceClaim, BY_CONSUMER, key)
 
 
 def members(objects: Indexer, namespace: str, group: str) -> Collection[Pod]:
     """Return the pods of a group, whether it is there or not."""
-    return objects.by(Pod, BY_GROUP, f"{namespace}/{group}")
+    return objects.by_index(Pod, BY_GROUP, f"{namespace}/{group}")
 
 
 def owner_names(claim: ResourceClaim | None, *, groups: bool) -> Iterator[str]:

@@ -77,7 +77,7 @@ from mooring.controllers.resource_claim_entries import (
 
 def plan_pod(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -> list[Step]:
     """Return what a pod's claims need."""
-    pod = objects.find(Pod, *key)
+    pod = objects.get(Pod, *key)
     if pod is None or not pod.spec.resource_claims:
         return []
     if pod.metadata.deletion_timestamp is not None or is_pod_done(pod):
@@ -87,7 +87,7 @@ def plan_pod(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -
     if name is not None:
         if not gates.enabled(Gate.GENERIC_WORKLOAD):
             return [ReconcileFailed(_without_groups(name), attempts_max=1)]
-        group = objects.find(PodGroup, pod.metadata.namespace, name)
+        group = objects.get(PodGroup, pod.metadata.namespace, name)
         if group is None:
             return []  # Its coming wakes its pods.
     steps, is_complete = claim_steps(
@@ -113,7 +113,7 @@ def _reservations(
         reference = reference_of(pod, entry)
         if not isinstance(reference, Named):
             continue
-        claim = objects.find(ResourceClaim, pod.metadata.namespace, reference.name)
+        claim = objects.get(ResourceClaim, pod.metadata.namespace, reference.name)
         if claim is None or claim.status.allocation is None:
             continue
         if reference.is_generated and check_made_for_pod(claim, pod, features) is not None:
@@ -140,7 +140,7 @@ class PodClaimController(Controller):
         self._gates = gates
         self._metrics = metrics or ClaimMetrics()
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that lead from claims, templates and groups to pods."""
         resource_claim_entries.prepare(objects)
 
@@ -155,12 +155,14 @@ class PodClaimController(Controller):
             case PodGroup():
                 pods = resource_claim_entries.members(objects, namespace, name)
             case ResourceClaimTemplate() if change.new is not None:
-                pods = objects.by(Pod, resource_claim_entries.BY_TEMPLATE, f"{namespace}/{name}")
+                pods = objects.by_index(
+                    Pod, resource_claim_entries.BY_TEMPLATE, f"{namespace}/{name}"
+                )
             case ResourceClaim():
                 yield from _pods_of(objects, value)
         yield from (object_key(pod) for pod in pods if pod.spec.resource_claims)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield what a pod's claims need."""
@@ -178,7 +180,7 @@ class PodClaimController(Controller):
     ) -> Iterable[Step]:
         """Count claims that could not be created, and record events."""
         self._metrics.created(write, "failure")
-        return complaint_about(objects.find(Pod, *key), write, refused)
+        return complaint_about(objects.get(Pod, *key), write, refused)
 
 
 def _pods_of(objects: Indexer, claim: ResourceClaim) -> Iterator[ObjectKey]:
@@ -186,7 +188,7 @@ def _pods_of(objects: Indexer, claim: ResourceClaim) -> Iterator[ObjectKey]:
     namespace, name = object_key(claim)
     yield from (
         object_key(pod)
-        for pod in objects.by(Pod, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}")
+        for pod in objects.by_index(Pod, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}")
     )
     yield from ((namespace, pod) for pod in resource_claim_entries.owner_names(claim, groups=False))
     for group in resource_claim_entries.owner_names(claim, groups=True):
@@ -197,7 +199,7 @@ def _pods_of(objects: Indexer, claim: ResourceClaim) -> Iterator[ObjectKey]:
 
 def plan_group(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -> list[Step]:
     """Return what a group's claims need."""
-    group = objects.find(PodGroup, *key)
+    group = objects.get(PodGroup, *key)
     if group is None or group.metadata.deletion_timestamp is not None:
         return []
     if not gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
@@ -224,7 +226,7 @@ class GroupClaimController(Controller):
         self._gates = gates
         self._metrics = metrics or ClaimMetrics()
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that lead from claims and templates to groups."""
         resource_claim_entries.prepare(objects)
 
@@ -237,11 +239,11 @@ class GroupClaimController(Controller):
             case PodGroup() if change.new is not None and value.spec.resource_claims:
                 groups = (value,)
             case ResourceClaimTemplate() if change.new is not None:
-                groups = objects.by(
+                groups = objects.by_index(
                     PodGroup, resource_claim_entries.BY_TEMPLATE, f"{namespace}/{name}"
                 )
             case ResourceClaim():
-                groups = objects.by(
+                groups = objects.by_index(
                     PodGroup, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}"
                 )
                 yield from (
@@ -250,7 +252,7 @@ class GroupClaimController(Controller):
                 )
         yield from (object_key(group) for group in groups)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield what a group's claims need."""
@@ -268,14 +270,14 @@ class GroupClaimController(Controller):
     ) -> Iterable[Step]:
         """Count claims that could not be created, and record events."""
         self._metrics.created(write, "failure")
-        return complaint_about(objects.find(PodGroup, *key), write, refused)
+        return complaint_about(objects.get(PodGroup, *key), write, refused)
 
 
 def plan_claim(
     objects: Indexer, key: ObjectKey, answers: Answers, *, gates: Gates, vanished: DeletedUIDs
 ) -> list[Step]:
     """Return what to release of a claim."""
-    claim = objects.find(ResourceClaim, *key)
+    claim = objects.get(ResourceClaim, *key)
     if claim is None:
         return []
     namespace = claim.metadata.namespace
@@ -315,7 +317,7 @@ def _known(
     if consumer.uid in vanished:
         return Absent()
     ask = _ask(namespace, consumer)
-    found = objects.find(ask.struct, namespace, consumer.name)
+    found = objects.get(ask.struct, namespace, consumer.name)
     if found is None:
         if ask not in answers:
             return Unknown()
@@ -335,7 +337,7 @@ def _seen(found: Owner | None) -> ConsumerState:
 
 def _owner(objects: Indexer, claim: ResourceClaim) -> ConsumerState:
     owner = owning_pod(claim)
-    pod = None if owner is None else objects.find(Pod, claim.metadata.namespace, owner.name)
+    pod = None if owner is None else objects.get(Pod, claim.metadata.namespace, owner.name)
     return Unknown() if pod is None else reservations.seen_pod(pod)
 
 
@@ -357,7 +359,7 @@ class ClaimReleaseController(Controller):
         self._gates = gates
         self._vanished = DeletedUIDs()
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that lead from pods and groups to claims."""
         resource_claim_entries.prepare(objects)
 
@@ -373,7 +375,7 @@ class ClaimReleaseController(Controller):
         if isinstance(change.new, Pod) and reservations.is_pod_done(change.new):
             yield from _held(objects, change.new)
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Return what to release of a claim."""

@@ -32,11 +32,11 @@ def prepare(objects: Indexer) -> None:
 def meaning(objects: Indexer, compiler: DeviceCompiler) -> RuleSelects:
     """Return a predicate for whether a rule selects a device, also by class and by CEL."""
     rules = TaintRules(compiler)
-    for name in {_class_name(rule) for rule in objects.all(DeviceTaintRule)} - {None}:
-        device_class = objects.find(DeviceClass, "", name or "")
+    for name in {_class_name(rule) for rule in objects.list(DeviceTaintRule)} - {None}:
+        device_class = objects.get(DeviceClass, "", name or "")
         if device_class is not None:
             rules.put_class(device_class)
-    return rules.means
+    return rules.selects
 
 
 def marked_devices(
@@ -47,7 +47,7 @@ def marked_devices(
 ) -> TaintedDevices:
     """Return the devices of all pools that the claims have devices of."""
     pools = {pool for claim in claims for pool in _pools_of_claim(claim)}
-    slices = (each for pool in pools for each in objects.by(ResourceSlice, BY_POOL, pool))
+    slices = (each for pool in pools for each in objects.by_index(ResourceSlice, BY_POOL, pool))
     return TaintedDevices(slices, rules, means=means)
 
 
@@ -64,7 +64,7 @@ def evicts(slice_: ResourceSlice | None) -> bool:
 
 def something_evicts(objects: Indexer, rules: Iterable[DeviceTaintRule]) -> bool:
     """Return whether any taint there is evicts, which is rarely so."""
-    if objects.by(ResourceSlice, EVICTING, ""):
+    if objects.by_index(ResourceSlice, EVICTING, ""):
         return True
     return any(rule.spec.taint.effect == NO_EXECUTE for rule in rules)
 
@@ -94,12 +94,12 @@ def users(objects: Indexer, claims: Iterable[ResourceClaim | None]) -> Iterator[
 
 def claims_of_pool(objects: Indexer, pool: str) -> Iterable[ResourceClaim]:
     """Return the claims that have devices of a pool."""
-    return objects.by(ResourceClaim, BY_POOL, pool)
+    return objects.by_index(ResourceClaim, BY_POOL, pool)
 
 
 def pods_with_claims(objects: Indexer) -> Iterator[Pod]:
     """Yield the pods on nodes that use claims."""
-    for pod in objects.all(Pod):
+    for pod in objects.list(Pod):
         if pod.spec.node_name and pod.spec.resource_claims:
             yield pod
 

@@ -76,8 +76,8 @@ class SliceController:
         self._random = random
         self._informers = InformerFactory(client, random=random, clock=clock)
         fields = f"spec.driver={publisher.driver},spec.nodeName={publisher.node_name}"
-        self._informer = self._informers.follow(ResourceSlice, fields=fields)
-        self._informer.on_change(self._note)
+        self._informer = self._informers.informer_for(ResourceSlice, fields=fields)
+        self._informer.add_event_handler(self._note)
         self._pools: tuple[Pool, ...] | None = None
         self._devices: dict[tuple[str, str], Device] = {}
         self._stored: dict[str, StoredSlice] = {}
@@ -183,7 +183,7 @@ class SliceController:
             return False
         if self._unseen:
             return False  # the watch will report them, or the timer
-        existing = list(self._informers.objects.all(ResourceSlice))
+        existing = list(self._informers.objects.list(ResourceSlice))
         found = plan(self._pools, existing, self._publisher, self._stored)
         if found.creates and self._publisher.node_name and not self._publisher.node_uid:
             await self._find_node()
@@ -235,7 +235,7 @@ class SliceController:
             except NotFoundError:
                 return
             self.written += 1
-            if self._informers.objects.find(ResourceSlice, "", write.target.name) is not None:
+            if self._informers.objects.get(ResourceSlice, "", write.target.name) is not None:
                 self._unseen[write.target.name] = ""
             return
         try:
@@ -248,7 +248,7 @@ class SliceController:
 
     def _expect(self, stored: ResourceSlice) -> None:
         metadata = stored.metadata
-        known = self._informers.objects.find(ResourceSlice, "", metadata.name)
+        known = self._informers.objects.get(ResourceSlice, "", metadata.name)
         if known is None or known.metadata.resource_version != metadata.resource_version:
             self._unseen[metadata.name] = metadata.resource_version
 

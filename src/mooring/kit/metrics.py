@@ -62,7 +62,7 @@ class Counter(Family):
         super().__init__(name, text, labels, aliases)
         self._values: dict[Labels, int] = {} if labels else {(): 0}
 
-    def add(self, *labels: str, amount: int = 1) -> None:
+    def inc(self, *labels: str, amount: int = 1) -> None:
         """Add to the count."""
         self._values[labels] = self._values.get(labels, 0) + amount
 
@@ -115,7 +115,7 @@ class Histogram(Family):
         self._counts: dict[Labels, list[int]] = {}
         self._sums: dict[Labels, float] = {}
 
-    def note(self, value: float, *labels: str) -> None:
+    def observe(self, value: float, *labels: str) -> None:
         """Observe one value."""
         counts = self._counts.get(labels)
         if counts is None:

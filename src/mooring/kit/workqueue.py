@@ -132,7 +132,7 @@ class WorkQueue(Generic[K]):
         self._set_timer()
         return True
 
-    def retry(self, key: K) -> float:
+    def add_rate_limited(self, key: K) -> float:
         """Make a key ready after a delay that grows with its failures; return the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay_s = self._backoff.delay_s(failures, self._random)
@@ -150,7 +150,7 @@ class WorkQueue(Generic[K]):
 
     # --- taking -----------------------------------------------------------------------------------
 
-    async def take(self) -> K:
+    async def get(self) -> K:
         """Wait for a key and take it until `done`; raise QueueClosedError once the queue closes."""
         while not self._ready:
             if self._is_closed:

@@ -98,8 +98,8 @@ class Agent:
         )
         self.informers = InformerFactory(client, random=random, clock=clock)
         name = description.name
-        self._pods = self.informers.follow(Pod, fields=f"spec.nodeName={name}")
-        self._nodes = self.informers.follow(Node, fields=f"metadata.name={name}")
+        self._pods = self.informers.informer_for(Pod, fields=f"spec.nodeName={name}")
+        self._nodes = self.informers.informer_for(Node, fields=f"metadata.name={name}")
         self.heartbeat = Heartbeat(
             client, description, clock=clock, more=hooks.more_resources, trouble=self.trouble
         )
@@ -110,13 +110,13 @@ class Agent:
             devices=devices,
             clock=clock,
             folder=folder / "pods",
-            record_event=self._recorder.tell,
+            record_event=self._recorder.record,
             node_context=self._node_context,
             slots=asyncio.Semaphore(AT_ONCE),
             sources=SourceCache(few, clock),
             health_of=hooks.health_of,
         )
-        self.keeper = PodWorkers(context, lambda: self.heartbeat.node)
+        self.pod_workers = PodWorkers(context, lambda: self.heartbeat.node)
         self.has_taken_over = (
             asyncio.Event()
         )  # then pods that are not in `keeper.active` have no devices
@@ -140,14 +140,14 @@ class Agent:
     async def run(self) -> None:
         """Run pods until cancelled; containers go on without the agent."""
         await self.heartbeat.register()
-        self._nodes.on_change(lambda _, new: self.heartbeat.see(new))
+        self._nodes.add_event_handler(lambda _, new: self.heartbeat.see(new))
         async with self._recorder.running(), self.informers.running():
             try:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(self.heartbeat.run())
                     tasks.create_task(self._follow_runtime())
             finally:
-                await self.keeper.close()
+                await self.pod_workers.close()
 
     # --- containers -------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Agent:
                     failures = 0
                     self._note("")
                     async for state in changes:
-                        self.keeper.note(state)
+                        self.pod_workers.note(state)
                 raise RuntimeError("it reports no more changes of its containers")
             except Exception as error:
                 failures += 1
@@ -198,12 +198,12 @@ class Agent:
     async def _take_over(self) -> None:
         states = await self._runtime.containers()
         if self.has_taken_over.is_set():
-            self.keeper.compare(states)
+            self.pod_workers.compare(states)
             return
         # Nothing is awaited in between, so that no pod is missed.
-        self.keeper.take_over(states, self.informers.objects.all(Pod))
-        self._pods.on_change(self.keeper.changed)
-        await self.keeper.left(LEFT_S)
+        self.pod_workers.take_over(states, self.informers.objects.list(Pod))
+        self._pods.add_event_handler(self.pod_workers.changed)
+        await self.pod_workers.left(LEFT_S)
         self.has_taken_over.set()
 
     def _note(self, trouble: str) -> None:

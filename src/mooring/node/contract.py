@@ -46,7 +46,7 @@ class DeviceManager(Protocol):
     async def prepare(self, pod: Pod) -> None:
         """Prepare a pod's devices before its first container; else DevicesRefusedError."""
 
-    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+    def run_options(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return the run options of a container of a prepared pod."""
 
     async def before_start(self, pod: Pod, container: str) -> None:
@@ -67,9 +67,9 @@ class DeviceManagers:
         for manager in self._managers:
             await manager.prepare(pod)
 
-    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+    def run_options(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return all run options of a container."""
-        found = (manager.given(pod, container) for manager in self._managers)
+        found = (manager.run_options(pod, container) for manager in self._managers)
         return reduce(lambda one, other: one + other, found, DeviceRunOptions())
 
     async def before_start(self, pod: Pod, container: str) -> None:

@@ -77,8 +77,6 @@ class AffinityTerms(Struct, frozen=True, gc=False):
     anti_affinity: tuple[AffinityTerm, ...] = ()  # required
     preferred: tuple[AffinityTerm, ...] = ()
 
-    near = property(lambda self: self.affinity)  # old name
-
     @property
     def are_none(self) -> bool:
         """Whether there is no term."""

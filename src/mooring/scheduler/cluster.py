@@ -68,13 +68,13 @@ class Cluster:
         self.now = now
         self.binding_timeout_s: float = BINDING_TIMEOUT_S
         self.budget = BUDGET  # of each search for devices
-        self.snapshot = self.fleet = NodeSnapshot(NODE_READERS)  # `fleet` is the old name
+        self.snapshot = NodeSnapshot(NODE_READERS)
         counts = settings.counts_claims and features.node_allocatable
         self.signatures = SignatureCache(replace(settings, counts_claims=counts), POD_READERS)
         self.inventory = Inventory(features.allocator, compiler=compiler)
         self.index = DeviceClassIndex()
         self.groups: dict[ClaimKey, PodGroup] = {}
-        self.default_selectors = self.default_spreading = DefaultSelectors()  # and the old name
+        self.default_selectors = DefaultSelectors()
         self.assumed_claims: dict[ClaimKey, AssumedClaim] = {}  # what `release` may undo
         # Pods on nodes that do not exist: by node, and the node of each pod.
         self._orphans: dict[str, dict[str, PodInfo]] = {}
@@ -103,7 +103,7 @@ class Cluster:
         self.snapshot.remove_node(name)
         for pod_info in pods.values():
             self._await(pod_info, name)
-        self.inventory.forget_node(name)
+        self.inventory.drop_node(name)
 
     def node(self, name: str) -> Node:
         """Return a node."""
@@ -113,8 +113,6 @@ class Cluster:
         """Return the signature of a pod without a node."""
         selector = self.default_selectors.selector_of(pod)
         return self.signatures.of(pod, spread_selector=selector)
-
-    shape = signature  # old name
 
     def put_pod(self, pod: Pod) -> None:
         """Add a pod, or its newer version: it counts if it has a node and has not finished."""

@@ -33,11 +33,6 @@ class FitDiagnosis(Struct, frozen=True):
     excluded: Unschedulable | None = None  # the status of those that were not
     pre_filter_status: PluginStatus | None = None  # why none was
 
-    fitting = property(lambda self: self.feasible)  # old names
-    refusals = property(lambda self: self.node_to_status)
-    elsewhere = property(lambda self: self.excluded)
-    obstacle = property(lambda self: self.pre_filter_status)
-
 
 def fit_message(diagnosis: FitDiagnosis, *after: str) -> str:
     """Return why no node is feasible, and then what was tried after that, such as preemption."""

@@ -55,16 +55,12 @@ class Unschedulable(Struct, frozen=True, gc=False):
     reasons: tuple[str, ...]
     is_unresolvable: bool = False
 
-    texts = property(lambda self: self.reasons)  # old name
-
 
 class PluginError(Struct, frozen=True, gc=False):
     """A plugin cannot read something in the pod."""
 
     plugin: str
     message: str
-
-    text = property(lambda self: self.message)  # old name
 
 
 PluginStatus = Unschedulable | PluginError

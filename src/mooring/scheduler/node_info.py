@@ -61,8 +61,6 @@ class NodeInfo(Struct, frozen=True, gc=False):
     used_ports: UsedPorts = {}
     free: FreeResources = NOTHING_FREE  # follows from the others
 
-    held = property(lambda self: self.requested)  # old name
-
     def __post_init__(self) -> None:
         pods_free = self.facts.pods_max - len(self.pods)
         free = free_resources(

@@ -67,7 +67,7 @@ NO_FILTERS = ActiveFilters((), (), (), reads_other_nodes=False, has_fast_path=Fa
 class RankingWork:
     """How much all rankings of a cluster did, and how long plugins take at it."""
 
-    nodes_judged = 0  # by the filters and scores
+    nodes_filtered = 0  # by the filters and scores
     nodes_asked = 0  # for their devices
     times: PluginTimes | None = None  # None: this cycle is not measured
     measured_left = 0  # nodes of which filters and scores are still measured in this cycle
@@ -152,8 +152,6 @@ class NodeRanking:
                 feasible.append(self._info(place))
         count = len(self._snapshot.nodes)
         return FitDiagnosis(count, tuple(feasible), statuses, self._signature.excluded)
-
-    survey = diagnose  # old name
 
     def ordered(self, claims: FilterClaims = no_claims) -> list[str]:
         """Return the feasible nodes, the best first."""
@@ -281,7 +279,7 @@ class NodeRanking:
             statuses[place] = None
             scores[place] = score
             heappush(heap, SCORE_TOP - score << PLACE_BITS | place)
-        self._work.nodes_judged += judged
+        self._work.nodes_filtered += judged
 
     def _filter_overdue(self) -> None:
         for place in self._overdue:
@@ -339,13 +337,13 @@ class NodeRanking:
                 heap.append(SCORE_TOP - score << PLACE_BITS | place)
         heapify(heap)
         self._heap = heap
-        self._work.nodes_judged += len(heap)
+        self._work.nodes_filtered += len(heap)
         for place in rest:
             self._filter(place)
 
     def _filter(self, place: int) -> None:
         """Run the filters on a node, and the scores if it passes."""
-        self._work.nodes_judged += 1
+        self._work.nodes_filtered += 1
         times = None
         if self._work.measured_left:
             times = self._work.times

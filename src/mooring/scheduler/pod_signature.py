@@ -103,11 +103,6 @@ class PodSignature(Struct, frozen=True, gc=False, eq=False):
     pre_filter_status: PluginStatus | None
     by_plugin: Mapping[str, Any] = {}  # what plugins read themselves
 
-    asked = property(lambda self: self.requests)  # old names
-    terms = property(lambda self: self.affinity_terms)
-    spreading = property(lambda self: self.spread_constraints)
-    obstacle = property(lambda self: self.pre_filter_status)
-
 
 class PodInfo(Struct, frozen=True, gc=False):
     """A pod on a node."""

@@ -77,8 +77,6 @@ class Pending(Struct, frozen=True):
     # The statuses of nodes even without all pods of lower priority.
     without_victims: Mapping[str, Unschedulable] = {}
 
-    survey = property(lambda self: self.diagnosis)  # old name
-
 
 Outcome = Placed | Pending
 
@@ -151,15 +149,10 @@ class Attempt(Struct, frozen=True):
     ranking: NodeRanking
     claims: ClaimFilter | None = None  # None if it needs no devices
 
-    shape = property(lambda self: self.signature)  # old names
-    check = property(lambda self: self.claims)
-
     @property
     def filter_claims(self) -> FilterClaims:
         """The filter that a node's devices must pass."""
         return self.claims or no_claims
-
-    ask = filter_claims  # old name
 
     def best(self, *, alone: bool) -> Outcome:
         """Return the pod on the best feasible node, or that there is none."""

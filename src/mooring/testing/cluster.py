@@ -193,7 +193,7 @@ class Cluster:
         """Return the logs of a container of a pod."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         query = f"container={container}" if container else ""
-        answer = self._background.run(self._parts.transport_of().ask(Request("GET", path, query)))
+        answer = self._background.run(self._parts.transport_of().send(Request("GET", path, query)))
         text = answer.body.decode(errors="replace")
         if answer.status != 200:
             raise AssertionError(f"no logs of pod {namespace}/{pod}: {text}")
@@ -283,7 +283,7 @@ async def _running(folder: Path, runtime: str, gates: Gates) -> AsyncIterator[Em
     (folder / "cdi").mkdir()
     explain = PendingSummary(around.clock.monotonic)
     async with embedded(server, around, explain=explain) as parts:
-        settings = ServerSettings(server, port=0, gates=gates, has_roles=True)
+        settings = ServerSettings(server, port=0, gates=gates, has_rbac=True)
         async with listening(parts.server, settings) as url:
             now = Timestamp(REAL.now()).truncated()
             credentials = write_node_folder(

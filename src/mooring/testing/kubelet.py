@@ -114,7 +114,7 @@ class FakeKubelet:
     async def _prepare(self, claim: ResourceClaim) -> ContainerEdits:
         pod = self._pods.get(claim.metadata.uid) or await self._new_pod(claim)
         await self.dra.manager.prepare(pod)
-        given = self.dra.manager.given(pod, CONTAINER)
+        given = self.dra.manager.run_options(pod, CONTAINER)
         return CdiSpecs([self.cdi_dir]).edits(dict.fromkeys(given.cdi_ids))
 
     async def _new_pod(self, claim: ResourceClaim) -> Pod:
@@ -230,15 +230,15 @@ class _Faulty:
     def __init__(self, driver: DriverClient, faults: list[Fault]) -> None:
         self._driver, self._faults = driver, faults
 
-    async def ask(self, method: Method, request: Any) -> Any:
+    async def call(self, method: Method, request: Any) -> Any:
         """Return its response, or raise CallError."""
         if not self._faults:
-            return await self._driver.ask(method, request)
+            return await self._driver.call(method, request)
         match fault := self._faults.pop(0):
             case Fault.LOST:
-                await self._driver.ask(method, request)
+                await self._driver.call(method, request)
             case Fault.GIVEN_UP:
-                asked = asyncio.ensure_future(self._driver.ask(method, request))
+                asked = asyncio.ensure_future(self._driver.call(method, request))
                 await asyncio.wait((asked,), timeout=0.01)
                 asked.cancel()
                 await asyncio.gather(asked, return_exceptions=True)

@@ -97,7 +97,7 @@ class ManifestValidator:
         self._namespaces: dict[str, bool] = {}  # name: whether it has the admin label
         self._waiting: list[tuple[Document, ReadObject]] = []
 
-    def judge(self, document: Document) -> Verdict | None:
+    def validate(self, document: Document) -> Verdict | None:
         """Return the verdict of an API server on the document.
 
         None if it depends on a namespace that may still follow: `rest` has those verdicts.
@@ -111,7 +111,7 @@ class ManifestValidator:
             if not (is_foreign and self._foreign):
                 return verdict
             return verdict._replace(findings=(), is_foreign=True)
-        self.notice(reading.value)
+        self.record_namespace(reading.value)
         namespace = self._namespace_of(reading)
         admission = self._admit(reading, namespace)
         if namespace not in self._namespaces and _lacks_admin_label(admission):
@@ -119,14 +119,14 @@ class ManifestValidator:
             return None
         return self._verdict(document, reading, admission)
 
-    def rest(self) -> Iterator[tuple[Document, Verdict]]:
+    def remaining(self) -> Iterator[tuple[Document, Verdict]]:
         """Return the documents that waited for a namespace, after the last document."""
         waiting, self._waiting = self._waiting, []
         for document, reading in waiting:
             admission = self._admit(reading, self._namespace_of(reading))
             yield document, self._verdict(document, reading, admission)
 
-    def notice(self, value: Any) -> None:
+    def record_namespace(self, value: Any) -> None:
         """Record whether an object is a Namespace with the admin label."""
         if isinstance(value, Namespace):
             is_admin = value.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true"

@@ -92,25 +92,6 @@ class Strategy(Generic[O]):
         """Return warnings for the user of an object that is accepted."""
         return []
 
-    # MOVED: the former names, until other packages call the new ones.
-    def check_create(self, new: O, context: Context) -> ErrorList:
-        """Call `validate`."""
-        return self.validate(new, context)
-
-    def prepare_create(self, new: O, context: Context) -> O:
-        """Call `prepare_for_create`."""
-        return self.prepare_for_create(new, context)
-
-    def disabled(self, new: O, old: O | None, context: Context) -> Iterable[Gate]:
-        """Call `disabled_gates`."""
-        return self.disabled_gates(new, old, context)
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for old, new in (("check_create", "validate"),):
-            if getattr(cls, new) is not getattr(Strategy, new):
-                setattr(cls, old, getattr(cls, new))
-
 
 class ObjectStrategy(Strategy[O]):
     """The steps that most kinds share; a kind adds rules for its own fields.

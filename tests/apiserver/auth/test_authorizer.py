@@ -30,20 +30,20 @@ def allows(guard: ClusterAuthorizer, access: ResourceAccess) -> bool:
 def test_it_follows_what_is_stored(guard: ClusterAuthorizer) -> None:
     pod = pod_on("node-a", "p", "one")
     assert not allows(guard, SECRET)
-    guard.put(pod)
+    guard.on_update(pod)
     assert allows(guard, SECRET)
-    guard.remove(pod)
+    guard.on_delete(pod)
     assert not allows(guard, SECRET)
 
 
 def test_slices_and_bindings_come_and_go(guard: ClusterAuthorizer) -> None:
     own = ResourceAccess(NODE, "update", "resource.k8s.io", "resourceslices", name="s")
     listing = ResourceAccess(USERS["admin"], "list", "", "pods", namespace=TEAM)
-    guard.put(slice_of("node-a", "s"))
+    guard.on_update(slice_of("node-a", "s"))
     assert allows(guard, own)
     assert allows(guard, listing)
-    guard.remove(slice_of("node-a", "s"))
-    guard.remove(binding("admin", USERS["admin"]))
+    guard.on_delete(slice_of("node-a", "s"))
+    guard.on_delete(binding("admin", USERS["admin"]))
     assert not allows(guard, own)
     assert not allows(guard, listing)
 

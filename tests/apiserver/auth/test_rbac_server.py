@@ -146,20 +146,20 @@ def test_changes_are_followed_as_they_happen(tmp_path: Path) -> None:
         bindings = f"{RBAC}/namespaces/default/rolebindings"
         root = {"authorization": "Bearer root", "content-type": "application/json"}
         body = msgspec.json.encode(binding("view", "ann"))
-        await world.router.answer(Request("POST", bindings, {}, root, body))
+        await world.router.handle(Request("POST", bindings, {}, root, body))
         ann = {"authorization": "Bearer ann"}
 
         async def seen(code: int) -> None:
             async with asyncio.timeout(10):
                 while True:
                     world.guard.told.clear()
-                    answer = await world.router.answer(Request("GET", CLAIMS, {}, ann))
+                    answer = await world.router.handle(Request("GET", CLAIMS, {}, ann))
                     if isinstance(answer, Response) and answer.status == code:
                         return
                     await world.guard.told.wait()
 
         await seen(200)
-        await world.router.answer(Request("DELETE", f"{bindings}/b", {}, root))
+        await world.router.handle(Request("DELETE", f"{bindings}/b", {}, root))
         await seen(403)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -37,7 +37,7 @@ def test_claim_tells_where_its_devices_and_pods_are() -> None:
     found = claims(claim_of("c", result("a"), pods=("p", "unknown")), pod)["c"]
     assert found.nodes == ("n1", "n7")
     assert list(map(str, found.consumers)) == ["pod/p", "pod/unknown"]
-    (held,) = found.held
+    (held,) = found.devices
     assert (held.id.device, held.node, held.is_published) == ("a", "n1", True)
 
 
@@ -55,13 +55,13 @@ def test_device_that_is_gone_keeps_the_node_of_the_allocation() -> None:
         "devices": {"results": [result("gone")]},
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
     }
-    (held,) = claims(claim_of("c", status={"allocation": allocation}))["c"].held
+    (held,) = claims(claim_of("c", status={"allocation": allocation}))["c"].devices
     assert (held.node, held.is_published) == ("n5", False)
 
 
 def test_conflict_is_told_to_both_claims() -> None:
     found = claims(claim_of("c", result("a")), claim_of("d", result("a")))
-    assert found["c"].held[0].conflict == found["d"].held[0].conflict != ""
+    assert found["c"].devices[0].conflict == found["d"].devices[0].conflict != ""
 
 
 def test_owner_and_template_are_found_by_the_pod() -> None:
@@ -82,9 +82,9 @@ def test_chosen_alternative_is_told() -> None:
         {"name": "small", "deviceClassName": "gpu", "count": 2},
     ]
     spec = {"devices": {"requests": [{"name": "r", "firstAvailable": alternatives}]}}
-    pending = claims(claim_of("c", spec=spec))["c"].wanted[0]
+    pending = claims(claim_of("c", spec=spec))["c"].requests[0]
     assert (pending.classes, pending.number, pending.chosen) == (("big-gpu", "gpu"), "1 or 2", "")
-    allocated = claims(claim_of("c", result("a", request="r/small"), spec=spec))["c"].wanted[0]
+    allocated = claims(claim_of("c", result("a", request="r/small"), spec=spec))["c"].requests[0]
     assert (allocated.classes, allocated.number, allocated.chosen) == (("gpu",), "2", "small")
 
 
@@ -94,6 +94,6 @@ def test_conditions_are_those_of_the_device_and_share() -> None:
         "devices": [{**result("a"), "conditions": [ready]}],
     }
     del status["devices"][0]["request"]
-    first, second = claims(claim_of("c", result("a"), result("b"), status=status))["c"].held
+    first, second = claims(claim_of("c", result("a"), result("b"), status=status))["c"].devices
     assert [each.type for each in first.conditions] == ["Ready"]
     assert not second.conditions

@@ -102,7 +102,7 @@ def test_shared_device_tells_what_is_used_and_left() -> None:
     found = by_name(holdings(node(), slice_of(nic(default="10")), *claims))["nic"]
     assert found.state is DeviceState.SHARED
     assert found.is_open
-    (room,) = found.rooms
+    (room,) = found.capacities
     assert tuple(map(str, room)) == ("bandwidth", "100", "30", "70")
     assert [holder.share_id for holder in found.holders] == ["share-1", "share-2"]
 
@@ -138,7 +138,7 @@ def test_taints_are_told_with_their_rule() -> None:
     devices = by_name(found)
     assert [reason.text for reason in devices["a"].reasons] == ["own:NoExecute"]
     assert [reason.text for reason in devices["b"].reasons] == ["k=v:NoSchedule (rule broken)"]
-    assert [(str(mark), mark.rule) for mark in devices["c"].marks] == [("k=v:None", "preview")]
+    assert [(str(mark), mark.rule) for mark in devices["c"].taints] == [("k=v:None", "preview")]
 
 
 def test_rules_and_taints_do_nothing_while_they_are_off() -> None:

@@ -86,7 +86,7 @@ def fixes(diagnosis: Diagnosis) -> list[str]:
 
 def members(diagnosis: Diagnosis) -> list[str]:
     return [
-        member_text(member, diagnosis.situation, diagnosis.around)
+        member_text(member, diagnosis.situation, diagnosis.obstacles)
         for member in diagnosis.conflict.members
     ]
 

@@ -43,7 +43,7 @@ def test_every_device_gets_an_answer_in_the_order_of_the_fleet() -> None:
 def test_cost_is_counted_and_estimated() -> None:
     found = survey(f'{MODEL} == "H200"')
     assert found.costs == (5, 5)
-    assert found.inquiry.compiled.cost_max == 5
+    assert found.evaluator.compiled.cost_max == 5
 
 
 def test_no_match_is_no_good() -> None:

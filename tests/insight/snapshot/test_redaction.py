@@ -150,7 +150,7 @@ def test_the_shapes_of_pods_are_as_before() -> None:
     (pod,) = everything().pods
     shape = sign(pod)
     assert facts(sign(redact(pod))) == facts(shape)
-    assert shape.obstacle is not None  # the volume claim
+    assert shape.pre_filter_status is not None  # the volume claim
     assert "example.com/model:latest" in shape.images
 
 

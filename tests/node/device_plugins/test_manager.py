@@ -238,7 +238,7 @@ def test_container_gets_what_the_plugin_gives(folder: Path) -> None:
             answer.annotations["k"] = "v"
             answer.cdi_devices.add(name="example.com/gpu=a")
             await made.manager.prepare(pod())
-            given = made.manager.given(pod(), "main")
+            given = made.manager.run_options(pod(), "main")
             assert fake.allocated == [("a",)]
             assert given.edits.env == ("A=1", "B=2")
             (node,) = given.edits.device_nodes
@@ -283,7 +283,7 @@ def test_devices_are_free_again_when_the_pod_is_gone(folder: Path) -> None:
             await made.manager.unprepare(pod())
             await made.manager.prepare(pod("uid-2"))
             assert fake.allocated == [("a",), ("a",)]
-            assert made.manager.given(pod(), "main").edits.env == ()
+            assert made.manager.run_options(pod(), "main").edits.env == ()
 
     run(main)
 
@@ -480,7 +480,7 @@ def test_devices_of_pods_outlive_the_agent(folder: Path) -> None:
             await made.manager.prepare(pod())
             await made.manager.prepare(pod("uid-2"))
             assert fake.allocated == [("b",)]
-            assert made.manager.given(pod(), "main").edits.env == ("GIVEN=yes",)
+            assert made.manager.run_options(pod(), "main").edits.env == ("GIVEN=yes",)
 
     run(main)
 

@@ -67,7 +67,7 @@ class ModelDriver:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def ask(self, method: services.Method, request: Any) -> Any:
+    async def call(self, method: services.Method, request: Any) -> Any:
         if self.fault == "fails first":
             raise CallError(grpc.StatusCode.UNAVAILABLE, "told to fail")
         for _ in range(next(self.turns)):  # others are faster, or slower
@@ -143,7 +143,7 @@ class Node:
             return
         self.running[number] = frozenset(uids.values())
         wanted = {f"{driver}/device={uids[name]}" for name in uids for driver in DRIVERS[name]}
-        assert set(self.manager.given(pod, "main").cdi_ids) == wanted
+        assert set(self.manager.run_options(pod, "main").cdi_ids) == wanted
         for name, uid in uids.items():
             assert all(self.drivers[driver].owners.get(name) == uid for driver in DRIVERS[name])
 

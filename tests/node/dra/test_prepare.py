@@ -36,8 +36,8 @@ def test_a_pod_gets_its_devices_and_gives_them_back() -> None:
         async with world.agent() as dra, FakeDriver(world.root, GPU) as driver:
             await connected(dra, GPU)
             await dra.manager.prepare(pod)
-            assert dra.manager.given(pod, "main").cdi_ids == (f"{GPU}/device={uid}",)
-            assert dra.manager.given(pod, "other").cdi_ids == ()
+            assert dra.manager.run_options(pod, "main").cdi_ids == (f"{GPU}/device={uid}",)
+            assert dra.manager.run_options(pod, "other").cdi_ids == ()
             await dra.manager.prepare(pod)
             await dra.manager.unprepare(pod)
             await dra.manager.unprepare(pod)
@@ -90,7 +90,7 @@ def test_pods_that_share_a_claim_at_the_same_time_have_it_prepared_once() -> Non
             await driver.until(lambda: driver.waiting == 1)
             driver.gate.set()
             await asyncio.gather(*tasks)
-            ids = {dra.manager.given(pod, "main").cdi_ids for pod in pods}
+            ids = {dra.manager.run_options(pod, "main").cdi_ids for pod in pods}
             assert ids == {(f"{GPU}/device={uid}",)}
             for pod in pods[:2]:
                 await dra.manager.unprepare(pod)
@@ -212,7 +212,7 @@ def test_what_a_driver_does_wrong_is_said_of_the_pod_and_can_be_tried_again(
             vars(driver).update(honest)
             driver.devices, driver.prepare_errors, driver.unprepare_errors = {}, {}, {}
             await dra.manager.prepare(pod)
-            assert dra.manager.given(pod, "main").cdi_ids == (f"{GPU}/device={uid}",)
+            assert dra.manager.run_options(pod, "main").cdi_ids == (f"{GPU}/device={uid}",)
 
     play(scenario)
 
@@ -247,7 +247,7 @@ def test_a_claim_that_is_not_unprepared_is_kept_and_for_nobody_new(lie: Lie, tex
             driver.prepare_errors, driver.unprepare_errors = {}, {}
             await dra.manager.unprepare(pod)
             await dra.manager.prepare(new)
-            assert dra.manager.given(new, "main").cdi_ids
+            assert dra.manager.run_options(new, "main").cdi_ids
 
     play(scenario)
 
@@ -398,7 +398,7 @@ def test_a_container_gets_what_its_requests_say() -> None:
                 device(GPU, "all"),
             ]
             await dra.manager.prepare(pod)
-            assert dra.manager.given(pod, "main").cdi_ids == (
+            assert dra.manager.run_options(pod, "main").cdi_ids == (
                 f"{GPU}/device=two",
                 f"{GPU}/device=all",
             )
@@ -435,8 +435,8 @@ def test_extended_resources_come_from_the_special_claim() -> None:
             await connected(dra, GPU)
             driver.devices[uid] = [device(GPU, f"d{n}", f"r{n}") for n in range(3)]
             await dra.manager.prepare(pod)
-            assert dra.manager.given(pod, "main").cdi_ids == (f"{GPU}/device=d0",)
-            assert dra.manager.given(pod, "side").cdi_ids == ()
+            assert dra.manager.run_options(pod, "main").cdi_ids == (f"{GPU}/device=d0",)
+            assert dra.manager.run_options(pod, "side").cdi_ids == ()
             await dra.manager.unprepare(pod)
             assert driver.prepared == set()
 
@@ -452,7 +452,7 @@ def test_an_agent_that_starts_again_knows_the_claims_and_asks_again() -> None:
                 await connected(dra, GPU)
                 await dra.manager.prepare(pod)
             async with world.agent() as dra:
-                assert dra.manager.given(pod, "main").cdi_ids == (f"{GPU}/device={uid}",)
+                assert dra.manager.run_options(pod, "main").cdi_ids == (f"{GPU}/device={uid}",)
                 await connected(dra, GPU)
                 await dra.manager.prepare(pod)
                 await dra.manager.unprepare(pod)

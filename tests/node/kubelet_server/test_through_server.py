@@ -171,7 +171,7 @@ def test_who_goes_away_ends_the_command_at_the_node(tmp_path: Path) -> None:
 def test_a_server_that_stops_ends_conversations(tmp_path: Path) -> None:
     async def run() -> None:
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        settings = Settings(tmp_path, port=0, has_roles=True)
+        settings = Settings(tmp_path, port=0, has_rbac=True)
         serving = asyncio.create_task(serve(settings, started.set_result))
         port = urlsplit(await started).port
         assert port is not None

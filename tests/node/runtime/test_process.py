@@ -232,7 +232,7 @@ def test_all_descendants_end_with_the_first_process(bench: Bench, background: st
     async def story(runtime: ProcessRuntime) -> None:
         if os.geteuid() != 0 and "env -i" in background:
             pytest.skip("only root has a mount namespace for each container")
-        keeper = await runtime.keeper_pid()
+        keeper = await runtime.shim_pid()
         spec = shell("a", f"{background} echo ready; exit 5")
         state = await finished(runtime, spec)
         assert state.exit_code == 5
@@ -243,7 +243,7 @@ def test_all_descendants_end_with_the_first_process(bench: Bench, background: st
 
 def test_descendants_of_one_container_are_not_those_of_another(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        keeper = await runtime.keeper_pid()
+        keeper = await runtime.shim_pid()
         daemon = shell("a", "(setsid sleep 1000 &); echo ready; " + FOREVER)
         await runtime.start(daemon)
         await said(runtime, daemon.id, "ready")
@@ -363,7 +363,7 @@ def test_words_that_no_process_can_have_are_refused(bench: Bench) -> None:
 def test_sigterm_to_the_keeper_ends_containers_and_it(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         await runtime.start(shell("a", FOREVER))
-        keeper = await runtime.keeper_pid()
+        keeper = await runtime.shim_pid()
         os.kill(keeper, signal.SIGTERM)
         state = await ended(runtime, id_of("a"))
         assert (state.exit_code, state.reason) == (143, "Error")

@@ -47,7 +47,7 @@ def outcome(state: ContainerState) -> tuple[Phase, int, str]:
 
 
 async def kill_keeper(runtime: ProcessRuntime) -> None:
-    keeper = await runtime.keeper_pid()
+    keeper = await runtime.shim_pid()
     os.kill(keeper, signal.SIGKILL)
     wait_for_exit(keeper)
 
@@ -126,7 +126,7 @@ def test_two_agents_get_the_same_keeper(bench: Bench) -> None:
     async def story(first: ProcessRuntime) -> None:
         others = [bench.runtime() for _ in range(4)]
         runtimes = [first, *others]
-        pids = await asyncio.gather(*(each.keeper_pid() for each in runtimes))
+        pids = await asyncio.gather(*(each.shim_pid() for each in runtimes))
         assert len(set(pids)) == 1
         states = await asyncio.gather(*(each.start(shell("a", FOREVER)) for each in runtimes))
         assert len({str(each) for each in states}) == 1
@@ -142,12 +142,12 @@ def test_a_keeper_without_work_ends_and_is_there_again(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         other = bench.runtime()
         await finished(other, shell("a", "exit 3"))
-        keeper = await other.keeper_pid()
+        keeper = await other.shim_pid()
         await other.close()
         wait_for_exit(keeper)
         (state,) = await runtime.containers()
         assert state.exit_code == 3
-        assert await runtime.keeper_pid() != keeper
+        assert await runtime.shim_pid() != keeper
 
     bench.play(story)
 
@@ -408,7 +408,7 @@ def test_the_keeper_is_small(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         for number in range(20):
             await runtime.start(shell(f"c{number}", FOREVER))
-        status = Path(f"/proc/{await runtime.keeper_pid()}/status").read_text()
+        status = Path(f"/proc/{await runtime.shim_pid()}/status").read_text()
         resident_kib = int(status.partition("VmRSS:")[2].split()[0])
         assert resident_kib < 20_000
 
@@ -417,7 +417,7 @@ def test_the_keeper_is_small(bench: Bench) -> None:
 
 def test_the_keeper_leaks_no_descriptors(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        folder = f"/proc/{await runtime.keeper_pid()}/fd"
+        folder = f"/proc/{await runtime.shim_pid()}/fd"
         before = os.listdir(folder)
         for number in range(3):
             await runtime.start(shell(f"a{number}", FOREVER, stdin=True))

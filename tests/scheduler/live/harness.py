@@ -145,13 +145,13 @@ class Rig:
     def check(self) -> None:
         """See that nothing is given twice, and that the scheduler knows what the server has."""
         check_devices(self.server)
-        known = self.scheduler.live.cluster.claims
+        known = self.scheduler.cache.cluster.claims
         stored = {
             (each.metadata.namespace, each.metadata.name): each
             for each in self.server.all(ResourceClaim)
         }
         assert dict(known) == stored, "the scheduler sees the claims as they are"
-        assert not self.scheduler.live.in_flight
+        assert not self.scheduler.cache.in_flight
         assert not self.scheduler.effects.running
 
 

@@ -94,7 +94,7 @@ class LiveHistory:
             self._check_waiting(rig)
 
     def _check_waiting(self, rig: Rig) -> None:
-        live = rig.scheduler.live
+        live = rig.scheduler.cache
         for key, each in live.pods.items():
             if live.is_unscheduled(key) and each.spec.scheduling_group is None:
                 outcome = schedule(live.cluster, each)
@@ -221,6 +221,6 @@ def run_live_history(
     for each in history.server.all(ResourceClaim):
         assert each.status == ResourceClaimStatus(), each
     for rig in history.rigs:
-        assert rig.scheduler.live.cluster.inventory.ledger.is_clean
-        assert not rig.scheduler.live.cluster.snapshot.inputs.pod_index.priorities
+        assert rig.scheduler.cache.cluster.inventory.ledger.is_clean
+        assert not rig.scheduler.cache.cluster.snapshot.inputs.pod_index.priorities
     return history.counts

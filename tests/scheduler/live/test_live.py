@@ -162,9 +162,9 @@ def test_one_that_is_of_another_kind_by_now_does_not_stand_for_the_others() -> N
     waiting = [each for each in made.all(Pod) if not each.spec.node_name]
     (entry,) = waiting[0].spec.resource_claims
     changed = made.get(ResourceClaim, entry.resource_claim_name)
-    rig.scheduler.live.claims.stored.pop(("default", changed.metadata.name))
+    rig.scheduler.cache.claims.stored.pop(("default", changed.metadata.name))
     # The next one to be woken has lost its claim, which nobody has told yet.
-    rig.scheduler.live.cluster.remove_claim("default", changed.metadata.name)
+    rig.scheduler.cache.cluster.remove_claim("default", changed.metadata.name)
     made.put(slice_of("node-1", 3))
     rig.run(for_s=5)
     assert rig.node_of(waiting[1].metadata.name) == "node-1"

@@ -397,7 +397,7 @@ def test_old_versions_that_are_told_late_take_nothing_back() -> None:
     rig.run()
     assert rig.node_of("p") == "node-1"
     rig.check()
-    assert not rig.scheduler.live.assumed
+    assert not rig.scheduler.cache.assumed
 
 
 def test_a_pod_is_bound_once_its_claim_is_told_back() -> None:

@@ -83,7 +83,7 @@ def test_a_pod_is_not_tried_again_before_all_is_taken_back() -> None:
             made.put(replace(found, metadata=metadata))
         rig.elapsed_s += 0.05
         rig.hear() or rig.decide() or rig.write()
-        trying = rig.scheduler.live.in_flight.keys() & rig.scheduler.live.being_undone
+        trying = rig.scheduler.cache.in_flight.keys() & rig.scheduler.cache.being_undone
         assert not trying
 
 

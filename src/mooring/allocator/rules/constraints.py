@@ -244,7 +244,7 @@ class CompatibilityRule(Rule):
 
 def compatibility_rule(view: NodeView) -> CompatibilityRule | None:
     """Return the rule for compatibility groups; None if no device has any."""
-    taken = view.taken
+    taken = view.allocated
     baseline: dict[SetKey, Groups] = {}
     groups: dict[int, list[tuple[SetKey, Groups]]] = {}
     for number, (facts, offset) in enumerate(zip(view.pools, view.offsets, strict=True)):

@@ -126,7 +126,7 @@ class Account(NamedTuple):
 
 def consumption_rule(view: NodeView) -> ConsumptionRule | None:
     """Return the rule for counters and capacities; None if there are none to count."""
-    taken = view.taken
+    taken = view.allocated
     accounts: list[Account] = []
     counters: dict[int, tuple[int, int]] = {}
     capacity: dict[int, int] = {}
@@ -162,7 +162,7 @@ def _capacity_account(view: NodeView, position: int) -> Account | None:
     if not capacity:
         return None
     width = field_width(view, position)
-    consumed = view.taken.capacity.get(position, {})
+    consumed = view.allocated.capacity.get(position, {})
     left = guards = 0
     is_overdrawn = False
     for place, name in enumerate(sorted(capacity)):

@@ -82,7 +82,7 @@ class AdmissionCache:
         self.on_quota: Callable[[str], None] = lambda _: None
         self.on_namespace: Callable[[], None] = lambda: None
 
-    def put(self, value: Any) -> None:
+    def on_update(self, value: Any) -> None:
         """Cache an object, new or changed."""
         match value:
             case ResourceQuota():
@@ -100,7 +100,7 @@ class AdmissionCache:
                 self.namespaces[value.metadata.name] = value
                 self.on_namespace()
 
-    def remove(self, value: Any) -> None:
+    def on_delete(self, value: Any) -> None:
         """Remove an object."""
         name = value.metadata.name
         match value:

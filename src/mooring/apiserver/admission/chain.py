@@ -91,9 +91,9 @@ def strategy_context(
     """Return what the strategy of a kind needs to know about a request."""
     labels = {} if namespace is None else namespace.metadata.labels
     authorizer: StatusAuthorizer = AllowEverything()
-    if server.guard is not None:
+    if server.authorizer is not None:
         where = request.target.namespace
-        authorizer = server.guard.claim_status(request.user, verb=verb, namespace=where)
+        authorizer = server.authorizer.claim_status(request.user, verb=verb, namespace=where)
     return Context(
         gates=server.gates,
         now=server.now(),
@@ -239,13 +239,13 @@ async def admit_write(
     pod: Pod | None = None,
 ) -> None:
     """NodeRestriction and RBAC escalation: raise why the user may not write this content."""
-    if server.guard is None:
+    if server.authorizer is None:
         return
     node = None
     if isinstance(new, Pod) and (name := node_of(request.user)):
         node = await server.registry.find(server.resources.of("", "nodes"), "", name)
     change = AdmissionAttributes(operation, request.target, new, old, pod, node)
-    check_write(server.guard, request.user, change)
+    check_write(server.authorizer, request.user, change)
 
 
 def check_write(guard: ClusterAuthorizer, user: User, change: AdmissionAttributes) -> None:

@@ -135,7 +135,7 @@ class ServiceAccountAdmission:
             if error.status.reason != "AlreadyExists":
                 raise
         else:
-            self._cache.put(made)
+            self._cache.on_update(made)
 
 
 # --- pods -----------------------------------------------------------------------------------------

@@ -182,9 +182,9 @@ class ClusterAuthorizer:
         nodes = NodeAuthorizer(self._graph, node_rules(gates))
         self.authorizer: Authorizer = UnionAuthorizer(PrivilegedGroup(), nodes, self.policy)
         for value in objects:
-            self.put(value)
+            self.on_update(value)
 
-    def put(self, value: Any) -> None:
+    def on_update(self, value: Any) -> None:
         """Cache an object, new or changed."""
         match value:
             case Role() | ClusterRole() | RoleBinding() | ClusterRoleBinding():
@@ -194,7 +194,7 @@ class ClusterAuthorizer:
             case ResourceSlice():
                 self._graph.put_slice(value)
 
-    def remove(self, value: Any) -> None:
+    def on_delete(self, value: Any) -> None:
         """Remove an object from the cache."""
         match value:
             case Role() | ClusterRole() | RoleBinding() | ClusterRoleBinding():

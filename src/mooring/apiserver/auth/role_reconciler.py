@@ -57,7 +57,7 @@ class ClusterRoleAggregator:
         self._roles: dict[str, ClusterRole] = {}
         self._wake = asyncio.Event()
 
-    def put(self, value: Any) -> None:
+    def on_update(self, value: Any) -> None:
         """Cache a role, unless a newer one is cached."""
         cached = self._roles.get(value.metadata.name)
         if cached is not None and _revision(cached) > _revision(value):
@@ -65,7 +65,7 @@ class ClusterRoleAggregator:
         self._roles[value.metadata.name] = value
         self._wake.set()
 
-    def remove(self, value: Any) -> None:
+    def on_delete(self, value: Any) -> None:
         """Remove a role from the cache."""
         self._roles.pop(value.metadata.name, None)
         self._wake.set()
@@ -86,7 +86,9 @@ class ClusterRoleAggregator:
         for role in stale(self._roles):
             name = role.metadata.name
             try:
-                self.put(await self._registry.change(self._resource, "", name, self._aggregated))
+                self.on_update(
+                    await self._registry.change(self._resource, "", name, self._aggregated)
+                )
             except StatusError as error:
                 if error.status.reason != "NotFound":
                     raise

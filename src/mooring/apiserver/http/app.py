@@ -72,7 +72,7 @@ class Application:
         try:
             async with asyncio.timeout(self._limits.request_s):
                 body = await self._body(request, receive)
-                return await self.router.answer(replace(request, body=body))
+                return await self.router.handle(replace(request, body=body))
         except TimeoutError:
             return error_response(timed_out(), request)
         except StatusError as error:

@@ -95,7 +95,7 @@ class Router:
         store = server.registry.store
         self._paths = NonResourcePaths(documents, self._versions, self.metrics, store)
 
-    async def answer(self, request: Request) -> Response | StreamingResponse:
+    async def handle(self, request: Request) -> Response | StreamingResponse:
         """Return the response to a request; never raises."""
         watched_path = without_watch(request.path)
         target = parse_path(watched_path or request.path)
@@ -117,7 +117,7 @@ class Router:
             fault = internal("the server could not do it; its log says more")
             response = error_response(fault, request)
         labels = self._labels(request, verb, target)
-        self.metrics.requests.add(*labels, str(response.status))
+        self.metrics.requests.inc(*labels, str(response.status))
         if isinstance(response, StreamingResponse):
             ended = self.metrics.begun(labels)
             response = response._replace(chunks=ClosingStream(response.chunks, ended))

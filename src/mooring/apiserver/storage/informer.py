@@ -25,10 +25,10 @@ RETRY_AFTER_S = 0.5
 class EventHandler(Protocol):
     """Handles added, updated and removed objects."""
 
-    def put(self, value: Any) -> None:
+    def on_update(self, value: Any) -> None:
         """Handle an object, new or changed."""
 
-    def remove(self, value: Any) -> None:
+    def on_delete(self, value: Any) -> None:
         """Handle the removal of an object."""
 
 
@@ -76,10 +76,10 @@ class StoreInformer:
         page = await self._registry.store.list(resource.prefix)
         known = self._known.setdefault(resource.prefix, {})
         for key in known.keys() - {entry.key for entry in page.entries}:
-            self._handler.remove(known.pop(key))
+            self._handler.on_delete(known.pop(key))
         for entry in page.entries:
             value = self._registry.read(resource, entry)
-            self._handler.put(value)
+            self._handler.on_update(value)
             known[entry.key] = self._remembered(value)
         return page.revision
 
@@ -91,11 +91,11 @@ class StoreInformer:
                 match event:
                     case Put(entry):
                         value = registry.read_shared(resource, entry)
-                        self._handler.put(value)
+                        self._handler.on_update(value)
                         known[entry.key] = self._remembered(value)
                     case Deletion(previous):
                         gone = known.pop(previous.key, None)
                         if gone is not None:
-                            self._handler.remove(gone)
+                            self._handler.on_delete(gone)
         finally:
             watch.close()

@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
 
     # --- requests ---------------------------------------------------------------------------------
 
-    def ask(self, head: bytes) -> asyncio.Future[Response]:
+    def send(self, head: bytes) -> asyncio.Future[Response]:
         """Send a request and return the future response."""
         response = self._response = self._loop.create_future()
         self._send(head)

@@ -94,14 +94,14 @@ class HttpTransport:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    async def ask(self, request: Request) -> Response:
+    async def send(self, request: Request) -> Response:
         """Return the response to a request."""
         head = await self._bytes_of(request)
         while True:
             connection = await self._take()
             was_reused = connection.is_reused
             try:
-                return await connection.ask(head)
+                return await connection.send(head)
             except asyncio.CancelledError:
                 connection.abort()  # nobody reads its response
                 raise

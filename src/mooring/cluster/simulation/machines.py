@@ -89,12 +89,12 @@ class SimulatedMachines(Controller):
                 if change.gone is not None and spec.node_name in self._machines:
                     yield "", spec.node_name
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Register a machine, keep its Node ready and its devices published."""
         name = key[1]
-        node, machine = objects.find(Node, *key), self._machines.get(name)
+        node, machine = objects.get(Node, *key), self._machines.get(name)
         if node is None:
             if machine is not None and name not in self._registered:
                 yield Create(machine.node)
@@ -123,7 +123,7 @@ class SimulatedMachines(Controller):
     def _missing_classes(self, objects: Indexer, machine: SimulatedMachine) -> Iterator[Step]:
         for each in machine.classes:
             name = each.metadata.name
-            if objects.find(DeviceClass, "", name) is not None:
+            if objects.get(DeviceClass, "", name) is not None:
                 self._classes.add(name)
             elif name not in self._classes:
                 yield Create(each)
@@ -143,7 +143,7 @@ def _machines(fleets: Iterable[Fleet]) -> Iterator[SimulatedMachine]:
 
 def _missing_slices(objects: Indexer, machine: SimulatedMachine, node: Node) -> Iterator[Step]:
     for each in machine.slices:
-        if objects.find(ResourceSlice, "", each.metadata.name) is None:
+        if objects.get(ResourceSlice, "", each.metadata.name) is None:
             metadata = replace(each.metadata, owner_references=(_owner(node),))
             yield Create(replace(each, metadata=metadata))
 
@@ -188,7 +188,7 @@ def _ready(node: Node, machine: SimulatedMachine | None, now: Timestamp) -> Patc
 def _lease(objects: Indexer, node: Node, now: Timestamp) -> Iterator[Step]:
     """Create or renew the node's lease."""
     name = node.metadata.name
-    found = objects.find(Lease, LEASES, name)
+    found = objects.get(Lease, LEASES, name)
     renewed = MicroTimestamp(now.instant)
     if found is None:
         spec = LeaseSpec(holder_identity=name, lease_duration_seconds=LEASE_S, renew_time=renewed)

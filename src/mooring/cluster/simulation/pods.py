@@ -70,7 +70,7 @@ class SimulatedPods(Controller):
         self._waiting: dict[ObjectKey, set[ObjectKey]] = {}  # the pods that wait for a claim
         self._again: set[str] = set()  # UIDs of pods whose claims have changed since
 
-    def prepare(self, objects: Indexer) -> None:
+    def add_indexes(self, objects: Indexer) -> None:
         """Index pods by node."""
         objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
@@ -85,19 +85,19 @@ class SimulatedPods(Controller):
                     yield object_key(value)
             case Node():
                 if change.old is None or _is_at_work(change.old) != _is_at_work(value):
-                    yield from map(object_key, objects.by(Pod, NODE, value.metadata.name))
+                    yield from map(object_key, objects.by_index(Pod, NODE, value.metadata.name))
             case ResourceClaim():
                 for key in self._waiting.pop(object_key(value), ()):
-                    if (pod := objects.find(Pod, *key)) is not None:
+                    if (pod := objects.get(Pod, *key)) is not None:
                         self._again.add(pod.metadata.uid)
                         yield key
 
-    def plan(
+    def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Advance a pod by one step."""
-        pod = objects.find(Pod, *key)
-        node = None if pod is None else objects.find(Node, "", pod.spec.node_name)
+        pod = objects.get(Pod, *key)
+        node = None if pod is None else objects.get(Node, "", pod.spec.node_name)
         if pod is None or node is None or not _is_at_work(node):
             return
         if pod.metadata.deletion_timestamp is not None:
@@ -120,11 +120,13 @@ class SimulatedPods(Controller):
         self, objects: Indexer, pod: Pod, node: Node, now: Timestamp, answers: Answers
     ) -> Iterator[Step]:
         """Reject a pod, make it wait for its claims, or run it."""
-        refusal = self._room.take(pod, node, objects.by(Pod, NODE, node.metadata.name))
+        refusal = self._room.take(pod, node, objects.by_index(Pod, NODE, node.metadata.name))
         if refusal is not None:
             yield RecordEvent(pod, refusal.reason, refusal.message, is_warning=True)
             ending = rejection(refusal, now)
-            yield from _told(pod, PodSnapshot(started_at=now, is_refused=True, ending=ending), now)
+            yield from _told(
+                pod, PodSnapshot(started_at=now, is_rejected=True, termination=ending), now
+            )
             return
         uid = pod.metadata.uid
         trouble = self._troubles.get(uid)
@@ -155,7 +157,7 @@ class SimulatedPods(Controller):
                 return reference
             if reference is None:
                 continue
-            claim = objects.find(ResourceClaim, namespace, reference.name)
+            claim = objects.get(ResourceClaim, namespace, reference.name)
             if not isinstance(check_found(pod, reference, claim, self._features), ClaimRejection):
                 continue
             ask = Lookup(ResourceClaim, namespace, reference.name)
@@ -178,7 +180,7 @@ class SimulatedPods(Controller):
             yield RecordEvent(pod, reason, message, is_warning=True)
         self._again.discard(uid)
         started = pod.status.start_time or now
-        yield from _told(pod, PodSnapshot(started_at=started, trouble=trouble), now)
+        yield from _told(pod, PodSnapshot(started_at=started, sync_failure=trouble), now)
         yield RequeueAfter(object_key(pod), _until_s(trouble, now))
 
 
@@ -239,7 +241,7 @@ def _until_s(trouble: FailedAttempt, now: Timestamp) -> float:
 def _prepared(objects: Indexer, pod: Pod, now: Timestamp) -> Iterator[Step]:
     """Report the devices of a pod's claims as ready, as drivers with device status do."""
     for name in claims_to_release(pod):
-        claim = objects.find(ResourceClaim, pod.metadata.namespace, name)
+        claim = objects.get(ResourceClaim, pod.metadata.namespace, name)
         if claim is None or claim.status.allocation is None or claim.status.devices:
             continue
         devices = [_device(each, now) for each in claim.status.allocation.devices.results]

@@ -149,7 +149,7 @@ class PoolEvaluator:
             pool = slices.seen_by(node)
             if pool is None:
                 continue
-            chooses = any(spot.slice.spec.per_device_node_selection for spot in pool.spots)
+            chooses = any(spot.slice.spec.per_device_node_selection for spot in pool.published)
             name = node.metadata.name if chooses else ""
             key = (id(pool), can_skip_operations(node), name)
             if key not in seen:
@@ -171,7 +171,7 @@ class PoolEvaluator:
         problem = Problem(self._plan, view)
         place = 0
         slice_name = None
-        for position, spot in enumerate(view.spots):
+        for position, spot in enumerate(view.published):
             name = spot.slice.metadata.name
             place = place + 1 if name == slice_name else 0
             slice_name = name
@@ -226,7 +226,7 @@ def _plan(features: Features) -> RequestPlan:
 
 def _selector_causes(problem: Problem, position: int) -> tuple[tuple[RejectionCause, str], ...]:
     """Return why an available device cannot become part of an allocation result."""
-    pick = Pick(problem.stages[0][0].ask, position)
+    pick = Pick(problem.stages[0][0].request, position)
     try:
         node_selector(problem, [pick], ANYTHING)
     except AllocationError as error:

@@ -123,13 +123,13 @@ class DeviceUsages:
             id=device_id,
             state=self._state(owners, rooms, reasons, device, is_open=is_open),
             is_open=is_open,
-            place=node_selection_of(device, slice_),
+            node_selection=node_selection_of(device, slice_),
             slice_name=slice_.metadata.name,
             device=device,
             holders=owners,
             admins=tuple(holder for holder in holders if holder.is_admin),
-            rooms=rooms,
-            marks=marks,
+            capacities=rooms,
+            taints=marks,
             reasons=reasons,
             conflict=self._conflict(owners, rooms),
             is_replaced=is_replaced,
@@ -200,7 +200,7 @@ class DeviceUsages:
             id=device_id,
             state=DeviceState.MISSING,
             is_open=False,
-            place=NodeSelection(),
+            node_selection=NodeSelection(),
             slice_name="",
             device=Device(name=device_id.device),
             holders=owners,
@@ -317,7 +317,7 @@ class CounterShortages:
 
     @cached_property
     def _taken(self) -> list[tuple[Device, CounterUser]]:
-        spots = (*self._pool.spots, *self._pool.others)
+        spots = (*self._pool.published, *self._pool.others)
         return [
             (spot.device, self._user(spot.device.name))
             for spot in spots

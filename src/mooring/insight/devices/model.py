@@ -106,13 +106,13 @@ class DeviceUsage(Struct, frozen=True):
     id: DeviceName
     state: DeviceState
     is_open: bool
-    place: NodeSelection
+    node_selection: NodeSelection
     slice_name: str
     device: Device  # as its slice has it, without the taints of rules
     holders: tuple[Holder, ...] = ()
     admins: tuple[Holder, ...] = ()
-    rooms: tuple[CapacityUse, ...] = ()
-    marks: tuple[AppliedTaint, ...] = ()
+    capacities: tuple[CapacityUse, ...] = ()
+    taints: tuple[AppliedTaint, ...] = ()
     reasons: tuple[UnavailableReason, ...] = ()
     conflict: str = ""  # how claims have more than the device offers
     is_replaced: bool = False  # a newer generation of the pool has it, too
@@ -156,8 +156,8 @@ class ClaimUsage(Struct, frozen=True):
     id: ClaimId
     state: ClaimState
     claim: ResourceClaim
-    wanted: tuple[RequestSummary, ...] = ()
-    held: tuple[HeldDevice, ...] = ()
+    requests: tuple[RequestSummary, ...] = ()
+    devices: tuple[HeldDevice, ...] = ()
     owner: Consumer | None = None
     template: str = ""
     consumers: tuple[Consumer, ...] = ()
@@ -201,7 +201,7 @@ def by_driver(holding: DeviceUsage) -> CountKey:
 
 def by_node(holding: DeviceUsage) -> CountKey:
     """Return the nodes that can use a device, and its driver."""
-    return str(holding.place), holding.id.driver
+    return str(holding.node_selection), holding.id.driver
 
 
 def count_states(

@@ -176,7 +176,7 @@ def obstacles_on(inventory: Inventory, node: Node) -> Obstacles:
                 holders.setdefault(entry.claim, []).append(f"{facts.pool.id}/{name}")
     taints = {
         (taint.key, taint.value, taint.effect): None
-        for spot in view.spots
+        for spot in view.published
         for taint in spot.device.taints
         if taint.effect in BLOCKING
     }

@@ -121,19 +121,23 @@ def rejection_of(
     compiler: DeviceCompiler,
 ) -> DeviceRejection:
     """Return what rejects a device at a stage of its funnel."""
-    ask = slot.ask
+    ask = slot.request
     match stage:
         case "on the node":
             return ForOtherNodes()
         case "of the class":
             name = ask.device_class.metadata.name
-            return _no_match(problem.view, position, ask.wish.class_selectors, name, compiler)
+            return _no_match(
+                problem.view, position, ask.requirements.class_selectors, name, compiler
+            )
         case "selected":
-            return _no_match(problem.view, position, ask.wish.selectors, "", compiler)
+            return _no_match(problem.view, position, ask.requirements.selectors, "", compiler)
         case "free":
             return InUse(_holders(problem.view, position))
         case "tolerated":
-            taint = blocking_taint(problem.view.spots[position].device, ask.wish.tolerations)
+            taint = blocking_taint(
+                problem.view.published[position].device, ask.requirements.tolerations
+            )
             assert taint is not None
             return Tainted(taint_text(taint.key, taint.value, taint.effect))
         case "fitting":
@@ -163,7 +167,7 @@ def _no_match(
         if not facts.selected(expressions[: n + 1]).yes >> local & 1
     )
     compiled = compiler.compile(expressions[number])
-    spot = view.spots[position]
+    spot = view.published[position]
     try:
         variables = device_variables(
             spot.slice.spec.driver,
@@ -179,7 +183,7 @@ def _no_match(
 
 
 def _holders(view: NodeView, position: int) -> tuple[str, ...]:
-    spot = view.spots[position]
+    spot = view.published[position]
     spec = spot.slice.spec
     entries = view.ledger.taken((spec.driver, spec.pool.name)).get(spot.device.name, [])
     return tuple(dict.fromkeys("/".join(filter(None, entry.claim)) for entry in entries))
@@ -204,7 +208,7 @@ def refuses(rule: Rule, problem: Problem, slot: Slot, position: int) -> bool:
 def _unfit(problem: Problem, slot: Slot, position: int) -> DeviceRejection:
     """Return why a device that is free and tolerated does not fit."""
     view, features = problem.view, problem.view.features
-    device, slice_ = view.spots[position]
+    device, slice_ = view.published[position]
     if position in slot.faults:
         return NotEvaluable(slot.faults[position].text)
     if device.binding_conditions and not features.device_binding_and_status:
@@ -230,7 +234,7 @@ def _unfit(problem: Problem, slot: Slot, position: int) -> DeviceRejection:
 
 def _against_policies(slot: Slot, device: Device) -> Iterator[str]:
     """Give requested amounts beside those that the device's policy allows."""
-    for name, _, amount in slot.ask.wish.amounts:
+    for name, _, amount in slot.request.requirements.amounts:
         capacity = device.capacity.get(name)
         policy = capacity.request_policy if capacity is not None else None
         if policy is not None:
@@ -250,13 +254,13 @@ def _given_out(policy: CapacityRequestPolicy) -> str:
 def _is_overdrawn(problem: Problem, position: int) -> bool:
     number = problem.view.pool_of(position)
     has_counters = problem.view.pools[number].counters is not None
-    return has_counters and problem.taken.counters[number] is None
+    return has_counters and problem.allocated.counters[number] is None
 
 
 def _short_capacity(problem: Problem, slot: Slot, position: int) -> Iterator[AmountShortage]:
     view = problem.view
-    device, slice_ = view.spots[position]
-    wanted = {name: amount for name, _, amount in slot.ask.wish.amounts}
+    device, slice_ = view.published[position]
+    wanted = {name: amount for name, _, amount in slot.request.requirements.amounts}
     driver, pool = slice_.spec.driver, slice_.spec.pool.name
     entries = view.ledger.taken((driver, pool)).get(device.name, [])
     consumed = consumed_by_shares(entries)
@@ -276,14 +280,14 @@ def _short_counters(problem: Problem, position: int) -> Iterator[AmountShortage]
     view = problem.view
     number = view.pool_of(position)
     counters = view.pools[number].counters
-    if counters is None or problem.taken.shared & view.shareable & 1 << position:
+    if counters is None or problem.allocated.shared & view.shareable & 1 << position:
         return
     left = dict(counters.totals)
-    for device in problem.taken.devices[number]:
+    for device in problem.allocated.devices[number]:
         for key, amount in amounts_of(device):
             if key in left:
                 left[key] -= amount
-    for key, amount in amounts_of(view.spots[position].device):
+    for key, amount in amounts_of(view.published[position].device):
         if amount > left[key]:
             there = _shown(counters.totals[key])
             yield AmountShortage("/".join(key), there, _shown(left[key]), _shown(amount))
@@ -311,18 +315,18 @@ def _clash(
     problem: Problem, slot: Slot, position: int, fitting: Mapping[SubRequest, int]
 ) -> DeviceRejection:
     for rule in constraints_of(slot):
-        table = rule.tables[slot.ask]
+        table = rule.tables[slot.request]
         if position in table.faults:
             return NotEvaluable(table.faults[position])
         must_match = isinstance(rule, MatchAttribute)
         if not table.known >> position & 1:
             return Clash(rule.attribute, must_match, "", ())
-        others = tuple(_others(problem, rule, slot.ask, position, fitting))
+        others = tuple(_others(problem, rule, slot.request, position, fitting))
         if others:
             value = value_text(table.elements[position])
             return Clash(rule.attribute, must_match, value, others[:OTHERS_MAX])
     rule = constraints_of(slot)[0]
-    value = value_text(rule.tables[slot.ask].elements[position])
+    value = value_text(rule.tables[slot.request].elements[position])
     return Clash(rule.attribute, isinstance(rule, MatchAttribute), value, ())
 
 

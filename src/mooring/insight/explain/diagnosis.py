@@ -56,7 +56,7 @@ class Diagnosis(Struct, frozen=True):
     pools: tuple[UnusablePool, ...]
     funnels: tuple[Funnel, ...]
     values: tuple[ConstraintValues, ...]  # of the attributes that constraints are about
-    around: Obstacles
+    obstacles: Obstacles
     conflict: Conflict
     fixes: tuple[Fix, ...]  # the nearest first
     trials: int  # how often the allocator was asked
@@ -96,7 +96,7 @@ def diagnose(
         pools=pools,
         funnels=shown.funnels,
         values=shown.values,
-        around=obstacles,
+        obstacles=obstacles,
         conflict=conflict,
         fixes=tuple(fixes),
         trials=trials.count,

@@ -100,12 +100,19 @@ def funnels(
     fitting = {ask: masks[FITTING] for ask, masks in left.items()}
     found = []
     for slot in slots:
-        masks = left[slot.ask]
-        wanted = None if slot.ask.wants_all else slot.count
+        masks = left[slot.request]
+        wanted = None if slot.request.wants_all else slot.count
         nearest = _nearest(problem, slot, masks, fitting, compiler)
         counts = [mask.bit_count() for mask in masks]
         found.append(
-            Funnel(names[slot.ask.claim], slot.ask.full_name, wanted, nearest, in_fleet, *counts)
+            Funnel(
+                names[slot.request.claim],
+                slot.request.full_name,
+                wanted,
+                nearest,
+                in_fleet,
+                *counts,
+            )
         )
     return Funnels(tuple(found), _values_of(problem, fitting))
 
@@ -113,23 +120,29 @@ def funnels(
 def devices_left(problem: Problem) -> dict[SubRequest, tuple[int, ...]]:
     """Return the devices that are left for each request after each question, as bit masks."""
     slots = [slot for stage in problem.stages for slot in stage]
-    before = {slot.ask: _masks(problem, slot) for slot in slots}
+    before = {slot.request: _masks(problem, slot) for slot in slots}
     fitting = {ask: masks[-1] for ask, masks in before.items()}
-    return {slot.ask: (*before[slot.ask], _together(problem, slot, fitting)) for slot in slots}
+    return {
+        slot.request: (*before[slot.request], _together(problem, slot, fitting)) for slot in slots
+    }
 
 
 def _masks(problem: Problem, slot: Slot) -> list[int]:
-    view, ask = problem.view, slot.ask
+    view, ask = problem.view, slot.request
     here = view.all
-    for position, spot in enumerate(view.spots):
+    for position, spot in enumerate(view.published):
         if spot.slice.spec.per_device_node_selection and not view.is_for_node(position):
             here &= ~(1 << position)
-    of_class = here & _joined(view, lambda facts: facts.selected(ask.wish.class_selectors).yes)
-    selected = of_class & _joined(view, lambda facts: facts.selected(ask.wish.selectors).yes)
-    free = selected if ask.is_admin else selected & ~problem.taken.whole
+    of_class = here & _joined(
+        view, lambda facts: facts.selected(ask.requirements.class_selectors).yes
+    )
+    selected = of_class & _joined(
+        view, lambda facts: facts.selected(ask.requirements.selectors).yes
+    )
+    free = selected if ask.is_admin else selected & ~problem.allocated.whole
     tolerated = free
     if view.features.device_taints:
-        tolerated &= _joined(view, lambda facts: facts.tolerated(ask.wish.tolerations))
+        tolerated &= _joined(view, lambda facts: facts.tolerated(ask.requirements.tolerations))
     fitting = tolerated & slot.candidates
     for position in bits(fitting):
         if any(refuses(rule, problem, slot, position) for rule in amounts_rules(problem)):
@@ -146,9 +159,9 @@ def _joined(view: NodeView, mask: Callable[[PoolFacts], int]) -> int:
 
 def _together(problem: Problem, slot: Slot, fitting: Mapping[SubRequest, int]) -> int:
     """Return the devices that the constraints allow, by counting."""
-    left = fitting[slot.ask]
+    left = fitting[slot.request]
     for rule in constraints_of(slot):
-        table = rule.tables[slot.ask]
+        table = rule.tables[slot.request]
         allowed = left & table.known
         if isinstance(rule, MatchAttribute):
             allowed &= table.only_first
@@ -167,8 +180,10 @@ def _is_enough(
         counts = [
             slot.count
             <= (
-                (fitting[slot.ask] & rule.tables[slot.ask].holders.get(element, 0)).bit_count()
-                if slot.ask in rule.tables
+                (
+                    fitting[slot.request] & rule.tables[slot.request].holders.get(element, 0)
+                ).bit_count()
+                if slot.request in rule.tables
                 else slot.count
             )
             for slot in stage
@@ -189,7 +204,7 @@ def _nearest(
 
     Where all devices of the class pass and are too few, a device of another class is not near.
     """
-    goal = masks[STAGES.index("selected")].bit_count() if slot.ask.wants_all else slot.count
+    goal = masks[STAGES.index("selected")].bit_count() if slot.request.wants_all else slot.count
     if masks[-1].bit_count() >= max(goal, 1):
         return None
     before = (problem.view.all, *masks)
@@ -220,16 +235,18 @@ def _values_of(problem: Problem, fitting: Mapping[SubRequest, int]) -> tuple[Con
     for stage in problem.stages:
         for slot in stage:
             rules = constraints_of(slot)
-            for number, rule in zip(slot.ask.constraints, rules, strict=True):
-                table = rule.tables[slot.ask]
+            for number, rule in zip(slot.request.constraints, rules, strict=True):
+                table = rule.tables[slot.request]
                 devices: dict[str, list[str]] = {}
-                for position in bits(fitting[slot.ask]):
+                for position in bits(fitting[slot.request]):
                     known = table.known >> position & 1
                     value = value_text(table.elements[position]) if known else ""
-                    name = problem.view.spots[position].device.name
+                    name = problem.view.published[position].device.name
                     devices.setdefault(value, []).append(name)
                 grouped = {value: tuple(names) for value, names in devices.items()}
-                found.append(ConstraintValues(slot.ask.claim, number, slot.ask.full_name, grouped))
+                found.append(
+                    ConstraintValues(slot.request.claim, number, slot.request.full_name, grouped)
+                )
     return tuple(found)
 
 

@@ -67,16 +67,16 @@ class NodeProbe:
     def __call__(self, state: NodeInfo) -> NodeAllocation | Unschedulable:
         """Ask a node for devices, as the scheduler's survey does."""
         self.last = state.facts.name
-        return self._ready.ask(state)
+        return self._ready.filter_claims(state)
 
     def claims(self, name: str) -> Sequence[ResourceClaim]:
         """Return the claims that still need devices if the pod goes to a node."""
-        check = self._ready.check
-        return check.wanted_on(self._cluster.node(name)) if check is not None else ()
+        check = self._ready.claims
+        return check.claims_on(self._cluster.node(name)) if check is not None else ()
 
     def facts(self, name: str, rejection: Unschedulable) -> Iterator[str]:
         """Give the facts behind a rejection by a node."""
-        ready, state = self._ready, self._cluster.fleet.nodes[name]
+        ready, state = self._ready, self._cluster.snapshot.nodes[name]
         match rejection.plugin:
             case node_resources.PLUGIN:
                 yield from _amounts(rejection, ready, state)
@@ -86,15 +86,15 @@ class NodeProbe:
                 yield "the node is cordoned: spec.unschedulable is true"
             case taint_toleration.PLUGIN:
                 yield from _taints(ready, state)
-            case framework.DYNAMIC_RESOURCES if ready.check is not None:
+            case framework.DYNAMIC_RESOURCES if ready.claims is not None:
                 yield from _amounts_with_devices(rejection, ready, state)
                 if rejection == NOT_AVAILABLE:
-                    yield from _held(ready.check.needs.held, ready.cluster)
+                    yield from _held(ready.claims.needs.allocated, ready.cluster)
                 yield from self._extended_resources(name)
 
     def _extended_resources(self, name: str) -> Iterator[str]:
         """Give the extended resources behind requests that Kubernetes generates."""
-        check = self._ready.check
+        check = self._ready.claims
         found = check.extended_on(self._cluster.node(name)) if check is not None else None
         for mapping in found.mappings if found is not None else ():
             yield (
@@ -120,7 +120,7 @@ class NodeProbe:
         node = self._cluster.node(name)
         match allocate(self._cluster.inventory, node, claims, budget=budget):
             case Unsatisfied(problem=problem):
-                free = ~problem.taken.whole
+                free = ~problem.allocated.whole
                 counts = [
                     (slot.candidates.bit_count(), (slot.candidates & free).bit_count())
                     for slot in problem.slots.values()
@@ -153,7 +153,7 @@ class NodeProbe:
 
 def _taints(ready: Attempt, state: NodeInfo) -> Iterator[str]:
     for taint in state.facts.hard_taints:
-        if not ready.shape.tolerations.tolerate_all((taint,)):
+        if not ready.signature.tolerations.tolerate_all((taint,)):
             yield f"taint {taint_text(taint.key, taint.value, taint.effect)} is not tolerated"
 
 
@@ -164,18 +164,20 @@ def _held(claims: Iterable[AllocatedNeed], cluster: Cluster) -> Iterator[str]:
         if held.is_lost:
             yield f"claim {name} has devices that failed, and must be allocated anew"
             continue
-        nodes = [node for node in cluster.fleet.nodes if held.is_within_reach(cluster.node(node))]
+        nodes = [
+            node for node in cluster.snapshot.nodes if held.is_within_reach(cluster.node(node))
+        ]
         where = f"only on {listed(nodes)}" if nodes else "on no node that is here"
         yield f"claim {name} has devices already, which can be used {where}"
 
 
 def _amounts(rejection: Unschedulable, ready: Attempt, state: NodeInfo) -> Iterator[str]:
-    for text in rejection.texts:
+    for text in rejection.reasons:
         if text == node_resources.TOO_MANY_PODS:
             yield f"{len(state.pods)} pods are there, {state.facts.pods_max} may be"
             continue
         name = text.removeprefix(INSUFFICIENT)
-        requested = shown(amount(ready.shape.asked, name), name)
+        requested = shown(amount(ready.signature.requests, name), name)
         yield f"{name}: {requested} asked for, {_free(state, name)} free"
         if not amount(state.facts.allocatable, name) and is_device_resource(name):
             yield from _unbacked(name, ready.cluster.index, state)
@@ -183,7 +185,7 @@ def _amounts(rejection: Unschedulable, ready: Attempt, state: NodeInfo) -> Itera
 
 def _free(state: NodeInfo, name: str) -> str:
     total = amount(state.facts.allocatable, name)
-    return f"{shown(total - amount(state.held, name), name)} of {shown(total, name)}"
+    return f"{shown(total - amount(state.requested, name), name)} of {shown(total, name)}"
 
 
 def _unbacked(name: str, index: DeviceClassIndex, state: NodeInfo) -> Iterator[str]:
@@ -199,10 +201,10 @@ def _amounts_with_devices(
     rejection: Unschedulable, ready: Attempt, state: NodeInfo
 ) -> Iterator[str]:
     """Give what the pod requests itself, and what its devices take of the node."""
-    short = [text for text in rejection.texts if text.startswith(INSUFFICIENT)]
-    if not short or ready.check is None:
+    short = [text for text in rejection.reasons if text.startswith(INSUFFICIENT)]
+    if not short or ready.claims is None:
         return
-    comes = ready.check.coming_with(ready.cluster.node(state.facts.name))
+    comes = ready.claims.coming_with(ready.cluster.node(state.facts.name))
     alone, together = pod_requests(ready.pod), pod_requests(ready.pod, comes)
     for text in short:
         name = text.removeprefix(INSUFFICIENT)
@@ -306,9 +308,9 @@ def pod_changes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tu
 
 def _tolerating(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
     taints: dict[tuple[str, str, str], None] = {}
-    for name, rejection in survey.refusals.items():
+    for name, rejection in survey.node_to_status.items():
         if rejection.plugin == taint_toleration.PLUGIN:
-            for taint in cluster.fleet.nodes[name].facts.hard_taints:
+            for taint in cluster.snapshot.nodes[name].facts.hard_taints:
                 taints[taint.key, taint.value, taint.effect] = None
     for key, value, effect in list(taints)[:TAINTS_MAX]:
         toleration = Toleration(key=key, operator="Equal", value=value, effect=effect)
@@ -318,15 +320,15 @@ def _tolerating(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tu
 
 def _requesting_less(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
     """Give the pod with a request lowered to the most that any node has left, one by one."""
-    requested = cluster.shape(pod).asked
+    requested = cluster.signature(pod).requests
     most_free: dict[str, int] = {}
-    for node, rejection in survey.refusals.items():
+    for node, rejection in survey.node_to_status.items():
         if rejection.plugin != node_resources.PLUGIN:
             continue
-        state = cluster.fleet.nodes[node]
-        for text in rejection.texts:
+        state = cluster.snapshot.nodes[node]
+        for text in rejection.reasons:
             name = text.removeprefix(INSUFFICIENT)
-            free = amount(state.facts.allocatable, name) - amount(state.held, name)
+            free = amount(state.facts.allocatable, name) - amount(state.requested, name)
             most_free[name] = max(most_free.get(name, 0), free)
     for name, free in most_free.items():
         changed = _lowered(pod, name, amount(requested, name) - free)

@@ -111,12 +111,12 @@ def explain(
         return Explanation(pending, ready.reason, _written(plan, pending), facts)
     probe = NodeProbe(ready)
     try:
-        survey = ready.ranking.survey(probe)
+        survey = ready.ranking.diagnose(probe)
     except CycleError as fault:  # It ends the attempt on whatever node it happens.
         diagnosis = probe.diagnose(probe.last, effort())
         verdict = NodeVerdict((probe.last,), (ENDS,), diagnosis=diagnosis)
         return Explanation(pending, str(fault), verdicts=(verdict,))
-    verdicts, undiagnosed = _verdicts(probe, survey, cluster.fleet.nodes, effort, progress)
+    verdicts, undiagnosed = _verdicts(probe, survey, cluster.snapshot.nodes, effort, progress)
     return Explanation(
         pending,
         written=_written(plan, pending),
@@ -124,7 +124,7 @@ def explain(
         verdicts=verdicts,
         fixes=tuple(pod_fixes(cluster, pod, survey)),
         undiagnosed=undiagnosed,
-        companion=_companion(plan, pod, effort) if survey.fitting else None,
+        companion=_companion(plan, pod, effort) if survey.feasible else None,
     )
 
 
@@ -144,9 +144,9 @@ def _verdicts(
     """Return what nodes say, alike ones together, and how many kinds were not diagnosed."""
     alike: dict[VerdictKey, list[str]] = {}
     budget = Budget(interrupt=effort().interrupt)
-    for number, (name, rejection) in enumerate(sorted(survey.refusals.items())):
-        progress(number, len(survey.refusals))
-        key = rejection.texts, probe.device_counts(name, budget)
+    for number, (name, rejection) in enumerate(sorted(survey.node_to_status.items())):
+        progress(number, len(survey.node_to_status))
+        key = rejection.reasons, probe.device_counts(name, budget)
         alike.setdefault(key, []).append(name)
     found: list[NodeVerdict] = []
     left, undiagnosed = DIAGNOSES_MAX, 0
@@ -154,16 +154,16 @@ def _verdicts(
         is_diagnosed = bool(counts) and left > 0
         left -= is_diagnosed
         undiagnosed += bool(counts) and not is_diagnosed
-        first, rejection = nodes[0], survey.refusals[nodes[0]]
+        first, rejection = nodes[0], survey.node_to_status[nodes[0]]
         facts = tuple(probe.facts(first, rejection))
         diagnosis = probe.diagnose(first, effort()) if is_diagnosed else None
         is_behind = rejection.plugin != CLAIMS
         found.append(NodeVerdict(tuple(nodes), texts, facts, diagnosis, is_behind))
-    if survey.fitting:
-        found.append(NodeVerdict(tuple(state.facts.name for state in survey.fitting), ()))
-    unasked = sorted(set(all_nodes) - survey.refusals.keys())
-    if survey.elsewhere is not None and unasked:
-        found.append(NodeVerdict(tuple(unasked), survey.elsewhere.texts))
+    if survey.feasible:
+        found.append(NodeVerdict(tuple(state.facts.name for state in survey.feasible), ()))
+    unasked = sorted(set(all_nodes) - survey.node_to_status.keys())
+    if survey.excluded is not None and unasked:
+        found.append(NodeVerdict(tuple(unasked), survey.excluded.reasons))
     return tuple(found), undiagnosed
 
 
@@ -277,7 +277,7 @@ def _group_facts(
     """Give what the group of a pod lacks, if the pod would fit by itself."""
     name = group_name(pod)
     group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
-    if group is None or not survey.fitting:
+    if group is None or not survey.feasible:
         return
     gang = group.spec.scheduling_policy.gang
     members = [
@@ -286,7 +286,7 @@ def _group_facts(
         if each.metadata.namespace == pod.metadata.namespace and group_name(each) == name
     ]
     minimum = gang.min_count if gang is not None else 1
-    alone = f"by itself the pod would fit on {counted(len(survey.fitting), 'node')}"
+    alone = f"by itself the pod would fit on {counted(len(survey.feasible), 'node')}"
     if len(members) < minimum:
         yield f"{alone}, but its group {name} waits for {minimum} pods and has {len(members)}"
         return
@@ -307,7 +307,7 @@ def kubernetes_writes(
     1. The API server sets the condition of a pod with scheduling gates.
     2. The claim controller writes events for entries whose claims it cannot create.
     """
-    obstacle, pod = pending.survey.obstacle, pending.pod
+    obstacle, pod = pending.diagnosis.pre_filter_status, pending.pod
     found: list[str] = []
     if pod.spec.scheduling_gates:
         found.append(f"the condition PodScheduled False, {GATED_REASON}: {GATED_MESSAGE}")
@@ -328,7 +328,7 @@ def _claim_events(snapshot: Snapshot, features: ClaimFeatures, pod: Pod) -> Iter
         if each.metadata.namespace == pod.metadata.namespace:
             objects.put(each)
     name = group_name(pod)
-    group = objects.find(PodGroup, pod.metadata.namespace, name) if name is not None else None
+    group = objects.get(PodGroup, pod.metadata.namespace, name) if name is not None else None
     for entry in pod.spec.resource_claims:
         need = pod_need(objects, pod, group, entry, answers={}, features=features)
         yield from _event(pod, entry, need)

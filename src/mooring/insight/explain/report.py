@@ -175,13 +175,13 @@ def _conflict(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"impossible together{known}:"
     for text in _member_lines(diagnosis):
         yield f"  {text}"
-    if diagnosis.around.holders_left_out:
-        more = counted(diagnosis.around.holders_left_out, "more claim")
+    if diagnosis.obstacles.holders_left_out:
+        more = counted(diagnosis.obstacles.holders_left_out, "more claim")
         yield f"  {more} with devices of these pools, which were not looked at one by one"
 
 
 def _member_lines(diagnosis: Diagnosis) -> list[str]:
-    situation, obstacles = diagnosis.situation, diagnosis.around
+    situation, obstacles = diagnosis.situation, diagnosis.obstacles
     found: list[str] = []
     for kind, members in groupby(diagnosis.conflict.members, type):
         texts = member_texts(alike := list(members), situation, obstacles)
@@ -238,7 +238,7 @@ def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:
             "isMinimal": diagnosis.conflict.is_minimal,
             "members": [
                 {
-                    "text": member_text(member, diagnosis.situation, diagnosis.around),
+                    "text": member_text(member, diagnosis.situation, diagnosis.obstacles),
                     "withoutIt": _plain(member),
                 }
                 for member in diagnosis.conflict.members
@@ -271,7 +271,7 @@ def claims_summary(diagnosis: Diagnosis) -> str:
     worst = min(diagnosis.funnels, key=_surplus, default=None)
     reasons = [] if worst is None else [_shortage(worst)]
     reasons += (
-        member_text(member, diagnosis.situation, diagnosis.around)
+        member_text(member, diagnosis.situation, diagnosis.obstacles)
         for member in diagnosis.conflict.members
         if isinstance(member, DropConstraint)
     )

@@ -68,7 +68,7 @@ def _key(pod: Pod, pending: Pending) -> SummaryKey:
 
 
 def _line(cluster: Cluster, pod: Pod, pending: Pending, over: Interrupt) -> str:
-    rejections = pending.survey.refusals
+    rejections = pending.diagnosis.node_to_status
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending) or not rejections:
         return ""  # Kubernetes' message already says what stops it.
@@ -78,7 +78,7 @@ def _line(cluster: Cluster, pod: Pod, pending: Pending, over: Interrupt) -> str:
     if rejections[name].plugin == CLAIMS:
         diagnosis = probe.diagnose(name, EFFORT._replace(interrupt=over))
         text = claims_summary(diagnosis) if diagnosis is not None else ""
-    if not text and name in cluster.fleet.nodes:
+    if not text and name in cluster.snapshot.nodes:
         reason = next(probe.facts(name, rejections[name]), "")
         text = with_fix(reason, _pod_fix(cluster, pending, over))
     return summary_line(text, name, len(names)) if text else ""
@@ -86,9 +86,9 @@ def _line(cluster: Cluster, pod: Pod, pending: Pending, over: Interrupt) -> str:
 
 def _pod_fix(cluster: Cluster, pending: Pending, over: Interrupt) -> str:
     """Return the first change to the pod that helps and is found in time."""
-    if len(cluster.fleet.nodes) > NODES_TRIED_MAX:
+    if len(cluster.snapshot.nodes) > NODES_TRIED_MAX:
         return ""
-    for text, changed in pod_changes(cluster, pending.pod, pending.survey):
+    for text, changed in pod_changes(cluster, pending.pod, pending.diagnosis):
         if over() is not None:
             break
         outcome = schedule(cluster, changed)

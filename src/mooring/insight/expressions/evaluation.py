@@ -219,8 +219,8 @@ class EvaluationReport:
     """The results of an expression for all devices."""
 
     def __init__(self, inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> None:
-        self.inquiry = inquiry
-        self.fleet = fleet
+        self.evaluator = inquiry
+        self.devices = fleet
         given = inquiry.results(fleet)
         kind = inquiry.compiled.kind
         self.is_about_values = kind != "selector" or any(
@@ -237,19 +237,19 @@ class EvaluationReport:
     @property
     def is_good(self) -> bool:
         """Whether a device matches or, if the expression gives values, all devices have one."""
-        if self.inquiry.is_too_complex:
+        if self.evaluator.is_too_complex:
             return False
         if self.is_about_values:
-            return bool(self.fleet.devices) and not self.count(MatchOutcome.ERROR)
+            return bool(self.devices.devices) and not self.count(MatchOutcome.ERROR)
         return self.count(MatchOutcome.MATCH) > 0
 
     @property
     def caveat(self) -> str:
         """Why Kubernetes would not accept the expression, or ""."""
-        if self.inquiry.is_too_complex:
+        if self.evaluator.is_too_complex:
             return TOO_COMPLEX
         wrong = (a.error for a in self.results if a.outcome is MatchOutcome.VALUE and a.error)
-        return self.inquiry.caveat or next(wrong, "")
+        return self.evaluator.caveat or next(wrong, "")
 
     @property
     def costs(self) -> tuple[int, int] | None:
@@ -273,7 +273,7 @@ class EvaluationReport:
         found: dict[tuple[MatchOutcome, str, Reasons], list[PublishedDevice]] = {}
         for result in self.results:
             if result.outcome is not self.wanted:
-                key = (result.outcome, result.error, self.inquiry.reasons(result))
+                key = (result.outcome, result.error, self.evaluator.reasons(result))
                 found.setdefault(key, []).extend(result.devices)
         return tuple(Explained(*key, _sorted(devices)) for key, devices in found.items())
 

@@ -62,7 +62,7 @@ class RequestNames(NamedTuple):
 
 def names_of(ready: Attempt, node_name: str) -> RequestNames:
     """Return the names of claims and requests in the problem that a pod poses on a node."""
-    check = ready.check
+    check = ready.claims
     if check is None:
         return RequestNames((), {})
     extended = check.extended_on(ready.cluster.node(node_name))
@@ -93,7 +93,7 @@ class _SupplyBuilder:
             free |= masks[FITTING]
         least = min(slot.count for slot in stage)
         self.wanted = least if self.wanted is None else min(self.wanted, least)
-        is_odd = any(slot.ask.is_admin or slot.ask.wants_all for slot in stage)
+        is_odd = any(slot.request.is_admin or slot.request.wants_all for slot in stage)
         if is_odd or selected & problem.view.shareable:
             self.is_countable = False
         self.matching.update(map(problem.view.device_id, bits(selected)))
@@ -114,18 +114,18 @@ def supplies_of(ready: Attempt, shared: Collection[str] = ()) -> tuple[DeviceSup
     found: dict[str, _SupplyBuilder] = {}
     is_served_otherwise = False  # by a device plugin
     probe = NodeProbe(ready)
-    for node in sorted(ready.cluster.fleet.nodes):
+    for node in sorted(ready.cluster.snapshot.nodes):
         problem = probe.problem(node)
         if problem is None:
             is_served_otherwise = True
             continue
         left = devices_left(problem)
         names = names_of(ready, node)
-        for choice, stage in zip(problem.plan.choices, problem.stages, strict=True):
+        for choice, stage in zip(problem.plan.requests, problem.stages, strict=True):
             is_countable = names.claims[choice.claim] not in shared
             name = names.of(choice.claim, choice.name)
             supply = found.setdefault(name, _SupplyBuilder(is_countable=is_countable))
-            supply.add(node, problem, stage, [left[slot.ask] for slot in stage])
+            supply.add(node, problem, stage, [left[slot.request] for slot in stage])
     return tuple(
         supply.done(name, is_countable=not is_served_otherwise) for name, supply in found.items()
     )

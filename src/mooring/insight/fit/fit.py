@@ -167,7 +167,7 @@ def _answer(model: Model, filler: ReplicaFiller, supplies: Sequence[DeviceSupply
         subject=model.title,
         total=len(placed),
         is_more=refused is None,
-        nodes=len(filler.cluster.fleet.nodes),
+        nodes=len(filler.cluster.snapshot.nodes),
         places=_places(placed),
         supplies=tuple(map(_supply, supplies)),
         bound=bound_of(supplies),

@@ -63,7 +63,7 @@ def levers_of(
 
 def _tried(change: ReplicaChange, runner: Runner) -> Lever:
     cluster = runner.cluster
-    nodes = [cluster.node(name) for name in cluster.fleet.nodes] if change.lifts_pods else []
+    nodes = [cluster.node(name) for name in cluster.snapshot.nodes] if change.lifts_pods else []
     for node in nodes:
         allocatable = {**node.status.allocatable, "pods": PODS_LIFTED}
         cluster.put_node(replace(node, status=replace(node.status, allocatable=allocatable)))
@@ -110,7 +110,7 @@ def changes_of(
     if short:
         yield from _of_claims(model, short)
     if refused.ready is not None:
-        survey = refused.pending.survey
+        survey = refused.pending.diagnosis
         for text, pod in pod_changes(refused.ready.cluster, refused.ready.pod, survey):
             yield ReplicaChange(text, _with_pod(model, replace(model.pod, spec=pod.spec)))
 

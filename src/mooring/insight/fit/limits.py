@@ -77,14 +77,14 @@ Fullness = Mapping[str, NodeFullness]  # by node
 def fullness_of(refused: UnplacedReplica) -> Fullness:
     """Return why each node rejects the unplaced replica."""
     pending, ready = refused
-    names = sorted(pending.survey.refusals)
-    if ready is None or pending.survey.obstacle is not None:
+    names = sorted(pending.diagnosis.node_to_status)
+    if ready is None or pending.diagnosis.pre_filter_status is not None:
         return {}
-    found = {name: _full(ready, name, pending.survey.refusals[name]) for name in names}
-    elsewhere = pending.survey.elsewhere
+    found = {name: _full(ready, name, pending.diagnosis.node_to_status[name]) for name in names}
+    elsewhere = pending.diagnosis.excluded
     if elsewhere is not None:
-        unasked = sorted(set(ready.cluster.fleet.nodes) - found.keys())
-        found |= dict.fromkeys(unasked, NodeFullness(elsewhere.texts))
+        unasked = sorted(set(ready.cluster.snapshot.nodes) - found.keys())
+        found |= dict.fromkeys(unasked, NodeFullness(elsewhere.reasons))
     return found
 
 
@@ -107,13 +107,13 @@ def limits_of(
 def _full(ready: Attempt, node: str, rejection: Unschedulable) -> NodeFullness:
     probe = NodeProbe(ready)
     if rejection != CANNOT_ALLOCATE:
-        return NodeFullness(rejection.texts, tuple(probe.facts(node, rejection)))
+        return NodeFullness(rejection.reasons, tuple(probe.facts(node, rejection)))
     problem = probe.problem(node)
     if problem is None or not problem.stages:
-        return NodeFullness(rejection.texts)
+        return NodeFullness(rejection.reasons)
     compiler = ready.cluster.inventory.compiler
     return NodeFullness(
-        rejection.texts, (), _shortages_of(problem, names_of(ready, node), compiler)
+        rejection.reasons, (), _shortages_of(problem, names_of(ready, node), compiler)
     )
 
 
@@ -292,7 +292,7 @@ class _Finder:
 
     def shortage(self, slot: Slot) -> Shortage | None:
         """Return why a request finds too few devices; None if it finds enough."""
-        masks = self._left[slot.ask]
+        masks = self._left[slot.request]
         wanted = max(slot.count, 1)
         for number, cause in _CAUSES.items():
             if masks[number].bit_count() < wanted:
@@ -309,7 +309,7 @@ class _Finder:
     def _shortage(self, slot: Slot, cause: ShortageCause, number: int) -> Shortage:
         if cause is ShortageCause.CONSTRAINT:
             return self._constrained(slot, self._tightest(slot))
-        masks = self._left[slot.ask]
+        masks = self._left[slot.request]
         lost = masks[number - 1] & ~masks[number]
         detail = ""
         if cause in (ShortageCause.TAINTED, ShortageCause.AMOUNTS) and lost:
@@ -317,7 +317,7 @@ class _Finder:
             refusal = rejection_of(
                 self._problem, slot, position, STAGES[number], self._fitting, self._compiler
             )
-            name = self._problem.view.spots[position].device.name
+            name = self._problem.view.published[position].device.name
             detail = f"{name}: {rejection_text(refusal)}"
         return self._make(slot, cause, detail)
 
@@ -333,9 +333,9 @@ class _Finder:
 
     def _by_value(self, slot: Slot, rule: Constraint) -> dict[str, int]:
         """Return how many usable devices have each value."""
-        table = rule.tables[slot.ask]
+        table = rule.tables[slot.request]
         found: dict[str, int] = {}
-        for position in bits(self._fitting[slot.ask]):
+        for position in bits(self._fitting[slot.request]):
             is_known = table.known >> position & 1
             value = value_text(table.elements[position]) if is_known else ""
             found[value] = found.get(value, 0) + 1
@@ -349,10 +349,10 @@ class _Finder:
         attribute: str = "",
         values: tuple[tuple[str, int], ...] = (),
     ) -> Shortage:
-        masks = self._left[slot.ask]
+        masks = self._left[slot.request]
         counts = [mask.bit_count() for mask in masks]
-        name, _, alternative = slot.ask.full_name.partition("/")
-        request = self._names.of(slot.ask.claim, name)
+        name, _, alternative = slot.request.full_name.partition("/")
+        request = self._names.of(slot.request.claim, name)
         return Shortage(
             request=request,
             cause=cause,

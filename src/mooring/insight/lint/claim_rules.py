@@ -160,7 +160,7 @@ def given_twice(case: Case) -> Iterator[Oddity]:
 def dropped_field(case: Case) -> Iterator[Oddity]:
     """A field that is dropped because its feature gate is off."""
     subject, context = case.subject, case.context.objects.context
-    for gate in strategy_for(subject.kind).disabled(subject.value, None, context):
+    for gate in strategy_for(subject.kind).disabled_gates(subject.value, None, context):
         yield Oddity(
             ("spec",),
             f"{gate} is off: an API server drops the fields that belong to it",

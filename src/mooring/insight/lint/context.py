@@ -83,7 +83,7 @@ class LintContext:
         compiler: DeviceCompiler,
         objects: ObjectIndex | None = None,
     ) -> None:
-        self.fleet = fleet
+        self.devices = fleet
         self.classes = {class_.metadata.name: class_ for class_ in classes}
         self.compiler = compiler
         self.objects = objects or ObjectIndex()
@@ -103,7 +103,7 @@ class LintContext:
     def unreadable(self) -> dict[str, list[PublishedDevice]]:
         """The devices that no expression can read, by slice."""
         found: dict[str, list[PublishedDevice]] = {}
-        for device in self.fleet.devices:
+        for device in self.devices.devices:
             if device.problem is not None:
                 found.setdefault(device.slice_name, []).append(device)
         return found
@@ -115,7 +115,7 @@ class LintContext:
         if any(each is None for each in members):
             return None
         selected = frozenset[int]().union(*(each for each in members if each is not None))
-        return frozenset(self.fleet.devices[index].driver for index in selected)
+        return frozenset(self.devices.devices[index].driver for index in selected)
 
     def stages(self, subject: LintObject) -> tuple[ExpressionStage, ...]:
         """Return the expressions of an object with their candidates."""
@@ -125,7 +125,7 @@ class LintContext:
 
     def candidates(self, selection: DeviceSelection) -> tuple[Indices, bool]:
         """Return the candidates of a selection, and whether its class is known."""
-        admitted = frozenset(d.index for d in self.fleet.devices if selection.admits(d))
+        admitted = frozenset(d.index for d in self.devices.devices if selection.admits(d))
         if not selection.class_name:
             return admitted, True
         members = self.members(selection.class_name)
@@ -150,7 +150,9 @@ class LintContext:
         if key not in self._answers:
             evaluator = self.evaluator(expression)
             given = (
-                evaluator.results(self.fleet) if isinstance(evaluator, ExpressionEvaluator) else ()
+                evaluator.results(self.devices)
+                if isinstance(evaluator, ExpressionEvaluator)
+                else ()
             )
             self._answers[key] = tuple(given)
         return self._answers[key]
@@ -175,7 +177,7 @@ class LintContext:
         class_ = self.classes.get(class_name)
         if class_ is None:
             return None
-        members = frozenset(range(len(self.fleet)))
+        members = frozenset(range(len(self.devices)))
         for selector in class_.spec.selectors:
             expression = LocatedExpression((), selector.cel.expression if selector.cel else "")
             if isinstance(self.evaluator(expression), InvalidExpression):

@@ -89,7 +89,7 @@ def _present(context: LintContext) -> dict[Needs, bool]:
     return {
         Needs.NOTHING: True,
         Needs.CLASSES: bool(context.classes),
-        Needs.DEVICES: bool(context.fleet.devices),
+        Needs.DEVICES: bool(context.devices.devices),
         Needs.NODES: bool(objects.nodes),
         Needs.NAMESPACES: bool(objects.namespaces),
         Needs.CLAIMS: bool(objects.claims),

@@ -159,7 +159,7 @@ def unmodelled(part: PodPart, _: Case) -> Iterator[Oddity]:
     pod = Pod(metadata=part.metadata, spec=part.spec)
     is_admitted = part.status is not None and bool(part.metadata.uid)
     refusal = not_modelled(pod, is_admitted=is_admitted)
-    for text in () if refusal is None else refusal.texts:
+    for text in () if refusal is None else refusal.reasons:
         yield Oddity(
             part.place,
             f"Mooring cannot plan the pod: {text}",

@@ -42,10 +42,10 @@ def unknown_domain(case: Case) -> Iterator[Oddity]:
     """A domain in which no device has attributes or capacity."""
     for stage, reading in _unknown(case):
         read = reading.read
-        if case.context.fleet.carriers[DeviceField(read.field, read.domain)] == 0:
+        if case.context.devices.carriers[DeviceField(read.field, read.domain)] == 0:
             what = "attributes" if read.field == "attributes" else "capacity"
             message = f'no device has {what} in the domain "{read.domain}"'
-            yield Oddity(stage.expression.place, message, did_you_mean(read, case.context.fleet))
+            yield Oddity(stage.expression.place, message, did_you_mean(read, case.context.devices))
 
 
 @RULES.add(W, Needs.DEVICES)
@@ -53,9 +53,9 @@ def unknown_attribute(case: Case) -> Iterator[Oddity]:
     """An attribute or capacity that no device has."""
     for stage, reading in _unknown(case):
         read = reading.read
-        if case.context.fleet.carriers[DeviceField(read.field, read.domain)] > 0:
+        if case.context.devices.carriers[DeviceField(read.field, read.domain)] > 0:
             message = f"no device has {written(read)}"
-            yield Oddity(stage.expression.place, message, did_you_mean(read, case.context.fleet))
+            yield Oddity(stage.expression.place, message, did_you_mean(read, case.context.devices))
 
 
 def _unknown(case: Case) -> Iterator[tuple[ExpressionStage, DeviceRead]]:
@@ -67,7 +67,7 @@ def _unknown(case: Case) -> Iterator[tuple[ExpressionStage, DeviceRead]]:
 
 
 def _is_unknown(read: DeviceField, case: Case) -> bool:
-    return bool(read.domain) and case.context.fleet.carriers[read] == 0
+    return bool(read.domain) and case.context.devices.carriers[read] == 0
 
 
 # --- errors -----------------------------------------------------------------------------
@@ -307,9 +307,9 @@ def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
         ]
         if not lacking:
             continue
-        if case.context.fleet.carriers[read] == 0:
+        if case.context.devices.carriers[read] == 0:
             message = f"no device has the attribute {name}"
-            remedy = did_you_mean(read, case.context.fleet, write=qualified)
+            remedy = did_you_mean(read, case.context.devices, write=qualified)
         else:
             message = f"no device that {_named_requests(lacking)} can get has the attribute {name}"
             remedy = "take the request out of the constraint, or choose an attribute that all have"
@@ -325,10 +325,10 @@ def _is_concerned(selection: DeviceSelection, requests: tuple[str, ...]) -> bool
 def _never_has(selection: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
     if any(derived == name for derived, _ in selection.derived):
         return False
-    if case.context.fleet.carriers[read] == 0:
+    if case.context.devices.carriers[read] == 0:
         return True
     selected = case.context.selected(selection)
-    devices = (case.context.fleet.devices[index] for index in selected)
+    devices = (case.context.devices.devices[index] for index in selected)
     return bool(selected) and not any(_has(device, read) for device in devices)
 
 

@@ -30,9 +30,7 @@ _ANY_NAME: Final = "capacity"  # what it is called does not matter to the policy
 @RULES.add(E)
 def refused_slice(case: Case) -> Iterator[Oddity]:
     """A slice that an API server refuses: limits, names, values."""
-    errors = strategy_for(case.subject.kind).check_create(
-        slice_of(case), case.context.objects.context
-    )
+    errors = strategy_for(case.subject.kind).validate(slice_of(case), case.context.objects.context)
     alike = Counter(error.body for error in errors)
     for error in errors:
         number = alike.pop(error.body, 0)

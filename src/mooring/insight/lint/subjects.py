@@ -96,7 +96,7 @@ def read_object(document: Document, context: Context) -> LintObject:
 def read_slice(document: Document, context: Context) -> LintObject:
     """Return the slice of a document, with its stored form, or raise DecodeError."""
     found = read_object(document, context)
-    return found._replace(stored=strategy_for(found.kind).prepare_create(found.value, context))
+    return found._replace(stored=strategy_for(found.kind).prepare_for_create(found.value, context))
 
 
 # --- objects that select devices --------------------------------------------------------

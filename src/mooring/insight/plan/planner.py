@@ -122,7 +122,7 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         extensions=context.extensions,
     )
     for namespace in snapshot.namespaces:
-        cluster.fleet.put_namespace(namespace.metadata.name, namespace.metadata.labels)
+        cluster.snapshot.put_namespace(namespace.metadata.name, namespace.metadata.labels)
     for node in snapshot.nodes:
         cluster.put_node(node)
     for device_class in snapshot.classes:
@@ -136,7 +136,7 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     for group in snapshot.groups:
         cluster.put_group(group)
     for spreader in snapshot.spreaders():
-        cluster.default_spreading.put(spreader)
+        cluster.default_selectors.put(spreader)
     for pod in snapshot.pods:
         cluster.put_pod(pod)
     return cluster
@@ -237,8 +237,10 @@ class _Planner:
     def _may_fit_later(self, item: _Item) -> bool:
         """Return whether pods placed since may help: affinity and spreading depend on others."""
         pending = [p for p in item.pods if isinstance(self._results[full_name(p)], Pending)]
-        shapes = [self._cluster.shape(pod) for pod in pending]
-        return any(shape.terms.near or shape.spreading.hard for shape in shapes)
+        shapes = [self._cluster.signature(pod) for pod in pending]
+        return any(
+            shape.affinity_terms.affinity or shape.spread_constraints.hard for shape in shapes
+        )
 
     def _group_of(self, pod: Pod) -> tuple[str, str] | None:
         name = group_name(pod) if self._cluster.features.pod_groups else None

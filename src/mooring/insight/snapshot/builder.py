@@ -71,7 +71,7 @@ class SnapshotBuilder:
         self._is_cluster = is_cluster
         self._judge = ManifestValidator(context, namespace=namespace)
         for each in known:  # existing namespaces decide about admin access
-            self._judge.notice(each)
+            self._judge.record_namespace(each)
         self._objects: dict[tuple[str, str, str], tuple[Any, str]] = {}
         self._generated: Counter[str] = Counter()
         self._warnings: list[Concern] = []
@@ -95,7 +95,7 @@ class SnapshotBuilder:
 
     def finish(self) -> None:
         """Add the objects that waited for their namespace."""
-        for document, verdict in self._judge.rest():
+        for document, verdict in self._judge.remaining():
             self._add_judged(document, verdict)
 
     def node_names(self) -> Iterable[str]:
@@ -167,7 +167,7 @@ class SnapshotBuilder:
             return
         for remark in (*reading.remarks, *reading.problems):
             self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
-        self._judge.notice(reading.value)
+        self._judge.record_namespace(reading.value)
         value = defaulted_hub(reading.value, reading.kind, context)
         self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
 
@@ -182,7 +182,7 @@ class SnapshotBuilder:
         self._put(identified(_in_namespace(value, kind, self._namespace)), _place(document))
 
     def _add_new(self, document: Document) -> None:
-        verdict = self._judge.judge(document)
+        verdict = self._judge.validate(document)
         if verdict is not None:  # None: it waits for its namespace
             self._add_judged(document, verdict)
 
@@ -224,9 +224,9 @@ class SnapshotBuilder:
             return
         kind = CATALOGUE.find(value.api_version, value.kind)
         strategy = strategy_for(kind)
-        for gate in strategy.disabled(value, None, self._context):
+        for gate in strategy.disabled_gates(value, None, self._context):
             self._dropped[kind.name, gate] += 1
-        prepared = strategy.prepare_create(value, self._context)
+        prepared = strategy.prepare_for_create(value, self._context)
         lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
         if isinstance(prepared, ResourceSlice) and not lists_on:
             prepared = _without_empty_attributes(prepared)

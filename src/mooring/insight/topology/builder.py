@@ -174,9 +174,9 @@ def _items_by_site(devices: Iterable[DeviceUsage], owners: Owners) -> dict[Site,
     for holding in devices:
         if holding.is_replaced:
             continue
-        site = sites.get(holding.place)
+        site = sites.get(holding.node_selection)
         if site is None:
-            site = sites[holding.place] = _site(holding.place)
+            site = sites[holding.node_selection] = _site(holding.node_selection)
         if holding.state is DeviceState.MISSING:
             site = Site(several=NOT_PUBLISHED)
         if holding.id not in found[site]:
@@ -214,7 +214,7 @@ def _item(holding: DeviceUsage, owners: Owners) -> Item:
         counter_sets=tuple(sorted({each.counter_set for each in device.consumes_counters})),
         shortages=tuple(reason.text for reason in shortages),
         blocked_by=owners.of(claim for user in users for claim in user.claims),
-        taints=tuple(sorted(set(map(str, holding.marks)))),
+        taints=tuple(sorted(set(map(str, holding.taints)))),
         problem=_problem(holding),
         conflict=holding.conflict,
     )
@@ -226,7 +226,7 @@ def _problem(holding: DeviceUsage) -> str:
 
 
 def _uses(holding: DeviceUsage, holds: Iterable[Hold]) -> Iterator[Use]:
-    for room in holding.rooms:
+    for room in holding.capacities:
         shares = ((hold.owner, hold.consumed.get(room.name)) for hold in holds)
         taken = tuple((owner, amount) for owner, amount in shares if amount is not None)
         yield Use(room.name, room.total, taken)

@@ -87,7 +87,7 @@ def _again(cause: EvictionCause) -> str:
         how_long = "no toleration with effect NoExecute covers it"
     else:
         how_long = f"tolerated for {cause.tolerated_s}s only"
-    return f"{cause.device} has {cause.mark}, {how_long}"
+    return f"{cause.device} has {cause.taint}, {how_long}"
 
 
 def _of_devices(eviction: Eviction, now: Timestamp) -> Iterator[TaintEviction]:
@@ -95,8 +95,8 @@ def _of_devices(eviction: Eviction, now: Timestamp) -> Iterator[TaintEviction]:
         yield TaintEviction(
             full_name(eviction.pod),
             _seconds(cause.when, now),
-            str(cause.mark),
-            rule=cause.mark.rule,
+            str(cause.taint),
+            rule=cause.taint.rule,
             claim=cause.claim,
             device=str(cause.device),
         )
@@ -185,4 +185,4 @@ def marked_devices(
     known = TaintRules(compiler)
     for device_class in snapshot.classes:
         known.put_class(device_class)
-    return TaintedDevices(snapshot.slices, rules, means=known.means)
+    return TaintedDevices(snapshot.slices, rules, means=known.selects)

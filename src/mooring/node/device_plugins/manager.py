@@ -105,7 +105,7 @@ class DevicePlugins:
                         await self._give(pod, container, resource, size)
             self._save()
 
-    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+    def run_options(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return the run options of a container."""
         return inventory.joined(each.given for each in self._ledger.of(pod.metadata.uid, container))
 

@@ -68,7 +68,7 @@ BUCKETS_S = exponential_buckets_between(0.1, 40, 15)  # up to a driver's timeout
 class DriverClient(Protocol):
     """A driver that can be called."""
 
-    async def ask(self, method: services.Method, request: Any) -> Any:
+    async def call(self, method: services.Method, request: Any) -> Any:
         """Return its response, or raise CallError."""
 
 
@@ -106,7 +106,7 @@ class ClaimManager:
         """Prepare a pod's claims before its first container; else DevicesRefusedError."""
         await self._timed("PrepareResources", PREPARING, self._prepare(pod))
 
-    def given(self, pod: Pod, container: str) -> DeviceRunOptions:
+    def run_options(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return the CDI ids that a container of a prepared pod gets."""
         found = claim_requests.container_of(pod, container)
         ids: dict[str, None] = {}  # in order, each once
@@ -168,7 +168,7 @@ class ClaimManager:
             await self._save("cache")
             if not todo:
                 return
-            batches = self._batches(todo, PREPARE, self.metrics.prepare_skips.add)
+            batches = self._batches(todo, PREPARE, self.metrics.prepare_skips.inc)
             await _gather([self._ask_prepare(name, claims) for name, claims in batches.items()])
             self.cache.note_prepared(todo)
             await self._save("state")
@@ -225,7 +225,7 @@ class ClaimManager:
     async def _unprepare(self, uid: str, keys: Sequence[ClaimKey]) -> None:
         async with self._exclusive(keys):
             last = self.cache.detach(uid, keys)
-            batches = self._batches(last, UNPREPARE, self.metrics.unprepare_skips.add)
+            batches = self._batches(last, UNPREPARE, self.metrics.unprepare_skips.inc)
             await _gather([self._ask_unprepare(name, claims) for name, claims in batches.items()])
             self.cache.note_unprepared(last)
             await self._save("state")
@@ -288,7 +288,7 @@ class ClaimManager:
         except DevicesRefusedError as error:
             raise DevicesRefusedError(f"{prefix}: {error}") from error
         finally:
-            self.metrics.operations.note(self._clock.monotonic() - began_s, name, is_error)
+            self.metrics.operations.observe(self._clock.monotonic() - began_s, name, is_error)
 
 
 def _no_driver(driver: str) -> DriverClient:
@@ -297,7 +297,7 @@ def _no_driver(driver: str) -> DriverClient:
 
 async def _ask(driver: DriverClient, method: services.Method, claims: Sequence[ClaimInfo]) -> Any:
     try:
-        return await driver.ask(method, request_for(claims, method.request))
+        return await driver.call(method, request_for(claims, method.request))
     except CallError as error:
         raise DevicesRefusedError(f"{method.name}: {error}") from error
 
@@ -347,7 +347,7 @@ class DraMetrics:
 
     def observe_call(self, driver: str, method: str, status: str, seconds: float) -> None:
         """Note how long a call took."""
-        self.calls.note(seconds, driver, method, status)
+        self.calls.observe(seconds, driver, method, status)
 
     def families(self) -> Iterator[Family]:
         """Yield all metrics."""

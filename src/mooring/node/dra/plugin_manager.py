@@ -79,7 +79,7 @@ class DraPlugin:
                 self._changed()
             await self._channel.wait_for_state_change(state)
 
-    async def ask(self, method: Method, request: Any) -> Any:
+    async def call(self, method: Method, request: Any) -> Any:
         """Return the response to a call, or raise CallError."""
         async with self._turns:
             return await self._ask(method.of(self.version), request)

@@ -241,6 +241,6 @@ class SliceCleaner:
                 with contextlib.suppress(NotFoundError):
                     await self._client.write(Delete(Target.of(found)))
                     count += 1
-            rest = page.rest
+            rest = page.continue_token
             if not rest:
                 return count

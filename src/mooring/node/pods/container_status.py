@@ -137,7 +137,7 @@ class _StatusBuilder:
             return None
         snapshot = self._snapshot
         wait = snapshot.start_failures.get(container.name)
-        if wait is not None and snapshot.ending is None:
+        if wait is not None and snapshot.termination is None:
             return {"reason": wait.reason, "message": wait.message}
         if last is None:
             begins = bool(self._pod.spec.init_containers)
@@ -148,7 +148,7 @@ class _StatusBuilder:
         self, container: Container, last: ContainerState, is_initial: bool
     ) -> dict[str, Any] | None:
         snapshot, pod = self._snapshot, self._pod
-        if snapshot.ending is not None or not should_restart(pod, container, last.exit_code):
+        if snapshot.termination is not None or not should_restart(pod, container, last.exit_code):
             return None
         if is_initial and not container.is_sidecar and last.exit_code == 0:
             return None

@@ -106,8 +106,8 @@ def key_of(action: PodAction) -> object:
 
 def plan(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> tuple[PodAction, ...]:
     """Return the next actions for an admitted pod."""
-    if snapshot.ending is not None:
-        actions = _end(pod, snapshot, snapshot.ending, now)
+    if snapshot.termination is not None:
+        actions = _end(pod, snapshot, snapshot.termination, now)
     elif not snapshot.is_set_up:
         actions = _set_up(pod, snapshot, now)
     else:
@@ -141,8 +141,8 @@ def _unless_waiting(
     """Yield an action that is not in progress, and did not just fail."""
     if action in snapshot.in_progress:
         return
-    if snapshot.trouble is not None and now < snapshot.trouble.until:
-        yield Requeue(_until_s(snapshot.trouble.until, now))
+    if snapshot.sync_failure is not None and now < snapshot.sync_failure.until:
+        yield Requeue(_until_s(snapshot.sync_failure.until, now))
     else:
         yield action
 
@@ -248,10 +248,10 @@ def _end(
     elif snapshot.is_gone:
         yield from _once(Discard(), snapshot)
     elif snapshot.is_status_written and pod.metadata.deletion_timestamp is not None:
-        if snapshot.trouble is None or not now < snapshot.trouble.until:
+        if snapshot.sync_failure is None or not now < snapshot.sync_failure.until:
             yield from _once(DeletePod(), snapshot)
         else:
-            yield Requeue(_until_s(snapshot.trouble.until, now))
+            yield Requeue(_until_s(snapshot.sync_failure.until, now))
 
 
 def _next_to_stop(
@@ -293,7 +293,7 @@ def _until_s(when: Timestamp, now: Timestamp) -> float:
 
 def termination_of(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Termination | None:
     """Return why a pod terminates, or None; a shorter grace period applies at once."""
-    ending = snapshot.ending or _termination_reason(pod, snapshot, now)
+    ending = snapshot.termination or _termination_reason(pod, snapshot, now)
     grace_s = _wanted_grace_s(pod, snapshot)
     if grace_s is None:
         return ending

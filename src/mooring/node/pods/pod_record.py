@@ -64,16 +64,16 @@ class PodSnapshot(Struct, frozen=True):
 
     states: Mapping[ContainerId, ContainerState] = field(default_factory=dict)
     started_at: Timestamp | None = None  # when the node admitted the pod
-    is_refused: bool = False  # by admission, or for its devices; it terminates then
+    is_rejected: bool = False  # by admission, or for its devices; it terminates then
     is_set_up: bool = False
     is_cleaned_up: bool = False
-    trouble: FailedAttempt | None = None  # why it is not set up, or not cleaned up
+    sync_failure: FailedAttempt | None = None  # why it is not set up, or not cleaned up
     start_failures: Mapping[str, FailedAttempt] = field(default_factory=dict)  # by container
     crash_backoffs: Mapping[str, CrashBackoff] = field(default_factory=dict)
     started: frozenset[ContainerId] = frozenset()  # past their startup probe
     ready: frozenset[ContainerId] = frozenset()
     unhealthy: Mapping[ContainerId, str] = field(default_factory=dict)  # why each is killed
-    ending: Termination | None = None
+    termination: Termination | None = None
     in_progress: frozenset[object] = frozenset()
     # By when containers that are being stopped will be killed.
     stop_deadlines: Mapping[ContainerId, Timestamp] = field(default_factory=dict)
@@ -174,16 +174,16 @@ class PodRecord:
         return PodSnapshot(
             states=self.states,
             started_at=self.started_at,
-            is_refused=self.is_refused,
+            is_rejected=self.is_refused,
             is_set_up=self.is_set_up,
             is_cleaned_up=self.is_cleaned_up,
-            trouble=self.trouble,
+            sync_failure=self.trouble,
             start_failures=self.start_failures,
             crash_backoffs=self.crash_backoffs,
             started=frozenset(self.started),
             ready=frozenset(self.ready),
             unhealthy=self.unhealthy,
-            ending=self.ending,
+            termination=self.ending,
             in_progress=frozenset(self.in_progress),
             stop_deadlines=self.stop_deadlines,
             is_gone=self.is_gone,

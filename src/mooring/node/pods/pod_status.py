@@ -72,12 +72,12 @@ def status_of(
     health_of: HealthOf = no_health,
 ) -> PodStatus:
     """Return the status of a pod, with the fields that others own unchanged."""
-    if snapshot.is_refused:
+    if snapshot.is_rejected:
         return _refused(pod, snapshot, now)
     initial = initial_statuses(pod, snapshot, now)
     regular = container_statuses(pod, snapshot, now, health_of)
     phase = _phase(pod, snapshot, regular)
-    ending = snapshot.ending
+    ending = snapshot.termination
     is_final = phase in (SUCCEEDED, FAILED)
     reason, message = (ending.reason, ending.message) if ending and is_final else ("", "")
     pod_ip = (pod.status.pod_ip or place.host_ip) if snapshot.states else pod.status.pod_ip
@@ -100,13 +100,13 @@ def status_of(
 
 def _refused(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> PodStatus:
     """Return the status of a rejected pod: it never had a container."""
-    assert snapshot.ending is not None
+    assert snapshot.termination is not None
     return replace(
         pod.status,
         observed_generation=int(pod.metadata.generation or 0),
         phase=FAILED,
-        reason=snapshot.ending.reason,
-        message=snapshot.ending.message,
+        reason=snapshot.termination.reason,
+        message=snapshot.termination.message,
         start_time=pod.status.start_time or _start_time(snapshot) or now.truncated(),
     )
 
@@ -247,8 +247,8 @@ def _phase(pod: Pod, snapshot: PodSnapshot, regular: tuple[ContainerStatus, ...]
     """Return the phase; a final one stays, and is not reported before the pod is cleaned up."""
     if pod.status.phase in (SUCCEEDED, FAILED):
         return pod.status.phase
-    if snapshot.ending is not None and snapshot.is_cleaned_up:
-        return snapshot.ending.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
+    if snapshot.termination is not None and snapshot.is_cleaned_up:
+        return snapshot.termination.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
     has_begun = is_initialized(pod, snapshot) and not any(
         _is_yet_to_start(each) for each in regular
     )

@@ -112,11 +112,11 @@ class PodSyncer:
         try:
             async with context.slots:
                 await self._make_volumes()
-            context.counts.pods.add()
+            context.counts.pods.inc()
             await context.devices.prepare(record.pod)  # without a slot, as a driver may hang
             await self._check_handler()
         except SandboxError as error:
-            context.counts.pod_errors.add()
+            context.counts.pod_errors.inc()
             self._trouble(FAILED_SANDBOX, failed_sandbox(error))
         except (ConfigError, SourceError) as error:
             self._trouble("FailedMount", str(error))
@@ -201,7 +201,7 @@ class PodSyncer:
         """Start a container."""
         record = self._record
         container = container_of(record.pod, action.name)
-        self._context.counts.containers.add(type_of(record.pod, action.name))
+        self._context.counts.containers.inc(type_of(record.pod, action.name))
         try:
             state = await self._start(container, action.attempt)
         except (ConfigError, SourceError) as error:
@@ -223,7 +223,7 @@ class PodSyncer:
 
     async def _start(self, container: Container, attempt: int) -> ContainerState:
         record, context = self._record, self._context
-        given = context.devices.given(record.pod, container.name)
+        given = context.devices.run_options(record.pod, container.name)
         needed = needed_by_container(container)
         contents = await context.sources.read(record.pod.metadata.namespace, needed)
         spec = spec_of(
@@ -242,7 +242,7 @@ class PodSyncer:
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record
-        self._context.counts.container_errors.add(type_of(record.pod, container.name), reason)
+        self._context.counts.container_errors.inc(type_of(record.pod, container.name), reason)
         before = record.start_failures.get(container.name)
         record.start_failures[container.name] = self._wait(before, reason, message, START_BACKOFF)
         about = reference_of(record.pod, container)
@@ -253,7 +253,7 @@ class PodSyncer:
         about = reference_of(self._record.pod, container)
         if state.reason == START_ERROR:
             type_ = type_of(self._record.pod, container.name)
-            self._context.counts.container_errors.add(type_, RUN_ERROR)
+            self._context.counts.container_errors.inc(type_, RUN_ERROR)
             self._context.warn(about, "Failed", f"Error: {state.message}")
             return
         if state.image_id:

@@ -61,7 +61,7 @@ class PodWorkers:
         return [worker.current() for worker in self._workers.values()]
 
     @property
-    def counts(self) -> StartMetrics:
+    def metrics(self) -> StartMetrics:
         """Metrics of started pods and containers."""
         return self._context.counts
 

@@ -142,11 +142,11 @@ class FailureHandler:
 
     def _preempt(self, pod: Pod, found: Preemption, now: Moment) -> None:
         """Evict pods of lower priority, unless some of them are leaving already."""
-        self._metrics.preemptions.add()
+        self._metrics.preemptions.inc()
         victims = [victim.key for victim in found.victims]
         if any(not self._cache.is_alive(key) for key in victims):
             return
-        self._metrics.victims.note(len(victims))
+        self._metrics.victims.observe(len(victims))
         self._effects.start(evict(self._cache, victims, pod, found.node, now))
 
     def _texts(self, key: str, pending: Pending) -> tuple[str, str]:

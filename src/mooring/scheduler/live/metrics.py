@@ -153,18 +153,18 @@ class Metrics:
 
     def created(self, status: str) -> None:
         """Count a claim for extended resources that was created, or failed to be."""
-        self.creates.add(status, "false", "", "Pod")
+        self.creates.inc(status, "false", "", "Pod")
 
     def attempted(self, profile: str, result: str, seconds: float) -> None:
         """Count an attempt to schedule a pod."""
-        self.attempts.add(profile, result)
-        self.attempt_s.note(seconds, profile, result)
+        self.attempts.inc(profile, result)
+        self.attempt_s.observe(seconds, profile, result)
 
     def group_attempted(self, profile: str, result: str, seconds: float) -> None:
         """Count an attempt to schedule a pod group."""
-        self.group_attempts.add(profile, result)
-        self.group_attempt_s.note(seconds, profile, result)
-        self.group_algorithm_s.note(seconds)
+        self.group_attempts.inc(profile, result)
+        self.group_attempt_s.observe(seconds, profile, result)
+        self.group_algorithm_s.observe(seconds)
 
     def waited(
         self, claims: list[ResourceClaim], profile: str, status: str, seconds: float
@@ -173,9 +173,9 @@ class Metrics:
         for claim in claims:
             allocation = claim.status.allocation
             for result in allocation.devices.results if allocation is not None else ():
-                self.ready_s.note(seconds, profile, result.driver, status)
+                self.ready_s.observe(seconds, profile, result.driver, status)
                 if has_conditions(claim) and result.binding_conditions:
-                    self.ready.add(profile, result.driver, status)
+                    self.ready.inc(profile, result.driver, status)
 
     def families(self) -> Iterator[Family]:
         """Yield all metrics."""

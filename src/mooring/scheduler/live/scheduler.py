@@ -70,11 +70,11 @@ class LiveScheduler:
         settings = SchedulerProfile(first, other_names=frozenset(others), is_admitted=True)
         cluster = Cluster(config.features, settings=settings, extensions=config.extensions)
         cluster.binding_timeout_s = config.binding_timeout_s
-        self.cache = self.live = AssumeCache(cluster)  # `live` is the old name
+        self.cache = AssumeCache(cluster)
         self.queue = SchedulingQueue(config.backoff)
         self.effects = EffectRunner()
         self.metrics = Metrics(GaugeSources(self._pending, self._rejected, self._cached))
-        self._times = PluginTimes(elapsed, self.metrics.plugin_s.note)
+        self._times = PluginTimes(elapsed, self.metrics.plugin_s.observe)
         self._cycles = 0
         self._config = config
         self._ids = ids
@@ -194,7 +194,7 @@ class LiveScheduler:
         ready = attempt(self.cache.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
         kind = None if isinstance(ready, Pending) else _kind(ready)
-        self.metrics.algorithm_s.note(self._elapsed() - self._s)
+        self.metrics.algorithm_s.observe(self._elapsed() - self._s)
         if isinstance(outcome, Placed):
             self._bind(self.cache.reserve(outcome, self._ids), entry)
             self.queue.placed(entry, kind, self._s)
@@ -241,8 +241,8 @@ class LiveScheduler:
             if isinstance(result, BindSucceeded):
                 self._failures.forget(key)
                 self.metrics.attempted(profile, SCHEDULED, self._s - start_s)
-                self.metrics.sli_s.note(self._s - since_s, str(min(tries, 15)))
-                self.metrics.tries.note(tries)
+                self.metrics.sli_s.observe(self._s - since_s, str(min(tries, 15)))
+                self.metrics.tries.observe(tries)
             else:
                 again = QueuedPodInfo(queue_key, since_s, priority=entry.priority, tries=tries)
                 self._handle_unbound(reservation.pod, again, result, start_s)

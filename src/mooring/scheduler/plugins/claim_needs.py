@@ -96,8 +96,6 @@ class ClaimNeeds(Struct, frozen=True):
     extended: ExtendedNeeds = {}
     has_alternatives: bool = False  # then the choice made on a node counts in its score
 
-    held = property(lambda self: self.allocated)  # old name
-
     @property
     def key(self) -> Hashable:
         """What tells allocated claims apart; pending ones have a plan of their own."""

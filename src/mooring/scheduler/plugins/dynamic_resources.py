@@ -118,7 +118,7 @@ class ClaimFilter:
         is_stale = special is not None and check_fresh(special) is not None
         return (self._plain.wanted.plan, self.needs.key, is_stale, self._node_claims.key)
 
-    def wanted_on(self, node: Node) -> Sequence[ResourceClaim]:
+    def claims_on(self, node: Node) -> Sequence[ResourceClaim]:
         """Return the claims that a node would have to find devices for."""
         if self.needs.special is None:
             return self.needs.pending
@@ -222,7 +222,7 @@ class ClaimFilter:
         if plan.needs_free_device and inventory.is_full(node):
             self._context.mark_full(node.metadata.name)
             return True
-        return inventory.is_hopeless(node, plan)
+        return inventory.is_infeasible(node, plan)
 
     def _interruption(self) -> str | None:
         """Return why no search can go on, such as that its time is up."""
@@ -252,11 +252,11 @@ def _chosen_score(allocated: Allocated | None) -> int:
     """Return the sum, over requests with alternatives, of how early the chosen ones are."""
     if allocated is None:
         return 0
-    choices = zip(allocated.problem.plan.choices, allocated.solution.chosen, strict=True)
+    requests = zip(allocated.problem.plan.requests, allocated.solution.chosen, strict=True)
     return sum(
-        ALTERNATIVES_MAX - choice.asks.index(ask)
-        for choice, ask in choices
-        if ask.full_name != choice.name
+        ALTERNATIVES_MAX - request.subrequests.index(chosen)
+        for request, chosen in requests
+        if chosen.full_name != request.name
     )
 
 

@@ -75,7 +75,7 @@ class ProcessRuntime:
         """Its name and version."""
         return f"process://{VERSION}"
 
-    async def keeper_pid(self) -> int:
+    async def shim_pid(self) -> int:
         """Return the pid of the shim, which is started if there is none."""
         await self._client.ensure()
         return self._client.shim_pid
