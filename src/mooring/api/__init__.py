@@ -19,7 +19,7 @@ Types of the API groups
 
 From text to objects and back
     documents           YAML and JSON with places
-    seedforms           forms of the KEPs that are accepted
+    kep_forms           forms of the KEPs that are accepted
     object_reader       from a parsed document to an object
     codec               JSON to structs and back; tolerant_reader reads what msgspec refuses
     go_types            JSON as Go types read it
