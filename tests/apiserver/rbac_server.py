@@ -73,7 +73,7 @@ class World(NamedTuple):
     async def ask(
         self, method: str, path: str, who: str = "", body: Any = None, **headers: str
     ) -> tuple[int, Any]:
-        """Return the status and the body of an answer; the authorizer knows all that was written."""
+        """Return the status and the body of a response; the authorizer has seen all writes."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if who:
             sent["authorization"] = f"Bearer {who}"

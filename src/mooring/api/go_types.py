@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from mooring.api import schema
-from mooring.api.documents.numbers import NumberText
+from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
 from mooring.api.quantity import Quantity
