@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from mooring.api.timestamp import Timestamp
 from mooring.kit.go_quote import go_quote
 from mooring.validation.device_fields import default_taint, validate_skip_node_operations
 from mooring.validation.equality import semantic_equal
@@ -58,13 +57,13 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         self,
         value: ResourceSlice,
         api_version: str,  # noqa: ARG002
-        context: Context | Timestamp,  # MOVED: tests of the driver still pass a time
+        context: Context,
     ) -> ResourceSlice:
         """Set timeAdded of taints."""
-        now = context if isinstance(context, Timestamp) else context.now
         devices = value.spec.devices or ()
         if not any(taint.time_added is None for device in devices for taint in device.taints):
             return value
+        now = context.now
         dated = tuple(
             replace(device, taints=tuple(default_taint(taint, now) for taint in device.taints))
             for device in devices

@@ -66,7 +66,7 @@ WATCHED_RESOURCES: Final = (
 
 
 class Sender(NamedTuple):
-    """What is known about a client besides its headers by name."""
+    """The client of a request: its certificate, and its headers with repeated ones."""
 
     certificate: bytes | None = None  # verified by TLS
     headers: tuple[tuple[str, str], ...] = ()  # names in lower case, in order, with repetitions

@@ -62,7 +62,7 @@ def _is_below(url: str, path: str) -> bool:
 
 
 def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the atoms of the wanted rules that the held rules do not cover."""
+    """Return the atoms of `wanted` that the held rules do not cover."""
     atoms = (atom for rule in wanted for atom in atoms_of(rule))
     return [atom for atom in atoms if not any(_covers(rule, atom) for rule in held)]
 
