@@ -156,36 +156,21 @@ def _mode_from_hub(mode: v1beta1.DisruptionMode | None) -> str | None:
 
 
 def _workload_spec_to_hub(spec: v1alpha2.WorkloadSpec) -> v1beta1.WorkloadSpec:
-    templates = spec.pod_group_templates
-    return v1beta1.WorkloadSpec(
-        **{
-            **asdict(spec),
-            "pod_group_templates": None
-            if templates is None
-            else tuple(
-                v1beta1.PodGroupTemplate(**_with_mode(template, _mode_to_hub))
-                for template in templates
-            ),
-        }
-    )
+    return v1beta1.WorkloadSpec(**_with_templates(spec, v1beta1.PodGroupTemplate, _mode_to_hub))
 
 
 def _workload_spec_from_hub(spec: v1beta1.WorkloadSpec) -> v1alpha2.WorkloadSpec:
-    templates = spec.pod_group_templates
-    return v1alpha2.WorkloadSpec(
-        **{
-            **asdict(spec),
-            "pod_group_templates": None
-            if templates is None
-            else tuple(
-                v1alpha2.PodGroupTemplate(**_with_mode(template, _mode_from_hub))
-                for template in templates
-            ),
-        }
-    )
+    return v1alpha2.WorkloadSpec(**_with_templates(spec, v1alpha2.PodGroupTemplate, _mode_from_hub))
 
 
-def _with_mode(template: Struct, convert: Any) -> dict[str, Any]:
-    fields = asdict(template)
-    fields["disruption_mode"] = convert(fields["disruption_mode"])
+def _with_templates(
+    spec: v1alpha2.WorkloadSpec | v1beta1.WorkloadSpec, template: type[Struct], convert: Any
+) -> dict[str, Any]:
+    """Return the fields of a spec with templates of another version."""
+    fields = asdict(spec)
+    if spec.pod_group_templates is not None:
+        fields["pod_group_templates"] = tuple(
+            template(**{**asdict(each), "disruption_mode": convert(each.disruption_mode)})
+            for each in spec.pod_group_templates
+        )
     return fields
