@@ -40,7 +40,7 @@ class GatedFields(Generic[S]):
         unset = tuple(self._unset.values())
         # The getter of one field returns its value, that of several a tuple.
         self._unset_values = unset[0] if len(unset) == 1 else unset
-        self._values: Callable[[S], Any] = attrgetter(*self._unset) if own else tuple
+        self._values: Callable[[S], Any] = attrgetter(*self._unset) if own else lambda _: ()
         self._inner = [
             _Inner(field.name, attrgetter(field.name), GatedFields(inner, inner_name, gates))
             for field, inner, inner_name in _structs_in(struct, name)
