@@ -71,7 +71,7 @@ class Recorded(RBACAccessControl):
         if self.user is None:
             return None
         listed = sender.headers or tuple(headers.items())
-        return impersonated(self.user, listed, self._guard.authorizer)
+        return impersonated(self.user, listed, self.authorizer)
 
 
 class World:
@@ -90,25 +90,25 @@ class World:
             now=lambda: self.now,
             extensions=False,
         )
-        guard = ClusterAuthorizer(made.gates)
+        authorizer = ClusterAuthorizer(made.gates)
         self._service = replace(
             made,
             new_uid=lambda: self.uid or made.new_uid(),
             new_suffix=lambda: self.suffix or made.new_suffix(),
-            guard=guard,
+            authorizer=authorizer,
         )
         authenticator = Authenticator(Issuer(ISSUER, (), ()), core_object_reader(made), made.now)
-        self.security = Recorded(guard, authenticator)
+        self.security = Recorded(authorizer, authenticator)
         self._router: Router = make_application(self._service, self.security).router
         self.ours: dict[str, str] = {}  # recorded revisions, and ours
         self._parts: set[str] = set()  # keys of objects of which only metadata was recorded
-        self._run(self._begin(guard))
+        self._run(self._begin(authorizer))
         atexit.register(self.close)
 
-    async def _begin(self, guard: ClusterAuthorizer) -> None:
+    async def _begin(self, authorizer: ClusterAuthorizer) -> None:
         await create_system_namespaces(self._service)
         await reconcile_bootstrap_policy(self._service)
-        follower = AuthorizerInformer(self._service, guard)
+        follower = AuthorizerInformer(self._service, authorizer)
         await follower.load()
         self._following = asyncio.create_task(follower.run())
 

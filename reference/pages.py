@@ -31,8 +31,8 @@ from pathlib import Path
 import click
 
 from mooring.api.catalogue import KINDS
-from mooring.api.documents.numbers import DIGITS_MAX as NUMBER_LENGTH_MAX
-from mooring.api.documents.stream import DEFAULT_LIMITS, Limits
+from mooring.api.documents.document import DEFAULT_LIMITS, Limits
+from mooring.api.documents.scalars import DIGITS_MAX as NUMBER_LENGTH_MAX
 from mooring.api.go_types import ITEMS_MAX
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import reports_unknown

@@ -74,7 +74,7 @@ EDITS: dict[str, tuple[tuple[str, str], ...]] = {
     "src/mooring/api/gates.txt": (
         (r"DRAConsumableCapacity .*", f"{GATE} A37- needs DynamicResourceAllocation"),
     ),
-    "src/mooring/api/gate_history.py": (
+    "src/mooring/api/gates.py": (
         (r"    DRA_CONSUMABLE_CAPACITY = .*", f'    DRA_BLINKING_DEVICES = "{GATE}"'),
     ),
     "src/mooring/api/resource/devices.py": (
@@ -87,17 +87,6 @@ EDITS: dict[str, tuple[tuple[str, str], ...]] = {
         (
             r"  allowMultipleAllocations \d+ .*",
             f"  blinks 99 *bool featureGate={GATE} -- Whether the device blinks.",
-        ),
-    ),
-    "src/mooring/validation/resource_slice.py": (
-        (
-            r"_FEATURES: tuple\[Feature, \.\.\.\] = \(",
-            """\
-    (
-        (Gate.DRA_BLINKING_DEVICES,),
-        _any_device(lambda device: device.blinks is not None),
-        _each_device(lambda device: replace(device, blinks=None)),
-    ),""",
         ),
     ),
 }

@@ -28,8 +28,8 @@ from mooring.api.documents import (
     expand_lists,
     read,
 )
-from mooring.api.documents.numbers import float_key, json_text
-from mooring.api.documents.yaml_events import Events
+from mooring.api.documents.scalars import float_key, json_text
+from mooring.api.documents.yaml_tree import Events
 from mooring.api.errors import DocumentError
 from mooring.api.field_path import MapKey, Segment
 from tests.corpus import corpus

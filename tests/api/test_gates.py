@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import GateError
-from mooring.api.gate_history import NEEDS_BY_NAME
 from mooring.api.gates import (
     HISTORY,
     INERT,
     NEEDS,
+    NEEDS_BY_NAME,
     Gate,
     Gates,
     Preset,

@@ -46,34 +46,34 @@ CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
-class Telling(ClusterAuthorizer):
-    """A guard that says when it was told something."""
+class SignallingAuthorizer(ClusterAuthorizer):
+    """An authorizer that signals every event."""
 
     def __init__(self, gates: Any) -> None:
         super().__init__(gates)
-        self.told = asyncio.Event()
+        self.changed = asyncio.Event()
 
     def on_update(self, value: Any) -> None:
         super().on_update(value)
-        self.told.set()
+        self.changed.set()
 
     def on_delete(self, value: Any) -> None:
         super().on_delete(value)
-        self.told.set()
+        self.changed.set()
 
 
 class World(NamedTuple):
     """A server without a network."""
 
     service: ServerContext
-    guard: Telling
+    authorizer: SignallingAuthorizer
     follower: AuthorizerInformer
     router: Router
 
     async def ask(
         self, method: str, path: str, who: str = "", body: Any = None, **headers: str
     ) -> tuple[int, Any]:
-        """Return the status and the body of an answer; the guard knows all that was written."""
+        """Return the status and the body of a response; the authorizer has seen all writes."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if who:
             sent["authorization"] = f"Bearer {who}"
@@ -92,12 +92,12 @@ class World(NamedTuple):
 async def open_world(folder: Path) -> AsyncIterator[World]:
     async with open_sqlite(folder) as store:
         bare = make_server_context(store, now=lambda: NOW)
-        guard = Telling(bare.gates)
+        authorizer = SignallingAuthorizer(bare.gates)
         issuer = Issuer("https://x", (KEY.public,), ("https://x",))
-        service = replace(bare, guard=guard, signing=TokenSigner(KEY, issuer))
+        service = replace(bare, authorizer=authorizer, signing=TokenSigner(KEY, issuer))
         await create_system_namespaces(service)
         await reconcile_bootstrap_policy(service)
-        follower = AuthorizerInformer(service, guard)
+        follower = AuthorizerInformer(service, authorizer)
         await follower.load()
         authenticator = Authenticator(issuer, core_object_reader(service), service.now, TOKENS)
         fixed = StaticDocuments(
@@ -105,8 +105,8 @@ async def open_world(folder: Path) -> AsyncIterator[World]:
             OpenAPI(service.resources),
             version_document(python_version="3", platform="p"),
         )
-        router = Router(service, RBACAccessControl(guard, authenticator), fixed)
-        yield World(service, guard, follower, router)
+        router = Router(service, RBACAccessControl(authorizer, authenticator), fixed)
+        yield World(service, authorizer, follower, router)
 
 
 def within(folder: Path, scenario: Callable[[World], Awaitable[None]]) -> None:

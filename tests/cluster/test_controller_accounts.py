@@ -17,7 +17,7 @@ from mooring.api.core import Namespace, Node, Pod, ServiceAccount
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduling import PodGroup
-from mooring.apiserver.auth.bootstrap_component_roles import CONTROLLER_PREFIX, CONTROLLER_ROLES
+from mooring.apiserver.auth.bootstrap_policy import CONTROLLER_PREFIX, bootstrap_roles
 from mooring.client.client_factory import Tokens
 from mooring.client.errors import ForbiddenError, NotFoundError
 from mooring.client.writes import Create, Delete, Patch, Target
@@ -151,5 +151,5 @@ def test_every_controller_has_a_role() -> None:
         ProgramContext(gates=Gates.parse()),
         authority="x",
     )
-    roles = {row.name.removeprefix(CONTROLLER_PREFIX) for row in CONTROLLER_ROLES}
+    roles = {name.removeprefix(CONTROLLER_PREFIX) for name in bootstrap_roles()}
     assert {account_of(each.controller.name) for each in controlling.loops.running} <= roles

@@ -63,7 +63,7 @@ class Shelf:
     def _store(self, value: ResourceSlice) -> None:
         strategy = ResourceSliceStrategy()
         context = Context(Gates.parse(""), NOW)
-        value = strategy.default(value, value.api_version, NOW)
+        value = strategy.default(value, value.api_version, context)
         assert strategy.validate(value, context) == []
         self.slices[value.metadata.name] = value
 

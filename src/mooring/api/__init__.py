@@ -33,7 +33,7 @@ Values
     labels              label selectors
     node_affinity       node selectors of pods and slices
     tolerations         taints and tolerations
-    gates               feature gates; gate_history has their stages
+    gates               feature gates and their stages
     cdi                 CDI specs
     process_binding     variables that bind a process to CPUs, memory and devices
     errors              the tree of errors

@@ -1,4 +1,4 @@
-"""The Container Device Interface: what a container is given with a device.
+"""The Container Device Interface: what a container gets with a device.
 
     vendor.example/gpu=gpu-0        the id of a device: kind, and name within the kind
     /var/run/cdi/*.json             specs: for a kind, what each of its devices brings

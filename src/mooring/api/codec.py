@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.api import field_path
-from mooring.api.documents.numbers import NumberText
+from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, render
 from mooring.api.quantity import Quantity

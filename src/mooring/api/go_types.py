@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from mooring.api import schema
-from mooring.api.documents.numbers import NumberText
+from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
 from mooring.api.quantity import Quantity
@@ -306,7 +306,7 @@ def go_words(tree: Any, api_version: str, kind: str) -> str | None:
 
 
 def _mismatch(value: Any, owner: str, place: Place, wanted: str) -> GoMismatchError:
-    return _refusal(_json_name(value), owner, place, wanted)
+    return _refusal(json_type(value), owner, place, wanted)
 
 
 def _refusal(what: str, owner: str, place: Place, wanted: str) -> GoMismatchError:
@@ -321,7 +321,8 @@ def _unreadable(error: ApiError, place: Place) -> GoMismatchError:
     return GoMismatchError(str(error), place, str(error))
 
 
-def _json_name(value: Any) -> str:
+def json_type(value: Any) -> str:
+    """Return the JSON type of a value, as Go's errors name it."""
     match value:
         case bool():
             return "bool"

@@ -44,11 +44,6 @@ class Kind(Struct, frozen=True, kw_only=True):
         """The version within the group."""
         return self.api_version.rpartition("/")[2]
 
-    @property
-    def singular(self) -> str:
-        """The name in lower case, as kubectl accepts it."""
-        return self.name.lower()
-
 
 def declare_kind(
     struct: type[Struct],
@@ -71,6 +66,29 @@ def declare_kind(
         short_names=short_names,
         is_asked=is_asked,
     )
+
+
+def declare_versions(
+    structs: Mapping[str, type[Struct]],
+    plural: str,
+    *,
+    hub_version: str,
+    namespaced: bool = False,
+    has_status: bool = False,
+    extension_in: str = "",
+) -> Iterator[Kind]:
+    """Yield a kind in all its versions; `extension_in` is one that Kubernetes does not have."""
+    for api_version, struct in structs.items():
+        yield Kind(
+            api_version=api_version,
+            name=struct.__name__,
+            plural=plural,
+            namespaced=namespaced,
+            struct=struct,
+            hub_version=hub_version,
+            has_status=has_status,
+            is_extension=api_version == extension_in,
+        )
 
 
 class Catalogue:

@@ -1,4 +1,4 @@
-"""Label selectors, read once and asked often, with Kubernetes' meaning and its words for faults.
+"""Label selectors, read once and matched often, with Kubernetes' meaning and error texts.
 
 # requirement: one expression over labels, as the API has it: key, operator, values
 # rule: the same, read: the values are a set, the operator is known

@@ -70,7 +70,7 @@ class NodeQuery(Struct, frozen=True, gc=False):
 
 
 def read_node_selector(selector: NodeSelector) -> NodeQuery:
-    """Return a node selector, ready to be asked."""
+    """Return a node selector, ready to match nodes."""
     terms = selector.node_selector_terms or ()
     return NodeQuery(
         tuple(read_node_term(term, f"nodeSelectorTerms[{n}]") for n, term in enumerate(terms))

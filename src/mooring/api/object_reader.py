@@ -113,7 +113,7 @@ def kind_of(tree: Any, *, extensions: bool = True) -> Kind:
 
 
 def _check_type(data: bytes, kind: Kind) -> None:
-    """Check that the text does not say another kind or version than the one asked for."""
+    """Check that the text has no other kind or version than the requested one."""
     tree = parse_json(data) or {}  # The object has defaults where the text says nothing.
     api_version, name = tree.get("apiVersion") or "", tree.get("kind") or ""
     unsaid = ("", "/", f"{kind.group}/")  # As Go reads them, none of these names a version.

@@ -94,7 +94,7 @@ class Quantity:
             quantity._text,
         ) = read_plain(text) or read_quantity(text)
         if len(text) <= MEMO_TEXT_LENGTH_MAX:
-            if len(_memo) >= MEMO_SIZE:  # To begin anew costs less than to know the oldest.
+            if len(_memo) >= MEMO_SIZE:  # Starting over costs less than tracking the oldest.
                 _memo.clear()
             _memo[text] = quantity
         return quantity

@@ -27,7 +27,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from mooring.api.codec import compact, to_tree
-from mooring.api.documents.numbers import NumberText
+from mooring.api.documents.scalars import NumberText
 from mooring.api.go_integers import fits_int64
 
 Tree = Any

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import NODEFAULT, Raw, Struct
 from msgspec.structs import FieldInfo, fields
 
-from mooring.api.documents.numbers import NumberText
+from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
 from mooring.api.quantity import Quantity

@@ -279,20 +279,20 @@ async def _with_rbac(
 ) -> tuple[ServerContext, AccessControl, Credentials]:
     """Return a context with RBAC, its access control, and the credentials of the server."""
     credentials = _credentials(settings)
-    guard = ClusterAuthorizer(settings.gates)
-    server = replace(server, guard=guard, nodes=_node_identity(settings))
+    authorizer = ClusterAuthorizer(settings.gates)
+    server = replace(server, authorizer=authorizer, nodes=_node_identity(settings))
     await reconcile_bootstrap_policy(server)
     aggregator = ClusterRoleAggregator(server.registry, server.resources)
     await aggregator.prepare()
     _run_task(aggregator.run(), stack)
-    informer = AuthorizerInformer(server, guard)
+    informer = AuthorizerInformer(server, authorizer)
     await informer.load()
     _run_task(informer.run(), stack)
     audiences = settings.audiences or (settings.issuer,)
     issuer = Issuer(settings.issuer, (credentials.signing_key.public,), audiences)
     server = replace(server, signing=TokenSigner(credentials.signing_key, issuer))
     authenticator = Authenticator(issuer, core_object_reader(server), server.now, settings.tokens)
-    return server, RBACAccessControl(guard, authenticator), credentials
+    return server, RBACAccessControl(authorizer, authenticator), credentials
 
 
 def _credentials(settings: Settings) -> Credentials:

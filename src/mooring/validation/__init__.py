@@ -7,14 +7,16 @@ errors                        field errors, with Kubernetes' types and texts
 equality                      semantic equality, the stored form, ratcheting
 field_rules, selectors        rules that several kinds share
 metadata                      rules of object metadata and conditions
+gated_fields                  drops fields of disabled features, by the schema
 
-resource_claim                ResourceClaim and ResourceClaimTemplate, with _spec and _status
+resource_claim                ResourceClaim and ResourceClaimTemplate; their parts are
+                              resource_claim_spec and resource_claim_status
 resource_slice                ResourceSlice; slice_device and device_capacity have its devices
 device_class                  DeviceClass and DeviceTaintRule
 device_fields                 rules that claims, classes, slices and taint rules share
 resource_pool_status_request  ResourcePoolStatusRequest
-golayout, claimlayout         objects as Kubernetes prints them in errors
-plaindevices                  a fast path for common devices
+go_layout                     objects as Kubernetes prints them in errors
+plain_devices                 a fast path for common devices
 
 pod                           Pod (a package)
 pod_group, workload           PodGroup, CompositePodGroup, Workload; pod_group_fields they share

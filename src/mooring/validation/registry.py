@@ -1,4 +1,4 @@
-"""The registry: takes an object from what a user wrote to what is stored.
+"""The registry: turns the object that a user wrote into the one that is stored.
 
     written object → hub version → default → prepare → validate → canonicalize → stored object
 

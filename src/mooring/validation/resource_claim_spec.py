@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-
-from msgspec.structs import replace
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 from mooring.api.field_path import Path
 from mooring.api.gates import Gate
@@ -47,6 +46,12 @@ from mooring.validation.field_rules import (
     label,
     subdomain,
     value_or,
+)
+from mooring.validation.gated_fields import (
+    GatedFields,
+    disabled_gates,
+    drop_disabled,
+    gated_fields,
 )
 from mooring.validation.strategy import Context, ExpressionPurpose
 
@@ -298,102 +303,31 @@ def _constrained_attributes(
 
 # --- fields of disabled features ----------------------------------------------------------
 
+# The order in which gates are reported.
+_ORDER = (
+    Gate.DRA_PRIORITIZED_LIST,
+    Gate.DRA_DEVICE_TAINTS,
+    Gate.DRA_ADMIN_ACCESS,
+    Gate.DRA_CONSUMABLE_CAPACITY,
+    Gate.DRA_DERIVED_ATTRIBUTES,
+)
+
+
+@cache
+def gated_claim_fields() -> tuple[GatedFields[ResourceClaimSpec], ...]:
+    """Return the fields of a claim's spec that need feature gates."""
+    return gated_fields(ResourceClaimSpec, "resource/v1.ResourceClaimSpec", _ORDER)
+
 
 def drop_disabled_claim_fields(
     spec: ResourceClaimSpec, old: ResourceClaimSpec | None, context: Context
 ) -> ResourceClaimSpec:
     """Return the spec without fields of disabled features that the old one does not use."""
-    claim = spec.devices
-    for gate, is_used, drop in _FEATURES:
-        if not context.enabled(gate) and not (old is not None and is_used(old.devices)):
-            claim = drop(claim)
-    return spec if claim is spec.devices else replace(spec, devices=claim)
+    return drop_disabled(spec, old, context.gates, gated_claim_fields())
 
 
 def disabled_claim_gates(
     spec: ResourceClaimSpec, old: ResourceClaimSpec | None, context: Context
 ) -> Iterator[Gate]:
-    """Yield the disabled gates whose fields are dropped."""
-    for gate, is_used, _ in _FEATURES:
-        was_used = old is not None and is_used(old.devices)
-        if not context.enabled(gate) and not was_used and is_used(spec.devices):
-            yield gate
-
-
-def uses_admin_access(claim: DeviceClaim) -> bool:
-    """Return whether a request sets adminAccess."""
-    return any(r.exactly and r.exactly.admin_access is not None for r in claim.requests or ())
-
-
-def uses_consumable_capacity(claim: DeviceClaim) -> bool:
-    """Return whether the claim requests capacity or has distinctAttribute."""
-    return any(c.distinct_attribute is not None for c in claim.constraints) or any(
-        details.capacity is not None for details in _all_details(claim)
-    )
-
-
-def _drop_admin_access(claim: DeviceClaim) -> DeviceClaim:
-    def drop(request: DeviceRequest) -> DeviceRequest:
-        if request.exactly is None:
-            return request
-        return replace(request, exactly=replace(request.exactly, admin_access=None))
-
-    return _with_requests(claim, drop)
-
-
-def _drop_consumable_capacity(claim: DeviceClaim) -> DeviceClaim:
-    constraints = tuple(replace(c, distinct_attribute=None) for c in claim.constraints)
-    claim = replace(claim, constraints=constraints)
-    return _with_details(claim, lambda details: replace(details, capacity=None))
-
-
-# the gate, whether a claim uses the feature, the claim without it
-ClaimFeature = tuple[Gate, Callable[[DeviceClaim], bool], Callable[[DeviceClaim], DeviceClaim]]
-
-# The prioritized list comes first, so that the others see fewer requests.
-_FEATURES: tuple[ClaimFeature, ...] = (
-    (
-        Gate.DRA_PRIORITIZED_LIST,
-        lambda claim: any(request.first_available for request in claim.requests or ()),
-        lambda claim: _with_requests(claim, lambda request: replace(request, first_available=())),
-    ),
-    (
-        Gate.DRA_DEVICE_TAINTS,
-        lambda claim: any(details.tolerations for details in _all_details(claim)),
-        lambda claim: _with_details(claim, lambda details: replace(details, tolerations=())),
-    ),
-    (Gate.DRA_ADMIN_ACCESS, uses_admin_access, _drop_admin_access),
-    (Gate.DRA_CONSUMABLE_CAPACITY, uses_consumable_capacity, _drop_consumable_capacity),
-    (
-        Gate.DRA_DERIVED_ATTRIBUTES,
-        lambda claim: any(details.derived_attributes for details in _all_details(claim)),
-        lambda claim: _with_details(claim, lambda details: replace(details, derived_attributes=())),
-    ),
-)
-
-
-def _all_details(claim: DeviceClaim) -> Iterator[RequestDetails]:
-    for request in claim.requests or ():
-        if request.exactly is not None:
-            yield request.exactly
-        yield from request.first_available
-
-
-def _with_requests(
-    claim: DeviceClaim, change: Callable[[DeviceRequest], DeviceRequest]
-) -> DeviceClaim:
-    if not claim.requests:
-        return claim
-    return replace(claim, requests=tuple(map(change, claim.requests)))
-
-
-def _with_details(
-    claim: DeviceClaim, change: Callable[[RequestDetails], RequestDetails]
-) -> DeviceClaim:
-    def change_request(request: DeviceRequest) -> DeviceRequest:
-        exactly = request.exactly and change(request.exactly)
-        return replace(
-            request, exactly=exactly, first_available=tuple(map(change, request.first_available))
-        )
-
-    return _with_requests(claim, change_request)
+    """Return the disabled gates whose fields are dropped."""
+    return disabled_gates(spec, old, context.gates, gated_claim_fields())

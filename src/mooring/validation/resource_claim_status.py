@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from mooring.api.field_path import Path, root
-from mooring.api.gates import Gate
 from mooring.api.names import is_uuid
 from mooring.api.resource.v1 import (
     AllocatedDeviceStatus,
@@ -46,11 +46,11 @@ from mooring.validation.field_rules import (
     label,
     pool_name,
 )
+from mooring.validation.gated_fields import GatedFields, gated_fields
 from mooring.validation.metadata import validate_conditions
 from mooring.validation.resource_claim_spec import (
     RequestNames,
-    uses_admin_access,
-    uses_consumable_capacity,
+    gated_claim_fields,
 )
 from mooring.validation.selectors import validate_node_selector
 from mooring.validation.strategy import Context
@@ -277,57 +277,27 @@ def drop_deallocated_device_statuses(
     return replace(new, devices=kept)
 
 
+@cache
+def _gated() -> tuple[GatedFields[ResourceClaimStatus], ...]:
+    return gated_fields(ResourceClaimStatus, "resource/v1.ResourceClaimStatus")
+
+
 def drop_disabled_status_fields(
     status: ResourceClaimStatus, old: ResourceClaim, context: Context
 ) -> ResourceClaimStatus:
     """Return the status without fields of disabled features that the old claim does not use."""
-    before = allocation_results(old.status)
-    claim = old.spec.devices
-    if not context.enabled(Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS) and not old.status.devices:
-        status = replace(status, devices=())
-    if not context.enabled(Gate.DRA_ADMIN_ACCESS) and not (
-        uses_admin_access(claim) or any(result.admin_access is not None for result in before)
-    ):
-        status = _with_each_result(status, lambda r: replace(r, admin_access=None))
-    if not context.enabled(Gate.DRA_CONSUMABLE_CAPACITY) and not (
-        uses_consumable_capacity(claim) or _uses_shares(old.status)
-    ):
-        status = _with_each_result(
-            status, lambda r: replace(r, share_id=None, consumed_capacity=None)
-        )
-        status = replace(status, devices=tuple(replace(d, share_id=None) for d in status.devices))
-    if not context.enabled(Gate.DRA_DEVICE_BINDING_CONDITIONS) and not any(
-        result.binding_conditions or result.binding_failure_conditions for result in before
-    ):
-        status = _with_each_result(
-            status, lambda r: replace(r, binding_conditions=(), binding_failure_conditions=())
-        )
-    if not context.enabled(Gate.DRA_OPTIONAL_NODE_OPERATIONS) and not any(
-        result.skip_node_operations for result in before
-    ):
-        status = _with_each_result(status, lambda r: replace(r, skip_node_operations=()))
+    for gated in _gated():
+        if gated.is_dropped(status, old.status, context.gates) and not any(
+            in_spec.gates == gated.gates and in_spec.is_used(old.spec)
+            for in_spec in gated_claim_fields()
+        ):
+            status = gated.without(status)
     return status
-
-
-def _uses_shares(status: ResourceClaimStatus) -> bool:
-    return any(
-        result.share_id is not None or result.consumed_capacity is not None
-        for result in allocation_results(status)
-    ) or any(device.share_id is not None for device in status.devices)
 
 
 def allocation_results(status: ResourceClaimStatus) -> tuple[DeviceRequestAllocationResult, ...]:
     """Return the devices of the allocation, if there is one."""
     return status.allocation.devices.results if status.allocation is not None else ()
-
-
-def _with_each_result(
-    status: ResourceClaimStatus,
-    change: Callable[[DeviceRequestAllocationResult], DeviceRequestAllocationResult],
-) -> ResourceClaimStatus:
-    if status.allocation is None:
-        return status
-    return with_results(status, map(change, allocation_results(status)))
 
 
 def with_results(

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import cache
 
 from msgspec.structs import replace
 
 from mooring.api.field_path import Path, root
 from mooring.api.gates import Gate
 from mooring.api.resource.v1 import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
-from mooring.api.timestamp import Timestamp
 from mooring.kit.go_quote import go_quote
 from mooring.validation.device_fields import default_taint, validate_skip_node_operations
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, only_declared, too_many
 from mooring.validation.field_rules import declared_set, driver_name, duplicates, each, pool_name
+from mooring.validation.gated_fields import (
+    GatedFields,
+    disabled_gates,
+    drop_disabled,
+    gated_fields,
+)
 from mooring.validation.metadata import (
     IMMUTABLE,
     next_generation,
@@ -52,13 +57,13 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         self,
         value: ResourceSlice,
         api_version: str,  # noqa: ARG002
-        context: Context | Timestamp,  # MOVED: tests of the driver still pass a time
+        context: Context,
     ) -> ResourceSlice:
         """Set timeAdded of taints."""
-        now = context if isinstance(context, Timestamp) else context.now
         devices = value.spec.devices or ()
         if not any(taint.time_added is None for device in devices for taint in device.taints):
             return value
+        now = context.now
         dated = tuple(
             replace(device, taints=tuple(default_taint(taint, now) for taint in device.taints))
             for device in devices
@@ -69,7 +74,8 @@ class ResourceSliceStrategy(Strategy[ResourceSlice]):
         self, new: ResourceSlice, old: ResourceSlice | None, context: Context
     ) -> Iterable[Gate]:
         """Return the disabled gates whose fields the slice loses."""
-        return disabled_slice_gates(new.spec, old.spec if old is not None else None, context)
+        old_spec = old.spec if old is not None else None
+        return disabled_gates(new.spec, old_spec, context.gates, _gated())
 
     def prepare_for_create(self, new: ResourceSlice, context: Context) -> ResourceSlice:
         """Start counting generations; drop disabled fields."""
@@ -201,159 +207,32 @@ def _has_advanced_features(devices: tuple[Device, ...]) -> bool:
 
 Spec = ResourceSliceSpec
 
+# The order in which gates are reported.
+_ORDER = (
+    Gate.DRA_DEVICE_TAINTS,
+    Gate.DRA_PARTITIONABLE_DEVICES,
+    Gate.DRA_DEVICE_BINDING_CONDITIONS,
+    Gate.DRA_CONSUMABLE_CAPACITY,
+    Gate.DRA_DEVICE_COMPATIBILITY_GROUPS,
+    Gate.DRA_NODE_ALLOCATABLE_RESOURCES,
+    Gate.DRA_LIST_TYPE_ATTRIBUTES,
+    Gate.DRA_PARTITIONABLE_DEVICES_TYPE,
+    Gate.DRA_OPTIONAL_NODE_OPERATIONS,
+)
+
+
+@cache
+def _gated() -> tuple[GatedFields[Spec], ...]:
+    return gated_fields(Spec, "resource/v1.ResourceSliceSpec", _ORDER)
+
 
 def drop_disabled_slice_fields(spec: Spec, old: Spec | None, context: Context) -> Spec:
     """Return the spec without fields of disabled features that the old one does not use."""
     if old is not None and old.shared_counters == ():
         old = replace(old, shared_counters=None)  # An empty list uses nothing.
-    for _, is_used, drop in _off(context.gates.on):
-        if _loses(is_used, spec, old):
-            spec = drop(spec)
-    return spec
-
-
-def disabled_slice_gates(spec: Spec, old: Spec | None, context: Context) -> Iterator[Gate]:
-    """Yield the disabled gates whose fields are dropped."""
-    for gates, is_used, _ in _off(context.gates.on):
-        if _loses(is_used, spec, old):
-            yield from (gate for gate in gates if not context.enabled(gate))
+    return drop_disabled(spec, old, context.gates, _gated())
 
 
 def dropped(sent: Spec, stored: Spec) -> list[Gate]:
     """Return the gates that are probably off on a server that stored a spec without some fields."""
-    return [gates[0] for gates, is_used, _ in _FEATURES if is_used(sent) and not is_used(stored)]
-
-
-def _loses(is_used: Callable[[Spec], bool], spec: Spec, old: Spec | None) -> bool:
-    return not (old is not None and is_used(old)) and is_used(spec)
-
-
-def _any_device(is_used: Callable[[Device], bool]) -> Callable[[Spec], bool]:
-    return lambda spec: any(map(is_used, spec.devices or ()))
-
-
-def _each_device(drop: Callable[[Device], Device]) -> Callable[[Spec], Spec]:
-    return lambda spec: replace(spec, devices=tuple(map(drop, spec.devices or ())))
-
-
-def _uses_partitions(spec: Spec) -> bool:
-    return bool(
-        spec.shared_counters is not None
-        or spec.per_device_node_selection is not None
-        or any(map(_device_uses_partitions, spec.devices or ()))
-    )
-
-
-def _device_uses_partitions(device: Device) -> bool:
-    return bool(
-        device.consumes_counters
-        or device.node_name is not None
-        or device.node_selector is not None
-        or device.all_nodes is not None
-    )
-
-
-def _drop_partitions(spec: Spec) -> Spec:
-    devices = spec.devices
-    if devices is not None:
-        devices = tuple(
-            replace(d, consumes_counters=(), node_name=None, node_selector=None, all_nodes=None)
-            for d in devices
-        )
-    return replace(spec, shared_counters=None, per_device_node_selection=None, devices=devices)
-
-
-def _uses_binding_conditions(device: Device) -> bool:
-    return bool(
-        device.binding_conditions
-        or device.binding_failure_conditions
-        or device.binds_to_node is not None
-    )
-
-
-def _uses_consumable_capacity(device: Device) -> bool:
-    return device.allow_multiple_allocations is not None or any(
-        capacity.request_policy is not None for capacity in device.capacity.values()
-    )
-
-
-def _drop_consumable_capacity(device: Device) -> Device:
-    capacity = {
-        name: replace(capacity, request_policy=None) for name, capacity in device.capacity.items()
-    }
-    return replace(device, allow_multiple_allocations=None, capacity=capacity)
-
-
-def _drop_lists(device: Device) -> Device:
-    attributes = {
-        name: replace(
-            attribute, int_values=None, bool_values=None, string_values=None, version_values=None
-        )
-        for name, attribute in device.attributes.items()
-    }
-    return replace(device, attributes=attributes)
-
-
-# the gates that must all be on, whether a spec uses the feature, the spec without it
-Feature = tuple[tuple[Gate, ...], Callable[[Spec], bool], Callable[[Spec], Spec]]
-
-_FEATURES: tuple[Feature, ...] = (
-    (
-        (Gate.DRA_DEVICE_TAINTS,),
-        _any_device(lambda device: bool(device.taints)),
-        _each_device(lambda device: replace(device, taints=())),
-    ),
-    ((Gate.DRA_PARTITIONABLE_DEVICES,), _uses_partitions, _drop_partitions),
-    (
-        (Gate.DRA_DEVICE_BINDING_CONDITIONS, Gate.DRA_RESOURCE_CLAIM_DEVICE_STATUS),
-        _any_device(_uses_binding_conditions),
-        _each_device(
-            lambda device: replace(
-                device, binding_conditions=(), binding_failure_conditions=(), binds_to_node=None
-            )
-        ),
-    ),
-    (
-        (Gate.DRA_CONSUMABLE_CAPACITY,),
-        _any_device(_uses_consumable_capacity),
-        _each_device(_drop_consumable_capacity),
-    ),
-    (
-        (Gate.DRA_DEVICE_COMPATIBILITY_GROUPS,),
-        _any_device(lambda device: any(c.compatibility_groups for c in device.consumes_counters)),
-        _each_device(
-            lambda device: replace(
-                device,
-                consumes_counters=tuple(
-                    replace(c, compatibility_groups=()) for c in device.consumes_counters
-                ),
-            )
-        ),
-    ),
-    (
-        (Gate.DRA_NODE_ALLOCATABLE_RESOURCES,),
-        _any_device(lambda device: bool(device.node_allocatable_resources)),
-        _each_device(lambda device: replace(device, node_allocatable_resources={})),
-    ),
-    (
-        (Gate.DRA_LIST_TYPE_ATTRIBUTES,),
-        _any_device(lambda device: any(map(is_list, device.attributes.values()))),
-        _each_device(_drop_lists),
-    ),
-    (
-        (Gate.DRA_PARTITIONABLE_DEVICES_TYPE,),
-        lambda spec: spec.partition_type_attribute is not None,
-        lambda spec: replace(spec, partition_type_attribute=None),
-    ),
-    (
-        (Gate.DRA_OPTIONAL_NODE_OPERATIONS,),
-        lambda spec: bool(spec.skip_node_operations),
-        lambda spec: replace(spec, skip_node_operations=()),
-    ),
-)
-
-
-@lru_cache(maxsize=64)
-def _off(on: frozenset[Gate]) -> tuple[Feature, ...]:
-    """Return the disabled features; cached, because gates never change."""
-    return tuple(feature for feature in _FEATURES if not on.issuperset(feature[0]))
+    return [used.gates[0] for used in _gated() if used.is_used(sent) and not used.is_used(stored)]

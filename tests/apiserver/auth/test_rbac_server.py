@@ -152,11 +152,11 @@ def test_changes_are_followed_as_they_happen(tmp_path: Path) -> None:
         async def seen(code: int) -> None:
             async with asyncio.timeout(10):
                 while True:
-                    world.guard.told.clear()
+                    world.authorizer.changed.clear()
                     answer = await world.router.handle(Request("GET", CLAIMS, {}, ann))
                     if isinstance(answer, Response) and answer.status == code:
                         return
-                    await world.guard.told.wait()
+                    await world.authorizer.changed.wait()
 
         await seen(200)
         await world.router.handle(Request("DELETE", f"{bindings}/b", {}, root))

@@ -7,30 +7,26 @@
 Text that cannot be read raises DocumentError, `source:line:column: fact`, after the documents
 before it.
 
-reader       entry point: JSON or YAML?
-document     one document, its positions, and the items of lists
-stream       one input with its limits
-numbers      numbers as Kubernetes sees them in JSON
-scalars      YAML scalars and schemas
+reader       entry point: JSON or YAML? And documents from JSON
+document     a stream with its limits; its documents, their positions, and the items of lists
+scalars      YAML scalars and schemas; numbers as Kubernetes sees them in JSON
 json_scan    bounds, positions and duplicate keys of JSON text
-json_reader  documents from JSON
-yaml_events  events of a YAML text
-yaml_tree    trees from events
+yaml_tree    trees from the events of a YAML text
 yaml_reader  documents from YAML
 """
 
 from mooring.api.documents.document import (
+    DEFAULT_LIMITS,
     Document,
     Duplicate,
+    Limits,
     PlacedError,
     Position,
     Tree,
     expand_lists,
 )
-from mooring.api.documents.numbers import NumberText
 from mooring.api.documents.reader import read
-from mooring.api.documents.scalars import CORE, KUBERNETES, Schema
-from mooring.api.documents.stream import DEFAULT_LIMITS, Limits
+from mooring.api.documents.scalars import CORE, KUBERNETES, NumberText, Schema
 
 __all__ = [
     "CORE",

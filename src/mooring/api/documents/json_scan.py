@@ -17,9 +17,8 @@ from itertools import accumulate
 from json import JSONDecoder, loads
 from typing import NamedTuple
 
-from mooring.api.documents.document import PlacedError
-from mooring.api.documents.numbers import DIGITS_MAX, too_long
-from mooring.api.documents.stream import DocumentStream
+from mooring.api.documents.document import DocumentStream, PlacedError
+from mooring.api.documents.scalars import DIGITS_MAX, too_long
 from mooring.api.field_path import MapKey, Segment
 
 _CHUNK_BYTES = 256 * 1024

@@ -1,22 +1,59 @@
-"""Distinguishes JSON from YAML and reads a stream, as kubectl does.
+r"""Distinguishes JSON from YAML and reads a stream, as kubectl does; reads JSON itself.
 
 0. One plain JSON object, which most input is, is decoded at once.
 1. A stream that begins with `{"` or `{}`, spaces aside, is read as JSON: one value, or several.
 2. If that fails, the stream is read as YAML from that document on, because `{"a": b}` is YAML too,
    and so is everything after a `---`. If it is neither, the error is that of the JSON.
 3. Everything else is YAML.
+
+msgspec decodes a plain JSON object several times as fast as the careful reader, but detects neither
+duplicates nor limits. Counting bytes, which is fast too, replaces both:
+
+1. In a text without `\u` a colon follows each key, and is otherwise only in strings. Encoded again,
+   the tree has the same strings, but each key once; so if the number of colons is the same, no key
+   came twice.
+2. Of the brackets alone, each removal of all `{}` and `[]` removes the innermost level. If some
+   remain, there are brackets in strings; then, as in every other doubt, the careful reader decides.
 """
 
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import islice
+from json import JSONDecodeError, JSONDecoder
+from typing import NamedTuple
 
-from mooring.api.documents.document import Document, PlacedError
-from mooring.api.documents.json_reader import JsonReader, NotJsonError, plain_document
-from mooring.api.documents.scalars import CORE, Schema
-from mooring.api.documents.stream import DEFAULT_LIMITS, DocumentStream, Limits, decode_text
+import msgspec
+
+from mooring.api.documents.document import (
+    DEFAULT_LIMITS,
+    START,
+    Document,
+    DocumentStream,
+    Duplicate,
+    Limits,
+    PlacedError,
+    Position,
+    TextPart,
+    Tree,
+    decode_text,
+    shifted,
+)
+from mooring.api.documents.json_scan import (
+    JsonPositions,
+    check_bounds,
+    is_surely_bounded,
+    json_duplicates,
+    may_hold_long_number,
+)
+from mooring.api.documents.scalars import CORE, NumberText, ScalarRefusedError, Schema
 from mooring.api.documents.yaml_reader import yaml_documents
+from mooring.api.field_path import Segment
 
 _SPACE = re.compile(r"\s*+")
 # To a YAML reader `...` ends the document, and so it does here.
@@ -88,3 +125,202 @@ def _as_yaml(
 def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
     found = pattern.match(text, start)
     return found.end() if found else start
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+# The pattern matches whole escapes, so that the `u` of `\\\\ud800` is not a surrogate.
+_ESCAPE = re.compile(
+    r"""\\(?: u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+    |         (?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})
+    |         . )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class JsonOrigin:
+    """The characters of a JSON document in its stream."""
+
+    text: str
+    start: int
+    end: int
+    start_position: Position
+
+    @property
+    def line(self) -> int:
+        """The first line of the document."""
+        return self.start_position.line
+
+    @property
+    def json(self) -> bytes:
+        """The document's own bytes."""
+        return self.text[self.start : self.end].encode()
+
+    def locate(self, segments: tuple[Segment, ...]) -> Position:
+        """Return the position of a field, or of its deepest existing ancestor."""
+        return self._position(self._places.find(segments))
+
+    def duplicates(self, limit: int) -> tuple[Duplicate, ...]:
+        """Return the first duplicate keys."""
+        found = json_duplicates(self.text, self.start, self.end)
+        return tuple(
+            Duplicate(duplicate.segments, self._position(duplicate.start))
+            for duplicate in islice(found, limit)
+        )
+
+    @cached_property
+    def _places(self) -> JsonPositions:
+        return JsonPositions(self.text, self.start)
+
+    @cached_property
+    def _line_starts(self) -> array[int]:
+        breaks = re.compile("\n").finditer(self.text, self.start, self.end)
+        return array("q", [self.start, *(found.end() for found in breaks)])
+
+    def _position(self, index: int) -> Position:
+        line = bisect_right(self._line_starts, index) - 1
+        return shifted(self.start_position, line, index - self._line_starts[line])
+
+
+class NotJsonError(Exception):
+    """The text is not JSON; `is_final` if it cannot be YAML either."""
+
+    def __init__(self, fault: PlacedError, *, is_final: bool, is_placed: bool = True) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.is_final = is_final
+        self.is_placed = is_placed
+
+
+class JsonRead(NamedTuple):
+    """A document and the character after it."""
+
+    document: Document
+    end: int
+
+
+class JsonReader:
+    """Reads the JSON values of one stream."""
+
+    def __init__(self, stream: DocumentStream) -> None:
+        self._stream = replace(stream, text=_without_lone_surrogates(stream.text))
+        self._is_bounded = is_surely_bounded(self._stream)
+        self._has_duplicates = False
+        self._nodes = 0
+        # The last position: counting lines from the top for each document would be quadratic.
+        self._last = (0, START)
+        self._decoder = JSONDecoder(
+            object_pairs_hook=self._object, parse_float=NumberText, parse_constant=_refuse
+        )
+
+    def read(self, start: int, index: int) -> JsonRead:
+        """Read the value that starts at a character, as the document with this number."""
+        self._has_duplicates = False
+        tree, end = self._decode(start)
+        origin = JsonOrigin(self._stream.text, start, end, self._position(start))
+        limit = self._stream.limits.duplicates_max if self._has_duplicates else 0
+        duplicates = origin.duplicates(limit)
+        return JsonRead(Document(tree, self._stream.source, index, duplicates, origin), end)
+
+    def _decode(self, start: int) -> tuple[Tree, int]:
+        stream = self._stream
+        if not self._is_bounded:
+            self._nodes = check_bounds(stream, start, self._nodes)
+        try:
+            tree, end = self._decoder.raw_decode(stream.text, start)
+        except JSONDecodeError as error:
+            fault = stream.fault(error.pos, _fact(error))
+            raise NotJsonError(fault, is_final=_is_cut_off(error)) from None
+        except ScalarRefusedError as error:
+            fault = stream.fault(start, str(error))
+            raise NotJsonError(fault, is_final=False, is_placed=False) from None
+        except RecursionError:
+            raise stream.fault(start, "nested too deep for the stack that is left") from None
+        return tree, end
+
+    def _position(self, index: int) -> Position:
+        last, position = self._last
+        found = TextPart(self._stream.text[last:index], position).end
+        self._last = (index, found)
+        return found
+
+    def _object(self, pairs: list[tuple[str, Tree]]) -> dict[str, Tree]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            self._has_duplicates = True
+        return found
+
+
+def _fact(error: JSONDecodeError) -> str:
+    words = error.msg.removesuffix(" at").removesuffix(" starting")
+    words = words[:1].lower() + words[1:]
+    return f"invalid JSON: {'unexpected end: ' if _is_at_end(error) else ''}{words}"
+
+
+def _is_cut_off(error: JSONDecodeError) -> bool:
+    return _is_at_end(error) or error.msg.startswith("Unterminated string")
+
+
+def _is_at_end(error: JSONDecodeError) -> bool:
+    return not error.doc[error.pos :].strip()
+
+
+def _refuse(name: str) -> Tree:
+    raise ScalarRefusedError(f"{name} is not a JSON number")
+
+
+def _without_lone_surrogates(text: str) -> str:
+    r"""Return the text with `\ufffd` for halves of characters, as Go reads them."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: "\\ufffd" if found["lone"] else found[0], text)
+
+
+# --- plain JSON -----------------------------------------------------------------------------------
+
+PLAIN_MAX_BYTES = 1024 * 1024  # a shorter text cannot exceed the limit of values
+REMEMBERED_MAX_BYTES = 4096
+
+_decode = msgspec.json.Decoder(float_hook=NumberText).decode
+_encode = msgspec.json.Encoder(enc_hook=float).encode  # NumberText is not a float to msgspec
+_NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
+
+
+def plain_document(data: bytes, *, source: str, limits: Limits) -> Document | None:
+    """Return the only document of the bytes, or None if the careful reader must decide."""
+    if not data.startswith(b'{"') or len(data) > min(PLAIN_MAX_BYTES, limits.nodes_max):
+        return None
+    if b"\\u" in data or may_hold_long_number(data):
+        return None
+    if not _is_shallow(data, limits.depth_max):
+        return None
+    try:
+        tree = _decode(data)
+        text = data.decode()
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if _encode(tree).count(b":") != data.count(b":"):
+        return None
+    return Document(tree, source, 0, (), JsonOrigin(text, 0, len(text), START))
+
+
+def _is_shallow(data: bytes, depth_max: int) -> bool:
+    brackets = data.translate(None, _NOT_BRACKETS)
+    if len(brackets) <= REMEMBERED_MAX_BYTES:
+        return _close_again(brackets, depth_max)
+    return _close(brackets, depth_max)
+
+
+def _close(brackets: bytes, depth_max: int) -> bool:
+    """Return whether all brackets close within a depth."""
+    for _ in range(depth_max):
+        if not brackets:
+            return True
+        # The points keep brackets that become empty only now for the next round.
+        brackets = brackets.replace(b"{}", b".").replace(b"[]", b".").replace(b".", b"")
+    return not brackets
+
+
+# Objects of a kind mostly have the same brackets.
+_close_again = lru_cache(maxsize=256)(_close)

@@ -20,17 +20,17 @@ from yaml.events import (
 
 from mooring.api.documents.document import (
     Document,
+    DocumentStream,
     PlacedError,
     Position,
     SourceSpot,
     TextPart,
+    documents_before,
     find_position,
     position_of,
 )
 from mooring.api.documents.scalars import Schema, is_merge, key_of
-from mooring.api.documents.stream import DocumentStream, documents_before
-from mooring.api.documents.yaml_events import Events
-from mooring.api.documents.yaml_tree import Composed, TreeComposer
+from mooring.api.documents.yaml_tree import Composed, Events, TreeComposer
 from mooring.api.field_path import Segment
 
 # Characters that YAML does not allow.

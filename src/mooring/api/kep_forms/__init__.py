@@ -5,8 +5,7 @@ extensions of Mooring, and leaves alone what it does not understand, because the
 that better. It never changes its argument; an object without such a form is returned itself.
 
 claims       ResourceClaim and ResourceClaimTemplate
-slices       ResourceSlice
-other_kinds  kinds with a form or two
+other_kinds  ResourceSlice, and kinds with a form or two
 trees        JSON trees, and the notices of one rewrite
 """
 
@@ -24,9 +23,9 @@ from mooring.api.kep_forms.other_kinds import (
     rewrite_pod_group,
     rewrite_pool_status_request,
     rewrite_quota,
+    rewrite_slice,
     rewrite_taint_rule,
 )
-from mooring.api.kep_forms.slices import rewrite_slice
 from mooring.api.kep_forms.trees import FormNotice, RewriteNotes, Tree
 
 __all__ = ["FormNotice", "RewrittenForm", "is_slashed_driver_name", "rewrite"]

@@ -59,7 +59,7 @@ def rewrite_claim(tree: Tree, notes: RewriteNotes) -> Tree:
 
 
 def _is_plain(spec: Any) -> bool:
-    """Tell of a spec that fits whether it has nothing that a KEP may write otherwise."""
+    """Return whether a spec that fits has nothing that a KEP may write differently."""
     devices = spec.get("devices") or {}
     if devices.get("constraints"):
         return False

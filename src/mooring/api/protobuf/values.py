@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw
 
 from mooring.api.codec import parse_json
-from mooring.api.documents.numbers import NumberText
+from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError
 from mooring.api.protobuf.wire import (
     LENGTH,

@@ -53,7 +53,7 @@ class PoolStatus(Closed, frozen=True, gc=False):
 
 
 class ResourcePoolStatusRequestSpec(Closed, frozen=True, gc=False):
-    """Which pools are asked about."""
+    """Which pools a request is about."""
 
     driver: str = always("")
     pool_name: str | None = None

@@ -7,35 +7,17 @@ nothing set, which validation refuses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from mooring.api.kinds import Kind, declare_kind
+from mooring.api.kinds import Kind, declare_kind, declare_versions
 from mooring.api.scheduling import v1alpha2, v1beta1
-
-
-def _versions(
-    structs: dict[str, type[Struct]], plural: str, *, hub_version: str, has_status: bool = False
-) -> Iterator[Kind]:
-    for api_version, struct in structs.items():
-        yield Kind(
-            api_version=api_version,
-            name=struct.__name__,
-            plural=plural,
-            namespaced=True,
-            struct=struct,
-            hub_version=hub_version,
-            has_status=has_status,
-            is_extension=api_version == v1alpha2.API_VERSION,  # gone from Kubernetes 1.37
-        )
-
 
 KINDS: tuple[Kind, ...] = (
     declare_kind(v1beta1.PriorityClass, "priorityclasses", "pc", namespaced=False),
-    *_versions(
+    *declare_versions(
         {
             v1beta1.API_VERSION: v1beta1.PodGroup,
             v1beta1.V1ALPHA3: v1beta1.PodGroup,
@@ -43,9 +25,11 @@ KINDS: tuple[Kind, ...] = (
         },
         "podgroups",
         hub_version=v1beta1.API_VERSION,
+        namespaced=True,
         has_status=True,
+        extension_in=v1alpha2.API_VERSION,  # gone from Kubernetes 1.37
     ),
-    *_versions(
+    *declare_versions(
         {
             v1beta1.API_VERSION: v1beta1.Workload,
             v1beta1.V1ALPHA3: v1beta1.Workload,
@@ -53,11 +37,14 @@ KINDS: tuple[Kind, ...] = (
         },
         "workloads",
         hub_version=v1beta1.API_VERSION,
+        namespaced=True,
+        extension_in=v1alpha2.API_VERSION,
     ),
-    *_versions(
+    *declare_versions(
         {v1beta1.V1ALPHA3: v1beta1.CompositePodGroup},
         "compositepodgroups",
         hub_version=v1beta1.V1ALPHA3,
+        namespaced=True,
         has_status=True,
     ),
 )
@@ -169,36 +156,21 @@ def _mode_from_hub(mode: v1beta1.DisruptionMode | None) -> str | None:
 
 
 def _workload_spec_to_hub(spec: v1alpha2.WorkloadSpec) -> v1beta1.WorkloadSpec:
-    templates = spec.pod_group_templates
-    return v1beta1.WorkloadSpec(
-        **{
-            **asdict(spec),
-            "pod_group_templates": None
-            if templates is None
-            else tuple(
-                v1beta1.PodGroupTemplate(**_with_mode(template, _mode_to_hub))
-                for template in templates
-            ),
-        }
-    )
+    return v1beta1.WorkloadSpec(**_with_templates(spec, v1beta1.PodGroupTemplate, _mode_to_hub))
 
 
 def _workload_spec_from_hub(spec: v1beta1.WorkloadSpec) -> v1alpha2.WorkloadSpec:
-    templates = spec.pod_group_templates
-    return v1alpha2.WorkloadSpec(
-        **{
-            **asdict(spec),
-            "pod_group_templates": None
-            if templates is None
-            else tuple(
-                v1alpha2.PodGroupTemplate(**_with_mode(template, _mode_from_hub))
-                for template in templates
-            ),
-        }
-    )
+    return v1alpha2.WorkloadSpec(**_with_templates(spec, v1alpha2.PodGroupTemplate, _mode_from_hub))
 
 
-def _with_mode(template: Struct, convert: Any) -> dict[str, Any]:
-    fields = asdict(template)
-    fields["disruption_mode"] = convert(fields["disruption_mode"])
+def _with_templates(
+    spec: v1alpha2.WorkloadSpec | v1beta1.WorkloadSpec, template: type[Struct], convert: Any
+) -> dict[str, Any]:
+    """Return the fields of a spec with templates of another version."""
+    fields = asdict(spec)
+    if spec.pod_group_templates is not None:
+        fields["pod_group_templates"] = tuple(
+            template(**{**asdict(each), "disruption_mode": convert(each.disruption_mode)})
+            for each in spec.pod_group_templates
+        )
     return fields

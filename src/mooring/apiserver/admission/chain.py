@@ -248,14 +248,14 @@ async def admit_write(
     check_write(server.authorizer, request.user, change)
 
 
-def check_write(guard: ClusterAuthorizer, user: User, change: AdmissionAttributes) -> None:
+def check_write(cluster: ClusterAuthorizer, user: User, change: AdmissionAttributes) -> None:
     """Raise 403 if NodeRestriction or the escalation check refuses a write."""
     target, new = change.target, change.new
     reason = refuse_node_write(user, change)
     is_write = change.operation is not Operation.DELETE
     if reason is None and is_write and isinstance(new, RBAC_KINDS):
         write = RoleWrite(user, target, new, change.old)
-        reason = refuse_escalation(write, policy=guard.policy, authorizer=guard.authorizer)
+        reason = refuse_escalation(write, policy=cluster.policy, authorizer=cluster.authorizer)
     if reason is not None:
         name = target.name
         if not name and new is not None:

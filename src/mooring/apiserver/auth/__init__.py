@@ -7,11 +7,10 @@ service_account_tokens       keys and claims of tokens
 token_requests               TokenRequest: issuing tokens
 authorizer                   the seam to requests: RBAC, one admin token, or everything
 rbac                         the RBAC authorizer, and the escalation check
-policy_rules                 what a rule allows, aggregation, notation
+policy_rules                 what a rule allows, aggregation
 node_authorizer              what nodes may access
 reviews                      TokenReview, SubjectAccessReview and their kin
 bootstrap_policy             bootstrap roles and bindings as objects
-bootstrap_component_roles    bootstrap roles of components and controllers
 role_reconciler              stores bootstrap policy, aggregates ClusterRoles
 certificates                 X.509 certificates
 credentials                  credential files of a server and of nodes

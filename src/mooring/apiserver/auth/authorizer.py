@@ -66,7 +66,7 @@ WATCHED_RESOURCES: Final = (
 
 
 class Sender(NamedTuple):
-    """What is known about a client besides its headers by name."""
+    """The client of a request: its certificate, and its headers with repeated ones."""
 
     certificate: bytes | None = None  # verified by TLS
     headers: tuple[tuple[str, str], ...] = ()  # names in lower case, in order, with repetitions
@@ -228,14 +228,14 @@ def _trimmed(value: Any) -> Any:
 class RBACAccessControl:
     """Authenticates by certificate and token, and authorizes by RBAC and the node authorizer."""
 
-    def __init__(self, guard: ClusterAuthorizer, authenticator: Authenticator) -> None:
-        self._guard = guard
+    def __init__(self, authorizer: ClusterAuthorizer, authenticator: Authenticator) -> None:
+        self._authorizer = authorizer
         self._authenticator = authenticator
 
     @property
     def authorizer(self) -> Authorizer:
         """The union of all authorizers."""
-        return self._guard.authorizer
+        return self._authorizer.authorizer
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ class RBACAccessControl:
 
     def held(self, user: User, namespace: str) -> HeldRules:
         """Return the rules that roles grant a user."""
-        return self._guard.policy.held(user, namespace)
+        return self._authorizer.policy.held(user, namespace)
 
 
 def core_object_reader(server: ServerContext) -> ObjectReader:

@@ -1,7 +1,12 @@
-"""Bootstrap policy: user roles, bindings, and all bootstrap roles as objects to store."""
+"""Bootstrap policy: the roles and bindings that a cluster starts with, as objects to store.
+
+`bootstrap_policy.txt` is the table of them; its first lines are its grammar.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+from pkgutil import get_data
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,223 +24,12 @@ from mooring.api.rbac import (
     RoleRef,
     Subject,
 )
-from mooring.apiserver.auth.bootstrap_component_roles import (
-    COMPONENT_ROLES,
-    CONTROLLER_PREFIX,
-    CONTROLLER_ROLES,
-    NAMESPACED_ROLES,
-    NODE,
-)
-from mooring.apiserver.auth.policy_rules import (
-    READ,
-    READ_WRITE,
-    WRITE,
-    RoleRow,
-    missing,
-    paths,
-    role,
-    rule,
-)
+from mooring.apiserver.auth.policy_rules import missing
 from mooring.apiserver.auth.rbac import Stored
-from mooring.apiserver.auth.users import AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED
 
-HEALTH = "/healthz /livez /readyz"
-VERSION = "/version /version/"
-MONITORED = (
-    f"{HEALTH} /healthz/* /livez/* /readyz/* /metrics /metrics/slis /flagz /statusz"  # no secrets
-)
-
-_APPS_SCALED = "deployments/scale replicasets/scale"
-_OLD_APPS = "daemonsets deployments deployments/scale replicasets replicasets/scale"
-
-_VIEW = (
-    rule(
-        READ,
-        "core",
-        "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods "
-        "replicationcontrollers replicationcontrollers/scale serviceaccounts services "
-        "services/status",
-    ),
-    rule(
-        READ,
-        "core",
-        "bindings limitranges namespaces/status pods/log pods/status "
-        "replicationcontrollers/status resourcequotas resourcequotas/status",
-    ),
-    rule(READ, "core", "namespaces"),
-    rule(READ, "core events.k8s.io", "events"),
-    rule(READ, "discovery.k8s.io", "endpointslices"),
-    rule(
-        READ,
-        "apps",
-        f"controllerrevisions daemonsets daemonsets/status deployments deployments/status "
-        f"replicasets replicasets/status statefulsets statefulsets/scale statefulsets/status "
-        f"{_APPS_SCALED}",
-    ),
-    rule(READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
-    rule(READ, "batch", "cronjobs cronjobs/status jobs jobs/status"),
-    rule(
-        READ,
-        "extensions",
-        f"{_OLD_APPS} daemonsets/status deployments/status replicasets/status ingresses "
-        "ingresses/status networkpolicies replicationcontrollers/scale",
-    ),
-    rule(READ, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
-    rule(READ, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
-    rule(READ, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
-    rule(READ, "scheduling.k8s.io", "podgroups podgroups/status workloads", Gate.GENERIC_WORKLOAD),
-    rule(
-        READ,
-        "scheduling.k8s.io",
-        "compositepodgroups compositepodgroups/status",
-        Gate.COMPOSITE_POD_GROUP,
-    ),
-)
-
-_POD_CONNECTIONS = "pods/attach pods/exec pods/portforward pods/proxy"
-
-_EDIT = (
-    rule(READ, "core", f"{_POD_CONNECTIONS} secrets services/proxy"),
-    rule("impersonate", "core", "serviceaccounts"),
-    rule(WRITE, "core", f"pods {_POD_CONNECTIONS}"),
-    rule("create", "core", "pods/eviction"),
-    rule(
-        WRITE,
-        "core",
-        "configmaps persistentvolumeclaims replicationcontrollers replicationcontrollers/scale "
-        "secrets serviceaccounts services services/proxy",
-    ),
-    rule("create", "core", "serviceaccounts/token"),
-    rule(WRITE, "core events.k8s.io", "events"),
-    rule(
-        WRITE,
-        "apps",
-        f"daemonsets deployments deployments/rollback replicasets statefulsets "
-        f"statefulsets/scale {_APPS_SCALED}",
-    ),
-    rule(WRITE, "autoscaling", "horizontalpodautoscalers"),
-    rule(WRITE, "batch", "cronjobs jobs"),
-    rule(
-        WRITE,
-        "extensions",
-        f"{_OLD_APPS} deployments/rollback ingresses networkpolicies replicationcontrollers/scale",
-    ),
-    rule(WRITE, "policy", "poddisruptionbudgets"),
-    rule(WRITE, "networking.k8s.io", "ingresses networkpolicies"),
-    rule(READ_WRITE, "coordination.k8s.io", "leases"),
-    rule(WRITE, "resource.k8s.io", "resourceclaims resourceclaimtemplates"),
-    rule(WRITE, "scheduling.k8s.io", "podgroups workloads", Gate.GENERIC_WORKLOAD),
-    rule(WRITE, "scheduling.k8s.io", "compositepodgroups", Gate.COMPOSITE_POD_GROUP),
-)
-
-_ADMIN = (
-    rule("create", "authorization.k8s.io", "localsubjectaccessreviews"),
-    rule(READ_WRITE, "rbac.authorization.k8s.io", "rolebindings roles"),
-)
-
-USER_ROLES: tuple[RoleRow, ...] = (
-    role("cluster-admin", rule("*", "*", "*"), paths("*", "*")),
-    RoleRow("admin", (), made_of="admin"),
-    RoleRow("edit", (), labels=("admin",), made_of="edit"),
-    RoleRow("view", (), labels=("edit",), made_of="view"),
-    RoleRow("system:aggregate-to-admin", _ADMIN, labels=("admin",)),
-    RoleRow("system:aggregate-to-edit", _EDIT, labels=("edit",)),
-    RoleRow("system:aggregate-to-view", _VIEW, labels=("view",)),
-    role(
-        "system:basic-user",
-        rule(
-            "create",
-            "authorization.k8s.io",
-            "selfsubjectaccessreviews selfsubjectrulesreviews",
-        ),
-        rule("create", "authentication.k8s.io", "selfsubjectreviews"),
-    ),
-    role(
-        "system:discovery",
-        paths("get", f"/api /api/* /apis /apis/* /openapi /openapi/* {HEALTH} {VERSION}"),
-    ),
-    role("system:public-info-viewer", paths("get", f"{HEALTH} {VERSION}")),
-    role("system:monitoring", paths("get", MONITORED), rule("get", "core", "nodes/metrics")),
-    role(
-        "system:auth-delegator",
-        rule("create", "authentication.k8s.io", "tokenreviews"),
-        rule("create", "authorization.k8s.io", "subjectaccessreviews"),
-    ),
-    role(
-        "system:service-account-issuer-discovery",
-        paths(
-            "get",
-            "/.well-known/openid-configuration /.well-known/openid-configuration/ "
-            "/openid/v1/jwks /openid/v1/jwks/",
-        ),
-    ),
-)
-
-
-# --- bindings -------------------------------------------------------------------------------------
-
-SCHEDULER = "system:kube-scheduler"
-CONTROLLER_MANAGER = "system:kube-controller-manager"
+CONTROLLER_PREFIX = "system:controller:"
+NODE = "system:node"
 SYSTEM = "kube-system"
-
-
-class BindingRow(NamedTuple):
-    """A role and its subjects; with a namespace, it is a role of that namespace."""
-
-    role: str
-    subjects: tuple[Subject, ...]
-    namespace: str = ""
-
-
-def _user(name: str) -> Subject:
-    return Subject(kind="User", api_group=GROUP, name=name)
-
-
-def _group(name: str) -> Subject:
-    return Subject(kind="Group", api_group=GROUP, name=name)
-
-
-def _account(name: str) -> Subject:
-    return Subject(kind="ServiceAccount", name=name, namespace=SYSTEM)
-
-
-BINDINGS: tuple[BindingRow, ...] = (
-    BindingRow("cluster-admin", (_group(MASTERS),)),
-    BindingRow("system:basic-user", (_group(AUTHENTICATED),)),
-    BindingRow("system:discovery", (_group(AUTHENTICATED),)),
-    BindingRow("system:public-info-viewer", (_group(AUTHENTICATED), _group(UNAUTHENTICATED))),
-    BindingRow("system:monitoring", (_group("system:monitoring"),)),
-    BindingRow("system:service-account-issuer-discovery", (_group(SERVICE_ACCOUNTS),)),
-    BindingRow("system:kube-scheduler", (_user(SCHEDULER),)),
-    BindingRow("system:kube-controller-manager", (_user(CONTROLLER_MANAGER),)),
-    BindingRow("system:node", ()),  # the node authorizer grants it
-)
-
-CONTROLLER_BINDINGS: tuple[BindingRow, ...] = tuple(
-    BindingRow(row.name, (_account(row.name.removeprefix(CONTROLLER_PREFIX)),))
-    for row in CONTROLLER_ROLES
-)
-
-NAMESPACED_BINDINGS: tuple[BindingRow, ...] = (
-    BindingRow(
-        "system::leader-locking-kube-controller-manager",
-        (
-            _user(CONTROLLER_MANAGER),
-            _account("kube-controller-manager"),
-            _account("leader-election-controller"),
-        ),
-        SYSTEM,
-    ),
-    BindingRow(
-        "system::leader-locking-kube-scheduler",
-        (_user(SCHEDULER), _account("kube-scheduler")),
-        SYSTEM,
-    ),
-    BindingRow("system:controller:token-cleaner", (_account("token-cleaner"),), SYSTEM),
-)
-
-
-# --- objects --------------------------------------------------------------------------------------
 
 BOOTSTRAPPING = "kubernetes.io/bootstrapping"
 DEFAULTS = "rbac-defaults"
@@ -243,27 +37,101 @@ AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 PART_OF = f"{GROUP}/aggregate-to-"
 
 
+# --- the table ------------------------------------------------------------------------------------
+
+
+class RoleRow(NamedTuple):
+    """A role with its subjects, and the feature gates that it and its rules need."""
+
+    name: str
+    rules: tuple[tuple[PolicyRule, Gate | None], ...]
+    namespace: str
+    part_of: str  # the aggregated role that it is part of
+    made_of: str  # the label of its parts
+    gate: Gate | None
+    subjects: tuple[Subject, ...] | None  # None: not bound
+
+    def rules_with(self, gates: Gates) -> tuple[PolicyRule, ...]:
+        """Return the rules whose gates are enabled."""
+        return tuple(rule for rule, gate in self.rules if gate is None or gates.enabled(gate))
+
+
+@cache
+def bootstrap_roles() -> dict[str, RoleRow]:
+    """Return the rows of the table by name."""
+    data = get_data("mooring.apiserver.auth", "bootstrap_policy.txt")
+    assert data is not None
+    lines = (line for line in data.decode().splitlines() if not line.startswith("#"))
+    blocks = filter(None, "\n".join(lines).split("\n\n"))
+    return {row.name: row for row in map(_row, blocks)}
+
+
+def _row(block: str) -> RoleRow:
+    head, *rules = block.strip("\n").splitlines()
+    name, *words = head.split()
+    options = _options(words)
+    if name.startswith(CONTROLLER_PREFIX):
+        options["to"] = f"account:{name.removeprefix(CONTROLLER_PREFIX)}"
+    return RoleRow(
+        name,
+        tuple(map(_rule, rules)),
+        namespace=options.get("in", ""),
+        part_of=options.get("part-of", ""),
+        made_of=options.get("made-of", ""),
+        gate=_gate(options),
+        subjects=tuple(map(_subject, _names(options["to"]))) if "to" in options else None,
+    )
+
+
+_VERBS = {"read": "get,list,watch", "write": "create,delete,deletecollection,patch,update"}
+
+
+def _rule(line: str) -> tuple[PolicyRule, Gate | None]:
+    verbs, groups, names, *words = line.split()
+    options = _options(words)
+    every_verb = tuple(
+        sorted(v for verb in verbs.split(",") for v in _names(_VERBS.get(verb, verb)))
+    )
+    if groups == "paths":
+        return PolicyRule(verbs=every_verb, non_resource_urls=_names(names)), _gate(options)
+    rule = PolicyRule(
+        verbs=every_verb,
+        api_groups=tuple("" if group == "core" else group for group in groups.split(",")),
+        resources=_names(names),
+        resource_names=_names(options.get("names", "")),
+    )
+    return rule, _gate(options)
+
+
+def _subject(text: str) -> Subject:
+    kind, _, name = text.partition(":")
+    if kind == "account":
+        return Subject(kind="ServiceAccount", name=name, namespace=SYSTEM)
+    return Subject(kind=kind.capitalize(), api_group=GROUP, name=name)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    return {key: value for key, _, value in (word.partition("=") for word in words)}
+
+
+def _gate(options: dict[str, str]) -> Gate | None:
+    return Gate(options["gate"]) if "gate" in options else None
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+
 def bootstrap_objects(gates: Gates) -> list[Stored]:
     """Return all roles and bindings of the bootstrap policy."""
-    rows = [
-        row
-        for row in (
-            *USER_ROLES,
-            *COMPONENT_ROLES,
-            *CONTROLLER_ROLES,
-            *NAMESPACED_ROLES,
-        )
-        if all(map(gates.enabled, row.gates))
-    ]
-    there = {row.name for row in rows}
-    given = (
-        *BINDINGS,
-        *CONTROLLER_BINDINGS,
-        *NAMESPACED_BINDINGS,
-    )
+    all_rows = bootstrap_roles().values()
+    rows = [row for row in all_rows if row.gate is None or gates.enabled(row.gate)]
     return [
         *(_role(row, gates) for row in rows),
-        *(_binding(row) for row in given if row.role in there),
+        *(_binding(row, row.subjects) for row in rows if row.subjects is not None),
     ]
 
 
@@ -287,11 +155,13 @@ def reconciled(wanted: Stored, stored: Stored | None) -> Stored | None:
 
 def node_rules(gates: Gates) -> tuple[PolicyRule, ...]:
     """Return the rules of nodes for resources that the node authorizer does not restrict."""
-    return NODE.rules_with(gates)
+    return bootstrap_roles()[NODE].rules_with(gates)
 
 
 def _role(row: RoleRow, gates: Gates) -> Role | ClusterRole:
-    labels = {BOOTSTRAPPING: DEFAULTS, **{f"{PART_OF}{name}": "true" for name in row.labels}}
+    labels = {BOOTSTRAPPING: DEFAULTS}
+    if row.part_of:
+        labels[f"{PART_OF}{row.part_of}"] = "true"
     metadata = _metadata(row.name, row.namespace, labels)
     if row.namespace:
         return Role(metadata=metadata, rules=row.rules_with(gates))
@@ -302,13 +172,13 @@ def _role(row: RoleRow, gates: Gates) -> Role | ClusterRole:
     return ClusterRole(metadata=metadata, aggregation_rule=rule)
 
 
-def _binding(row: BindingRow) -> RoleBinding | ClusterRoleBinding:
-    metadata = _metadata(row.role, row.namespace, {BOOTSTRAPPING: DEFAULTS})
+def _binding(row: RoleRow, subjects: tuple[Subject, ...]) -> RoleBinding | ClusterRoleBinding:
+    metadata = _metadata(row.name, row.namespace, {BOOTSTRAPPING: DEFAULTS})
     kind = "Role" if row.namespace else "ClusterRole"
-    reference = RoleRef(api_group=GROUP, kind=kind, name=row.role)
+    reference = RoleRef(api_group=GROUP, kind=kind, name=row.name)
     if row.namespace:
-        return RoleBinding(metadata=metadata, subjects=row.subjects, role_ref=reference)
-    return ClusterRoleBinding(metadata=metadata, subjects=row.subjects, role_ref=reference)
+        return RoleBinding(metadata=metadata, subjects=subjects, role_ref=reference)
+    return ClusterRoleBinding(metadata=metadata, subjects=subjects, role_ref=reference)
 
 
 def _metadata(name: str, namespace: str, labels: dict[str, str]) -> ObjectMeta:

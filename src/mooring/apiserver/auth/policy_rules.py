@@ -1,20 +1,11 @@
-"""RBAC policy rules: what a rule allows, whether rules cover others, aggregation, and notation.
-
-Bootstrap roles are written as words with blanks between them:
-
-    rule(VERBS, GROUPS, RESOURCES)      the core group is written "core"
-    paths(VERBS, PATHS)
-    role(NAME, …rules)
-"""
+"""RBAC policy rules: what a rule allows, whether rules cover others, and aggregation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.api.gates import Gate, Gates
 from mooring.api.labels import Selector, read_selector
 from mooring.api.rbac import ClusterRole, PolicyRule
 from mooring.apiserver.auth.access import Access, PathAccess, ResourceAccess
@@ -71,7 +62,7 @@ def _is_below(url: str, path: str) -> bool:
 
 
 def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Return the atoms of the wanted rules that the held rules do not cover."""
+    """Return the atoms of `wanted` that the held rules do not cover."""
     atoms = (atom for rule in wanted for atom in atoms_of(rule))
     return [atom for atom in atoms if not any(_covers(rule, atom) for rule in held)]
 
@@ -209,60 +200,3 @@ def _content(rule: PolicyRule) -> tuple[object, ...]:
         rule.resource_names,
         rule.non_resource_urls,
     )
-
-
-# --- notation of bootstrap roles ------------------------------------------------------------------
-
-READ = "get list watch"
-WRITE = "create delete deletecollection patch update"
-READ_WRITE = f"{READ} {WRITE}"
-
-
-class GatedRule(NamedTuple):
-    """A rule, and the feature gates that it needs."""
-
-    rule: PolicyRule
-    gates: tuple[Gate, ...] = ()
-
-
-class RoleRow(NamedTuple):
-    """A role, and the feature gates that it needs."""
-
-    name: str
-    rules: tuple[GatedRule, ...]
-    labels: tuple[str, ...] = ()  # the aggregated roles that it is part of
-    made_of: str = ""  # the label of its parts
-    gates: tuple[Gate, ...] = ()
-    namespace: str = ""
-
-    def rules_with(self, gates: Gates) -> tuple[PolicyRule, ...]:
-        """Return the rules whose gates are enabled."""
-        return tuple(r.rule for r in self.rules if all(map(gates.enabled, r.gates)))
-
-
-def rule(verbs: str, groups: str, resources: str, *gates: Gate, names: str = "") -> GatedRule:
-    """Return a rule for resources."""
-    return GatedRule(
-        PolicyRule(
-            verbs=tuple(sorted(verbs.split())),
-            api_groups=tuple("" if group == "core" else group for group in groups.split()),
-            resources=tuple(sorted(resources.split())),
-            resource_names=tuple(names.split()),
-        ),
-        gates,
-    )
-
-
-def paths(verbs: str, urls: str) -> GatedRule:
-    """Return a rule for paths."""
-    return GatedRule(
-        PolicyRule(verbs=tuple(verbs.split()), non_resource_urls=tuple(sorted(urls.split())))
-    )
-
-
-def role(name: str, *rules: GatedRule, namespace: str = "") -> RoleRow:
-    """Return a role."""
-    return RoleRow(name, rules, namespace=namespace)
-
-
-EVENTS = rule("create patch update", "core events.k8s.io", "events")

@@ -140,11 +140,6 @@ class RBACPolicy:
             if not names:
                 del self._by_subject[namespace, key]
 
-    @property
-    def cluster_roles(self) -> dict[str, ClusterRole]:
-        """All roles of the cluster, by name."""
-        return self._cluster_roles
-
     # --- decisions ----------------------------------------------------------------------------
 
     def authorize(self, access: Access) -> Decision:

@@ -42,7 +42,7 @@ class Moved(NamedTuple):
 
 
 class OpenAPI:
-    """The documents of what is served."""
+    """The OpenAPI documents of the served resources."""
 
     def __init__(self, resources: Iterable[Resource], reviews: Iterable[Review] = REVIEWS) -> None:
         self._resources = tuple(resources)

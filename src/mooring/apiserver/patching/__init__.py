@@ -1,13 +1,16 @@
 """Patches of objects, and the managers of their fields: trees in, trees out.
 
-    apply_patch     JSON patch, merge patch and strategic merge patch
-    FieldManager    server-side apply, and the owners of fields after every other write
-    read_applied    the body of an apply
-    manager_name    who writes
-    with_times_kept the live object, if a write changed nothing but times
-    PatchError      why something was refused, as the server answers it
-
-What lists and maps mean is in `tables`: one table a group, from the Go types of Kubernetes.
+patch               JSON patch, merge patch and strategic merge patch: apply_patch, read_applied
+json_patch          the operations of JSON patch
+strategic_lists     lists of strategic merge patches
+field_manager       server-side apply, and the owners of fields after every other write
+updater             who owns which fields after a write; conflicts
+managed_fields      metadata.managedFields, read and written
+field_set           sets of field paths, as fieldsV1 has them
+structured_merge    merges by the schema; structured_compare finds what changed
+shapes              how the schema merges lists and maps
+json_values         JSON trees, and values as Go prints them
+errors              PatchError, which the server answers with
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.go_types import json_type
 from mooring.apiserver.patching import json_values
 from mooring.apiserver.patching.errors import bad_request, too_large, unprocessable
 from mooring.apiserver.patching.json_values import ABSENT, Tree
@@ -71,18 +72,7 @@ def _check(operations: Tree) -> None:
 
 def unmarshal_error(value: Tree, wanted: str) -> str:
     """Return Go's error for a JSON value of the wrong type."""
-    match value:
-        case bool():
-            found = "bool"
-        case int() | float():
-            found = "number"
-        case str():
-            found = "string"
-        case list():
-            found = "array"
-        case _:
-            found = "object"
-    return f"error decoding patch: json: cannot unmarshal {found} into Go {wanted}"
+    return f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go {wanted}"
 
 
 def _done(document: Tree, operation: dict[str, Any]) -> Tree:

@@ -1,13 +1,11 @@
 """Tables: objects as rows, with the columns and cells that Kubernetes prints.
 
-    asked_form      whether a client wants tables, metadata or whole objects
-    table_of        a list of objects as a table
-    table_of_one    one object, or an event of a watch, as a table
-    columns_of      the columns of a kind
-    Include         how much of its object a row holds; read_include reads it
-    metadata_of     the metadata of an object alone; metadata_list of several
-
-The modules beside this one hold the printers; `table` maps kinds to them.
+table               Table and PartialObjectMetadata; the printer of each kind
+columns             columns and printers; ages, labels and selectors as texts
+pods                the printer of pods
+workloads           printers of apps and batch
+resource            printers of resource.k8s.io
+core                printers of all other groups
 """
 
 from __future__ import annotations

@@ -69,13 +69,23 @@ IMAGES = wide("Images", "Images of the containers in the template.")
 SELECTOR = wide("Selector", "Labels by which pods are found.")
 
 
+def named_and_aged(columns: tuple[Column, ...], cells: Callable[[Any], list[Cell]]) -> Printer:
+    """Return a printer with the name first and the age last."""
+
+    def row(value: Any, now: Timestamp) -> list[Cell]:
+        metadata = value.metadata
+        return [metadata.name, *cells(value), age(metadata.creation_timestamp, now)]
+
+    return Printer((NAME, *columns, AGE), row)
+
+
 # --- ages -----------------------------------------------------------------------------------------
 
 UNKNOWN = "<unknown>"
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
-# Durations below so many seconds are shown in a unit, and in a smaller one if there is one.
+# (below these seconds, a duration is shown in this unit, and in this smaller one, if any)
 _SCALES = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.coordination import Lease
-from mooring.api.core import ConfigMap, Event, Namespace, Node, ResourceQuota, Secret
+from mooring.api.core import Event, Node, ResourceQuota
 from mooring.api.core.pod import DISRUPTION_TARGET
 from mooring.api.quantity import Quantity
 from mooring.api.rbac import ClusterRoleBinding, RoleBinding, Subject
-from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling.v1beta1 import (
     INITIALLY_SCHEDULED,
     CompositePodGroup,
     PodGroup,
     PriorityClass,
-    WorkloadReference,
 )
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.apiserver.tables.columns import (
@@ -27,6 +24,7 @@ from mooring.apiserver.tables.columns import (
     Column,
     Printer,
     age,
+    named_and_aged,
     number,
     text,
     wide,
@@ -146,65 +144,40 @@ EVENT = Printer(
 # --- namespaces, quotas, data -----------------------------------------------------------------
 
 
-def _namespace(namespace: Namespace, now: Timestamp) -> list[Cell]:
-    created = namespace.metadata.creation_timestamp
-    return [namespace.metadata.name, namespace.status.phase, age(created, now)]
+NAMESPACE = named_and_aged(
+    (text("Status", "Whether the namespace is in use."),), lambda value: [value.status.phase]
+)
 
 
-NAMESPACE = Printer((NAME, text("Status", "Whether the namespace is in use."), AGE), _namespace)
-
-
-def _quota(quota: ResourceQuota, now: Timestamp) -> list[Cell]:
+def _quota(quota: ResourceQuota) -> list[Cell]:
     hard, used = quota.status.hard, quota.status.used
     shown = {name: f"{name}: {used.get(name, Quantity.ZERO)}/{hard[name]}" for name in sorted(hard)}
     return [
-        quota.metadata.name,
         ", ".join(text for name, text in shown.items() if not name.startswith("limits.")),
         ", ".join(text for name, text in shown.items() if name.startswith("limits.")),
-        age(quota.metadata.creation_timestamp, now),
     ]
 
 
-RESOURCE_QUOTA = Printer(
+RESOURCE_QUOTA = named_and_aged(
     (
-        NAME,
         text("Request", "What is used of what may be requested or made."),
         text("Limit", "What is used of what limits may add up to."),
-        AGE,
     ),
     _quota,
 )
 
+_DATA = text("Data", "Number of entries.")
 
-def _config_map(config: ConfigMap, now: Timestamp) -> list[Cell]:
-    entries = len(config.data) + len(config.binary_data)
-    return [config.metadata.name, entries, age(config.metadata.creation_timestamp, now)]
+CONFIG_MAP = named_and_aged((_DATA,), lambda config: [len(config.data) + len(config.binary_data)])
 
-
-CONFIG_MAP = Printer((NAME, text("Data", "Number of entries."), AGE), _config_map)
-
-
-def _secret(secret: Secret, now: Timestamp) -> list[Cell]:
-    created = secret.metadata.creation_timestamp
-    return [secret.metadata.name, secret.type, len(secret.data), age(created, now)]
-
-
-SECRET = Printer(
-    (NAME, text("Type", "What the data is for."), text("Data", "Number of entries."), AGE),
-    _secret,
+SECRET = named_and_aged(
+    (text("Type", "What the data is for."), _DATA),
+    lambda secret: [secret.type, len(secret.data)],
 )
-
-
-# --- other groups ---------------------------------------------------------------------------------
 
 # --- only the age -----------------------------------------------------------------------------
 
-
-def _name_and_age(value: Any, now: Timestamp) -> list[Cell]:
-    return [value.metadata.name, age(value.metadata.creation_timestamp, now)]
-
-
-PLAIN = Printer((NAME, AGE), _name_and_age)
+PLAIN = named_and_aged((), lambda _: [])
 
 
 def _name_and_date(value: Any, _: Timestamp) -> list[Cell]:
@@ -249,19 +222,13 @@ _POLICY = text("Policy", "Whether members are scheduled one by one or all togeth
 _WORKLOAD = text("Workload", "Workload whose template the group was made from.")
 
 
-def _pod_group(group: PodGroup, now: Timestamp) -> list[Cell]:
+def _template(group: PodGroup | CompositePodGroup) -> list[Cell]:
+    """Return the policy and the workload of a group."""
     spec = group.spec
     return [
-        group.metadata.name,
         "Basic" if spec.scheduling_policy.gang is None else "Gang",
-        _workload(spec.workload_ref),
-        _group_status(group),
-        age(group.metadata.creation_timestamp, now),
+        NONE if spec.workload_ref is None else spec.workload_ref.workload_name,
     ]
-
-
-def _workload(reference: WorkloadReference | None) -> str:
-    return NONE if reference is None else reference.workload_name
 
 
 def _group_status(group: PodGroup) -> str:
@@ -274,44 +241,26 @@ def _group_status(group: PodGroup) -> str:
     return "Scheduled" if scheduled.status == "True" else "Unschedulable"
 
 
-POD_GROUP = Printer(
-    (NAME, _POLICY, _WORKLOAD, text("Status", "Whether the group got its nodes."), AGE),
-    _pod_group,
+POD_GROUP = named_and_aged(
+    (_POLICY, _WORKLOAD, text("Status", "Whether the group got its nodes.")),
+    lambda group: [*_template(group), _group_status(group)],
 )
 
-
-def _composite_pod_group(group: CompositePodGroup, now: Timestamp) -> list[Cell]:
-    spec = group.spec
-    return [
-        group.metadata.name,
-        "Basic" if spec.scheduling_policy.gang is None else "Gang",
-        _workload(spec.workload_ref),
-        age(group.metadata.creation_timestamp, now),
-    ]
-
-
-COMPOSITE_POD_GROUP = Printer((NAME, _POLICY, _WORKLOAD, AGE), _composite_pod_group)
+COMPOSITE_POD_GROUP = named_and_aged((_POLICY, _WORKLOAD), _template)
 
 # --- runtime classes ----------------------------------------------------------------------------
 
 
-def _runtime_class(value: RuntimeClass, now: Timestamp) -> list[Cell]:
-    return [value.metadata.name, value.handler, age(value.metadata.creation_timestamp, now)]
-
-
-RUNTIME_CLASS = Printer(
-    (NAME, text("Handler", "Runtime that nodes are configured with."), AGE), _runtime_class
+RUNTIME_CLASS = named_and_aged(
+    (text("Handler", "Runtime that nodes are configured with."),), lambda value: [value.handler]
 )
 
 # --- coordination and rbac --------------------------------------------------------------------
 
 
-def _lease(lease: Lease, now: Timestamp) -> list[Cell]:
-    created = lease.metadata.creation_timestamp
-    return [lease.metadata.name, lease.spec.holder_identity or "", age(created, now)]
-
-
-LEASE = Printer((NAME, text("Holder", "Who has the lease."), AGE), _lease)
+LEASE = named_and_aged(
+    (text("Holder", "Who has the lease."),), lambda lease: [lease.spec.holder_identity or ""]
+)
 
 
 def _binding(binding: RoleBinding | ClusterRoleBinding, now: Timestamp) -> list[Cell]:

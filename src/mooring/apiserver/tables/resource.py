@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from mooring.api.meta import Condition
-from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim, ResourceSlice
+from mooring.api.resource.v1 import DeviceTaintRule, ResourceClaim
 from mooring.api.resource.v1alpha3 import (
     PoolStatus,
     ResourcePoolStatusRequest,
     ResourcePoolStatusRequestStatus,
 )
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, Printer, age, number, text
-
-
-def _claim(claim: ResourceClaim, now: Timestamp) -> list[Cell]:
-    return [
-        claim.metadata.name,
-        ",".join(_states(claim)),
-        age(claim.metadata.creation_timestamp, now),
-    ]
+from mooring.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    NONE,
+    Cell,
+    Printer,
+    age,
+    named_and_aged,
+    number,
+    text,
+)
 
 
 def _states(claim: ResourceClaim) -> list[str]:
@@ -30,28 +32,18 @@ def _states(claim: ResourceClaim) -> list[str]:
     return [*states, "allocated", *reserved]
 
 
-RESOURCE_CLAIM = Printer(
-    (NAME, text("State", "Whether the claim has devices, and whether pods may use them."), AGE),
-    _claim,
+RESOURCE_CLAIM = named_and_aged(
+    (text("State", "Whether the claim has devices, and whether pods may use them."),),
+    lambda claim: [",".join(_states(claim))],
 )
 
-
-def _slice(value: ResourceSlice, now: Timestamp) -> list[Cell]:
-    spec = value.spec
-    created = value.metadata.creation_timestamp
-    node_name = spec.node_name or ""
-    return [value.metadata.name, node_name, spec.driver, spec.pool.name, age(created, now)]
-
-
-RESOURCE_SLICE = Printer(
+RESOURCE_SLICE = named_and_aged(
     (
-        NAME,
         text("Node", "Node that the devices belong to, if it is one."),
         text("Driver", "Driver that publishes the devices."),
         text("Pool", "Pool that the devices are part of."),
-        AGE,
     ),
-    _slice,
+    lambda value: [value.spec.node_name or "", value.spec.driver, value.spec.pool.name],
 )
 
 
