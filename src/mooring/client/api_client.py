@@ -18,7 +18,7 @@ from mooring.api.authentication import TokenRequest
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
 from mooring.api.core import Binding, Pod, ServiceAccount
-from mooring.client.contract import Event, ObjectList
+from mooring.client.contract import JSON, Event, ObjectList, Request, Response, Transport
 from mooring.client.decoder import read_event, read_lines, read_list, read_object, read_plain
 from mooring.client.errors import (
     ClientError,
@@ -30,7 +30,6 @@ from mooring.client.errors import (
     read_status,
 )
 from mooring.client.rest_mapper import Endpoint, RESTMapper, binding_path
-from mooring.client.transport import JSON, Request, Response, Transport
 from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
 from mooring.kit.clock import REAL, Clock
 

@@ -3,8 +3,7 @@
 catalogue      profiles by name, and fleets of machines
 board          a board with its devices and their models
 profile_files  profiles as TOML files, with checks
-machine        a machine as its drivers see it, and its slices
-nodes          Nodes and DeviceClasses
+machine        a machine as its drivers see it: slices, Node and DeviceClasses
 drivers        what each driver publishes
 sysfs          the sysfs of a board
 sysfs_tree     sysfs trees in memory and in folders, read with bounds

@@ -1,7 +1,6 @@
 """Resource quotas: how much objects use, whether they fit, and the usage in their status.
 
-names       the names that quotas use, and amounts by name
-usage       what a pod and a claim use
+usage       the names that quotas use, and what a pod and a claim use
 evaluators  the same for objects of any resource, and scopes
 accounting  charge quotas at admission, and recalculate usage
 """
