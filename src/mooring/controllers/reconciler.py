@@ -56,7 +56,7 @@ W = TypeVar("W", bound=Write)
 
 
 class Queue(Protocol):
-    """What a reconciler needs of a `mooring.kit.queue.WorkQueue`."""
+    """What a reconciler needs of a `mooring.kit.workqueue.WorkQueue`."""
 
     def add(self, key: ObjectKey) -> object:
         """Queue a key, unless it is queued already."""
