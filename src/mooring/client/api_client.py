@@ -49,16 +49,10 @@ class ApiClient:
     """Reads and writes objects through a transport."""
 
     def __init__(
-        self,
-        transport: Transport,
-        *,
-        manager: str = "mooring",
-        clock: Clock = REAL,
-        watch_s: int = WATCH_S,
+        self, transport: Transport, *, manager: str = "mooring", clock: Clock = REAL
     ) -> None:
         self._transport = transport
         self._clock = clock
-        self._watch_s = watch_s
         self._managed = f"fieldManager={quote(manager, safe='')}"
         self._mapper = RESTMapper(self._fetch)
 
@@ -116,7 +110,7 @@ class ApiClient:
         """Yield events after a resource version, until the server ends the watch."""
         endpoint = await self._endpoint(struct)
         query = {"watch": "1", "resourceVersion": after, "allowWatchBookmarks": "true"}
-        more = {"timeoutSeconds": self._watch_s, "fieldSelector": fields, "labelSelector": labels}
+        more = {"timeoutSeconds": WATCH_S, "fieldSelector": fields, "labelSelector": labels}
         request = Request("GET", endpoint.collection(namespace), _query({**query, **more}))
         try:
             async with self._transport.stream(request) as parts:

@@ -1,6 +1,6 @@
 """Jobs: pods that run until enough of them have succeeded, or too many have failed.
 
-1. Count what has ended (`jobtracking`), and decide whether the job is to end.
+1. Count what has ended (`job_tracking`), and decide whether the job is to end.
 2. A job that ends, or rests, lets go of its pods; else it gets the pods that are missing, later
    the more of them have failed.
 3. Write the status first; then take off finalizers of what it counts; then make and delete pods.
@@ -357,7 +357,7 @@ def _condition(
 
 
 def _rested(job: Job, status: JobStatus, now: Timestamp) -> JobStatus:
-    """Return the status with whether the job rests; its time begins anew after that."""
+    """Return the status with whether the job rests; its time starts again after that."""
     was_resting = is_true(status.conditions, "Suspended")
     if job.spec.suspend and not was_resting:
         resting = _condition("Suspended", "JobSuspended", "Job suspended", now)

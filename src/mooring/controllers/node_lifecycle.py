@@ -81,8 +81,7 @@ class NodeLifecycleController(Controller):
     kinds = (Node, Lease, Pod)
     has_independent_steps = True
 
-    def __init__(self, *, grace_s: float = GRACE_S) -> None:
-        self._grace_s = grace_s
+    def __init__(self) -> None:
         self._silences: dict[str, LeaseSilence] = {}
 
     def add_indexes(self, objects: Indexer) -> None:
@@ -130,7 +129,7 @@ class NodeLifecycleController(Controller):
         passed_s = (now.instant - last.looked_at.instant) / timedelta(seconds=1)
         lasted_s = last.lasted_s + min(max(passed_s, 0.0), LOOK_S)
         self._silences[name] = LeaseSilence(renewed, now, lasted_s)
-        return lasted_s >= self._grace_s
+        return lasted_s >= GRACE_S
 
 
 def _is_unknown(node: Node) -> bool:

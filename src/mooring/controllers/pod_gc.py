@@ -44,8 +44,8 @@ class PodGCController(Controller):
     kinds = (Pod, Node)
     has_independent_steps = True
 
-    def __init__(self, *, ended_max: int = ENDED_MAX, quarantine_s: float = QUARANTINE_S) -> None:
-        self._ended_max, self._quarantine_s = ended_max, quarantine_s
+    def __init__(self, *, ended_max: int = ENDED_MAX) -> None:
+        self._ended_max = ended_max
         self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
 
     def add_indexes(self, objects: Indexer) -> None:
@@ -95,7 +95,7 @@ class PodGCController(Controller):
                         yield from _ended(pod)
             return
         since = self._missing.setdefault(name, now)
-        left_s = self._quarantine_s - (now.instant - since.instant) / timedelta(seconds=1)
+        left_s = QUARANTINE_S - (now.instant - since.instant) / timedelta(seconds=1)
         ask = Lookup(Node, "", name)
         if left_s > 0:
             yield RequeueAfter(("node", name), left_s)

@@ -6,9 +6,9 @@ GroupClaimController    claims for the entries of pod groups
 ClaimReleaseController  stale reservations, deallocation, finalizers, deletion, in this order
 
 Nothing is created or reserved for a pod that is done: its claims would be released at once. What to
-release is decided by `mooring.claims.releases`. A pod that the informers do not have was deleted if
-that was seen, else it is looked up at the server: removing a reservation while the scheduler is at
-work would give a device two owners.
+release is decided by `mooring.claims.reservations`. A pod that the informers do not have was
+deleted if that was seen, else it is looked up at the server: removing a reservation while the
+scheduler is at work would give a device two owners.
 """
 
 from __future__ import annotations

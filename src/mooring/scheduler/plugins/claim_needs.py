@@ -75,7 +75,7 @@ class AllocatedNeed(Struct, frozen=True):
     claim: ResourceClaim
     query: NodeQuery | None
     needs_node_operations: bool  # only where the kubelet can do without the driver
-    is_lost: bool  # its devices failed, or took too long: it must be allocated anew
+    is_lost: bool  # its devices failed, or took too long: it must be allocated again
 
     def is_within_reach(self, node: Node) -> bool:
         """Return whether the devices can be used on a node."""
