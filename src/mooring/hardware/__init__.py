@@ -13,19 +13,12 @@ errors         the tree of errors
 """
 
 from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.board import Board, Profile
-from mooring.hardware.catalogue import Catalogue, Fleet, ProfileCount
-from mooring.hardware.errors import HardwareError, NoAttributeError, ProfileError, TreeError
+from mooring.hardware.catalogue import Catalogue, Fleet
+from mooring.hardware.errors import ProfileError
 
 __all__ = [
-    "Board",
     "Catalogue",
     "Fleet",
-    "HardwareError",
-    "NoAttributeError",
     "NumaNodeForm",
-    "Profile",
-    "ProfileCount",
     "ProfileError",
-    "TreeError",
 ]

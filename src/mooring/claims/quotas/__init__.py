@@ -9,7 +9,6 @@ from mooring.claims.quotas.accounting import (
     NamespaceObjects,
     charged,
     counted_resources,
-    matches,
     recalculated,
     usage_context,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "evaluator_for",
     "is_living",
     "is_special",
-    "matches",
     "pod_usage",
     "recalculated",
     "special_by_pod",
