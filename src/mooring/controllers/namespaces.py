@@ -61,7 +61,7 @@ class NamespaceController(Controller):
         objects.index(Pod, NAMESPACE, lambda pod: (pod.metadata.namespace,))
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Give namespaces that are to go, also when the last of their pods has gone."""
+        """Yield terminating namespaces, also when the last of their pods has gone."""
         value = change.value
         if isinstance(value, Namespace):
             if change.new is not None and _is_ending(value):
@@ -113,7 +113,7 @@ def _grace_s(objects: Indexer, name: str, since_s: float) -> int:
 def _told(
     namespace: Namespace, key: ObjectKey, remains: RemainingContent, grace_s: int, now: Timestamp
 ) -> Iterator[Step]:
-    """Say what remains, and let the namespace go if that is nothing."""
+    """Write what remains, and finalize the namespace if that is nothing."""
     status = replace(
         namespace.status,
         phase=TERMINATING,

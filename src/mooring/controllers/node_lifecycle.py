@@ -100,7 +100,7 @@ class NodeLifecycleController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Look at a node: is its agent alive, and do its taints say how it is?"""
+        """Yield the steps by which conditions follow the lease, and taints the conditions."""
         node = objects.get(Node, *key)
         if node is None:
             self._silences.pop(key[1], None)
@@ -236,7 +236,7 @@ class TaintEvictionController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Say when a pod is to leave, and have it leave."""
+        """Evict a pod, or requeue it for when its tolerations end."""
         pod = objects.get(Pod, *key)
         node = None if pod is None else objects.get(Node, "", pod.spec.node_name)
         if pod is None or node is None or pod.metadata.deletion_timestamp is not None:
