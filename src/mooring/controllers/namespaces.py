@@ -89,7 +89,7 @@ class NamespaceController(Controller):
         if asked is None:
             yield DeleteContent(key[1], _grace_s(objects, key[1], since_s))
         else:
-            yield from _told(namespace, key, answers[asked], asked.grace_s, now)
+            yield from _finalize(namespace, key, answers[asked], asked.grace_s, now)
 
 
 def _is_ending(namespace: Namespace) -> bool:
@@ -110,7 +110,7 @@ def _grace_s(objects: Indexer, name: str, since_s: float) -> int:
     return longest_s if since_s < longest_s else 0
 
 
-def _told(
+def _finalize(
     namespace: Namespace, key: ObjectKey, remains: RemainingContent, grace_s: int, now: Timestamp
 ) -> Iterator[Step]:
     """Write what remains, and finalize the namespace if that is nothing."""
