@@ -179,7 +179,7 @@ def _start(setting: Setting) -> tuple[FakeServer, MemoryClient, SchedulerLoop]:
     if setting.group is not None:
         server.put(setting.group)
     client = MemoryClient(server)
-    loop = SchedulerLoop(_scheduler(), client, clock=RealClock(), tell=_untold)
+    loop = SchedulerLoop(_scheduler(), client, clock=RealClock(), record=_untold)
     client.changed = loop.changed
     client.tell()
     return server, client, loop
@@ -216,7 +216,7 @@ def recovery() -> None:
     gc.collect()
     start, cpu = monotonic(), process_time()
     client = MemoryClient(server)
-    loop = SchedulerLoop(_scheduler(), client, clock=RealClock(), tell=_untold)
+    loop = SchedulerLoop(_scheduler(), client, clock=RealClock(), record=_untold)
     client.changed = loop.changed
     client.tell()
     loop.scheduler.step(loop._moment())

@@ -23,7 +23,7 @@ from mooring.api.core import ServiceAccount
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
-from mooring.client.transport import Request
+from mooring.client.contract import Request
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings
 from mooring.kit.clock import LoopClock

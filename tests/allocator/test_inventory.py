@@ -155,7 +155,7 @@ def test_a_problem_is_kept_while_nothing_changes() -> None:
         ),
         lambda found: found.remove_slice("s"),
         lambda found: found.put_claim(allocated("owner", [held(DRIVER, "gpu-0")])),
-        lambda found: found.forget_node(NODE),
+        lambda found: found.drop_node(NODE),
     ],
     ids=["slice changed", "slice again", "slice more", "slice gone", "claim", "forgotten"],
 )
@@ -176,7 +176,7 @@ def test_a_problem_is_renewed_when_something_of_its_node_changes(change: Any) ->
             allocated("watcher", [held(DRIVER, "gpu-0", admin_access=True)])
         ),
         lambda found: found.remove_claim("default", "unknown"),
-        lambda found: found.forget_node("node-2"),
+        lambda found: found.drop_node("node-2"),
     ],
     ids=["slice elsewhere", "claim elsewhere", "admin access", "unknown claim", "other node"],
 )

@@ -19,9 +19,9 @@ from mooring.apiserver.server import make_application, make_server_context, serv
 from mooring.apiserver.settings import Settings
 from mooring.client.api_client import ApiClient
 from mooring.client.client_factory import http_client, in_process_client, load_rest_config
+from mooring.client.contract import Request, Response, Transport
 from mooring.client.errors import UnavailableError
 from mooring.client.in_process import InProcessTransport
-from mooring.client.transport import Request, Response, Transport
 from mooring.store.contract import Store
 from mooring.store.sqlite import open_sqlite
 

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.core import ConfigMap
 from mooring.client.api_client import ApiClient
-from mooring.client.contract import Added
+from mooring.client.contract import Added, Request
 from mooring.client.errors import (
     TooManyRequestsError,
     UnauthorizedError,
@@ -21,7 +21,6 @@ from mooring.client.errors import (
 from mooring.client.http.connection import ClientBounds
 from mooring.client.http.credentials import ExpiringAuth, RenewedCredentials, RequestAuth
 from mooring.client.http.pool import HttpTransport, address_of
-from mooring.client.transport import Request
 from mooring.client.writes import Create
 from mooring.kit.clock import ManualClock
 from tests.client.servers import config_map, until

@@ -17,9 +17,9 @@ from mooring.api.core import Pod
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.cli.plan import command
+from mooring.client.contract import Request, Response
 from mooring.client.in_process import InProcessTransport
 from mooring.client.indexer import Indexer
-from mooring.client.transport import Request, Response
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import ProgramContext
 from mooring.hardware import Catalogue

@@ -16,9 +16,9 @@ from mooring.api.core import ConfigMap, Namespace, Pod, Secret
 from mooring.api.core.namespace import RemainingContent
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
+from mooring.client.contract import Request, Response
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.namespace_deleter import discover, empty_namespace
-from mooring.client.transport import Request, Response
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.leader_process import empties_namespaces

@@ -106,7 +106,7 @@ class Late:
                 objects=self.copy,
                 client=self.client,
                 queue=queue,
-                tell=self.told.append,
+                record=self.told.append,
                 now=lambda: self.model.now,
                 has_seen=self._has_seen,
             )

@@ -118,7 +118,7 @@ def test_a_clock_that_jumps_is_no_silence() -> None:
     world.put(node(), lease())
     for hours in (1, 2, 3, 4):
         steps = list(controller.reconcile(world.model.objects, ("", "a"), later(hours * 3600), {}))
-        assert [type(each).__name__ for each in steps] == ["LookAgain"]
+        assert [type(each).__name__ for each in steps] == ["RequeueAfter"]
 
 
 def test_a_node_that_is_well_again_loses_our_taints_and_keeps_others() -> None:

@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 from mooring.api.apps import ReplicaSet
 from mooring.api.core import Pod
 from mooring.client.writes import Create, Patch, Target
-from mooring.controllers.controller import Answers, Lookup, WriteRefused
-from mooring.controllers.replicasets import ReplicaSetController, plan
+from mooring.controllers.controller import Answers, Lookup, Step, WriteRefused
+from mooring.controllers.replicasets import ReplicaSetController
 from tests.controllers.things import NOW, World, replica_set, thing
+
+
+def planned(world: World, answers: Answers) -> list[Step]:
+    key = ("default", "web")
+    return list(ReplicaSetController().reconcile(world.model.objects, key, NOW, answers))
 
 
 def test_a_set_gets_its_pods_and_tells_of_them() -> None:
@@ -30,7 +35,10 @@ def test_a_set_gets_its_pods_and_tells_of_them() -> None:
 def test_planning_twice_from_one_copy_names_the_same_pods() -> None:
     world = World(ReplicaSetController())
     world.model.put(replica_set(replicas=3))
-    first, second = (list(plan(world.model.objects, ("default", "web"), NOW, {})) for _ in "12")
+    first, second = (
+        list(ReplicaSetController().reconcile(world.model.objects, ("default", "web"), NOW, {}))
+        for _ in "12"
+    )
     assert first == second
     assert sum(isinstance(step, Create) for step in first) == 3
 
@@ -84,7 +92,9 @@ def test_an_orphan_is_not_adopted_by_a_set_that_is_gone() -> None:
     world.model.put(replica_set(replicas=1))
     world.model.put(thing("v1", "Pod", "alone", metadata={"labels": {"app": "web"}}))
     answers: Answers = {Lookup(ReplicaSet, "default", "web"): None}
-    steps = list(plan(world.model.objects, ("default", "web"), NOW, answers))
+    steps = list(
+        ReplicaSetController().reconcile(world.model.objects, ("default", "web"), NOW, answers)
+    )
     assert not any(isinstance(step, Patch) for step in steps)
 
 

@@ -23,7 +23,7 @@ from mooring.hardware.attributes import (
 )
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import NoAttributeError, ProfileError
-from mooring.hardware.nodes import CLASSES, EXAMPLE_PROFILES
+from mooring.hardware.machine import CLASSES, EXAMPLE_PROFILES
 from mooring.hardware.profile_files import ProfileFolder
 from mooring.hardware.sysfs import sysfs_entries, sysfs_tree
 from mooring.hardware.sysfs_tree import SysfsTree, folder_tree, write_entries

@@ -25,8 +25,8 @@ from mooring.api.kinds import Kind
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from mooring.apiserver.auth.credentials import ADMIN
 from mooring.apiserver.http.app import PEER
+from mooring.client.contract import Request
 from mooring.client.in_process import InProcessTransport
-from mooring.client.transport import Request
 from mooring.client.writes import Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import Surroundings

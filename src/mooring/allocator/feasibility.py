@@ -103,7 +103,7 @@ class Feasibility:
             return False
         except RecursionError:
             self._witness.forget()
-            self._is_blind = True  # So many picks are left that later checks are as deep.
+            self._is_blind = True  # Enough picks are left that later checks are as deep.
             return False
 
     # --- is there a completion? -----------------------------------------------------------------

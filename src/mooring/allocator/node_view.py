@@ -16,7 +16,7 @@ from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger, consumed_by_shares
 from mooring.allocator.pool_facts import PoolFacts, SelectorFault
-from mooring.allocator.pools import PoolState, PublishedDevice, bits, matches_node
+from mooring.allocator.pools import PoolState, PublishedDevice, bits, device_matches_node
 from mooring.allocator.requests import Requirements
 from mooring.allocator.rules.constraints import AttributeTable, AttributeTableBuilder
 from mooring.api.core.node import Node
@@ -243,12 +243,7 @@ class NodeView:
         for position in bits(self._by_device):
             device = self.published[position].device
             try:
-                chosen = matches_node(
-                    self.node,
-                    node_name=device.node_name,
-                    all_nodes=device.all_nodes,
-                    selector=device.node_selector,
-                )
+                chosen = device_matches_node(device, self.node)
             except AllocationError as error:
                 unreadable[position] = str(error)
                 continue

@@ -258,12 +258,7 @@ def _targets(slice_: ResourceSlice, node: Node) -> bool:
 
 def _device_targets(device: Device, slice_: ResourceSlice, node: Node) -> bool:
     try:
-        return matches_node(
-            node,
-            node_name=device.node_name,
-            all_nodes=device.all_nodes,
-            selector=device.node_selector,
-        )
+        return device_matches_node(device, node)
     except AllocationError as error:
         text = (
             f"failed to perform node selection for device {device.name} in slice "
@@ -323,6 +318,16 @@ def matches_node(
     if fault is not None:
         raise AllocationError(f"failed to parse node selector {_go_text(selector)}: {fault}")
     return query.matches(node.metadata.name, node.metadata.labels or {})
+
+
+def device_matches_node(device: Device, node: Node) -> bool:
+    """Return whether a device with a node selection of its own can be used on the node."""
+    return matches_node(
+        node,
+        node_name=device.node_name,
+        all_nodes=device.all_nodes,
+        selector=device.node_selector,
+    )
 
 
 @lru_cache(maxsize=1024)

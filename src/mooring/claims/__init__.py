@@ -10,7 +10,7 @@ node_allocatable    node resources that come with claims, and whether a node has
 quotas              how much of a quota objects use, and whether they fit
 """
 
-from mooring.api.tolerations import DeviceName, means_by_name
+from mooring.api.tolerations import DeviceName
 from mooring.claims.claim_templates import (
     claim_from_template,
     find_generated,
@@ -29,7 +29,6 @@ from mooring.claims.extended_resources import (
     implicit_name,
     is_device_resource,
     is_in_memory,
-    is_served_by_devices,
     needs_on_node,
     special_claim,
     to_create,
@@ -49,7 +48,6 @@ from mooring.claims.node_allocatable import (
 from mooring.claims.pod_claims import (
     ALL_FEATURES,
     ClaimFeatures,
-    ClaimReference,
     ClaimRejection,
     ClaimUse,
     Named,
@@ -57,7 +55,6 @@ from mooring.claims.pod_claims import (
     NotNeeded,
     Unsupported,
     check_made_for_group,
-    check_made_for_pod,
     claim_names,
     claims_to_release,
     group_name,
@@ -65,7 +62,7 @@ from mooring.claims.pod_claims import (
     reference_of,
     uses_of,
 )
-from mooring.claims.pod_resources import container_limits, container_requests, pod_requests
+from mooring.claims.pod_resources import container_limits, pod_requests
 from mooring.claims.reservations import (
     Absent,
     AskServer,
@@ -91,7 +88,6 @@ from mooring.claims.reservations import (
     unprotected,
 )
 from mooring.claims.taint_evictions import (
-    AppliedTaint,
     Eviction,
     EvictionCause,
     EvictionCounts,
@@ -107,10 +103,8 @@ __all__ = [
     "ALL_FEATURES",
     "Absent",
     "AllocatedClaim",
-    "AppliedTaint",
     "AskServer",
     "ClaimFeatures",
-    "ClaimReference",
     "ClaimRejection",
     "ClaimUse",
     "DeleteClaim",
@@ -135,7 +129,6 @@ __all__ = [
     "as_evicting",
     "check_fresh",
     "check_made_for_group",
-    "check_made_for_pod",
     "check_pod_level",
     "check_unshared",
     "claim_from_template",
@@ -144,7 +137,6 @@ __all__ = [
     "claims_to_release",
     "consumer_of",
     "container_limits",
-    "container_requests",
     "counts_of",
     "deallocated",
     "extended_needs",
@@ -165,8 +157,6 @@ __all__ = [
     "is_mapped",
     "is_pod_done",
     "is_reserved_for",
-    "is_served_by_devices",
-    "means_by_name",
     "needs_on_node",
     "owning_pod",
     "pod_claim_statuses",

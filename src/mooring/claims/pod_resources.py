@@ -1,6 +1,6 @@
 """What a pod requests in total: by its containers, at the pod level, and by its claims.
 
-1. Containers are summed as `api.core.resource_sums` does.
+1. Containers are summed by `mooring.api.core.pod.resources_at_once`.
 2. The node allocatable resources of the pod's claims are added.
 3. Pod-level requests replace those of containers and claims.
 4. The overhead of the pod is added.
@@ -147,7 +147,7 @@ def _pod_level_requests(pod: Pod, *, with_status: bool) -> ResourceList:
 
 def _container_requests(pod: Pod, sources: RequestSources) -> ResourceList:
     """Return the sum over containers and claims: of the spec, or the maximum of spec and status."""
-    requested = resources_at_once(pod, _completed(_requests, sources))
+    requested = resources_at_once(pod, _completed(lambda each: each.resources.requests, sources))
     add_resources(requested, claim_resources(sources.claim_statuses))
     if not sources.with_status or not has_resource_status(pod):
         return requested
@@ -166,10 +166,6 @@ def _reported_requests(pod: Pod, sources: RequestSources) -> tuple[ResourceList,
     total = resources_at_once(pod, _completed(allocated, sources))
     add_resources(total, claim_resources(sources.claim_statuses))
     return total, resources_at_once(pod, _completed(used, sources))
-
-
-def _requests(container: Container) -> ResourceList:
-    return container.resources.requests
 
 
 def _completed(source: ContainerResources, sources: RequestSources) -> ContainerResources:

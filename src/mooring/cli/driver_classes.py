@@ -33,7 +33,7 @@ def command(names: tuple[str, ...], options: DriverOptions, output: str) -> None
     moor driver classes nvidia net | kubectl apply -f -
     """
     from mooring.api.codec import to_tree
-    from mooring.hardware.nodes import CLASSES, device_classes
+    from mooring.hardware.machine import CLASSES, device_classes
 
     try:
         drivers = [driver.name for name in names for driver in drivers_of(name, options)]

@@ -1,9 +1,8 @@
 """Clients of an API server, in client-go's words: they read, watch, cache and write objects.
 
 writes             writes as values, which controllers plan without I/O
-contract           the Client protocol, watch events, and paged lists
+contract           the Client and Transport protocols, watch events, and paged lists
 errors             the tree of errors, from an API server's Status
-transport          the Transport protocol: requests and responses
 rest_mapper        where a server serves a kind, and in which version
 decoder            responses to objects: one, lists, and the lines of a watch
 api_client         the Client on any transport, with retries

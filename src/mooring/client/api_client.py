@@ -18,7 +18,7 @@ from mooring.api.authentication import TokenRequest
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
 from mooring.api.core import Binding, Pod, ServiceAccount
-from mooring.client.contract import Event, ObjectList
+from mooring.client.contract import JSON, Event, ObjectList, Request, Response, Transport
 from mooring.client.decoder import read_event, read_lines, read_list, read_object, read_plain
 from mooring.client.errors import (
     ClientError,
@@ -30,7 +30,6 @@ from mooring.client.errors import (
     read_status,
 )
 from mooring.client.rest_mapper import Endpoint, RESTMapper, binding_path
-from mooring.client.transport import JSON, Request, Response, Transport
 from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
 from mooring.kit.clock import REAL, Clock
 
@@ -50,16 +49,10 @@ class ApiClient:
     """Reads and writes objects through a transport."""
 
     def __init__(
-        self,
-        transport: Transport,
-        *,
-        manager: str = "mooring",
-        clock: Clock = REAL,
-        watch_s: int = WATCH_S,
+        self, transport: Transport, *, manager: str = "mooring", clock: Clock = REAL
     ) -> None:
         self._transport = transport
         self._clock = clock
-        self._watch_s = watch_s
         self._managed = f"fieldManager={quote(manager, safe='')}"
         self._mapper = RESTMapper(self._fetch)
 
@@ -117,7 +110,7 @@ class ApiClient:
         """Yield events after a resource version, until the server ends the watch."""
         endpoint = await self._endpoint(struct)
         query = {"watch": "1", "resourceVersion": after, "allowWatchBookmarks": "true"}
-        more = {"timeoutSeconds": self._watch_s, "fieldSelector": fields, "labelSelector": labels}
+        more = {"timeoutSeconds": WATCH_S, "fieldSelector": fields, "labelSelector": labels}
         request = Request("GET", endpoint.collection(namespace), _query({**query, **more}))
         try:
             async with self._transport.stream(request) as parts:

@@ -8,7 +8,6 @@ from typing import Any
 
 from mooring.client.api_client import ApiClient
 from mooring.client.errors import AccessError
-from mooring.client.http.connection import ClientBounds
 from mooring.client.http.credentials import Token, Tokens, token_credentials
 from mooring.client.http.kubeconfig import kubeconfig_paths, read_kubeconfig
 from mooring.client.http.rest_config import RestConfig, in_cluster_config, transport_for
@@ -39,19 +38,13 @@ def load_rest_config(
 
 
 def http_client(
-    config: RestConfig,
-    *,
-    manager: str = "mooring",
-    bounds: ClientBounds = ClientBounds(),  # noqa: B008  # a value
-    clock: Clock = REAL,
-    tokens: Tokens | None = None,
+    config: RestConfig, *, manager: str = "mooring", tokens: Tokens | None = None
 ) -> ApiClient:
     """Return a client for a remote server; close it after use (`async with`).
 
     `tokens` replace the credentials of the config.
     """
-    transport = transport_for(config, agent=manager, bounds=bounds, clock=clock, tokens=tokens)
-    return ApiClient(transport, manager=manager, clock=clock)
+    return ApiClient(transport_for(config, agent=manager, tokens=tokens), manager=manager)
 
 
 def in_process_client(

@@ -1,4 +1,4 @@
-"""The Client protocol, on any transport, and `list_all`, which reads long lists in pages.
+"""The Client protocol, the Transport that carries its requests, and `list_all`, which reads pages.
 
 Kinds are named by their struct in the hub version (`ResourceClaim` of resource.k8s.io/v1, `Pod`).
 """
@@ -6,7 +6,8 @@ Kinds are named by their struct in the hub version (`ResourceClaim` of resource.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Protocol, TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from mooring.client.writes import Apply, Create, Delete, Patch, Update
 
 T = TypeVar("T")
 
+JSON = "application/json"
 PAGE = 2000
 RESTARTS_MAX = 2  # then the list is requested as a whole
 PAGES_MAX = 100_000
@@ -129,3 +131,49 @@ async def _pages(
         if not rest:
             return ObjectList(tuple(values), page.revision)
     raise ExpiredError(f"{struct.__name__}: the list does not end")
+
+
+# --- transport ------------------------------------------------------------------------------------
+
+
+class Request(NamedTuple):
+    """A request to a server."""
+
+    method: str
+    path: str  # quoted, begins with /
+    query: str = ""  # quoted
+    body: bytes = b""
+    content_type: str = JSON
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether it changes nothing and may be sent twice."""
+        return self.method == "GET"
+
+
+class Response(NamedTuple):
+    """A server's response."""
+
+    status: int
+    body: bytes
+    retry_after: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Transport(Protocol):
+    """Carries requests, over HTTP or by a call in the process, or raises `UnavailableError`."""
+
+    async def send(self, request: Request) -> Response:
+        """Return the response to a request, with any status."""
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Return the parts of a response as they arrive; raise `ClientError` for an error status.
+
+        The iterator ends when the server ends the response, and raises when it is interrupted.
+        """
+
+    async def renew(self) -> bool:
+        """Get new credentials after the server rejected these; return False if there are none."""
+
+    async def close(self) -> None:
+        """Close all connections."""

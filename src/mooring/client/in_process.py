@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import unquote
 
+from mooring.client.contract import Request, Response
 from mooring.client.errors import UnavailableError, error_of
 from mooring.client.http.credentials import Credentials, StaticCredentials
-from mooring.client.transport import Request, Response
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

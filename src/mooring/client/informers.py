@@ -281,16 +281,13 @@ class InformerFactory:
         *,
         random: Callable[[], float],
         clock: Clock = REAL,
-        objects: Indexer | None = None,
         backoff: Backoff = BACKOFF,
-        page: int = PAGE,
     ) -> None:
-        self.objects = objects if objects is not None else Indexer()
+        self.objects = Indexer()
         self._client = client
         self._random = random
         self._clock = clock
         self._backoff = backoff
-        self._page = page
         self._informers: dict[type[Any], Informer] = {}
 
     def informer_for(
@@ -299,7 +296,6 @@ class InformerFactory:
         *,
         namespace: str = "",
         fields: str = "",
-        labels: str = "",
         optional: bool = False,
     ) -> Informer:
         """Return the informer of a kind, created by the first call.
@@ -307,7 +303,7 @@ class InformerFactory:
         The selection must be the same every time: the cache has each kind once.
         """
         found = self._informers.get(struct)
-        selection = {"namespace": namespace, "fields": fields, "labels": labels}
+        selection = {"namespace": namespace, "fields": fields, "labels": ""}
         if found is not None and any(selection.values()) and found.selection != selection:
             raise ValueError(f"{struct.__name__} has an informer with another selection")
         if found is None:
@@ -317,12 +313,10 @@ class InformerFactory:
                 self.objects,
                 namespace=namespace,
                 fields=fields,
-                labels=labels,
                 optional=optional,
                 random=self._random,
                 clock=self._clock,
                 backoff=self._backoff,
-                page=self._page,
             )
         return found
 

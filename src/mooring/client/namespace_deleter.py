@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from mooring.api.core.namespace import RemainingContent
+from mooring.client.contract import Request, Response
 from mooring.client.errors import ClientError, NotFoundError, UnreadableError
-from mooring.client.transport import Request, Response
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.writes import Create
 from mooring.drivers.catalogue import CATALOGUE, DriverOptions, drivers_of
-from mooring.hardware.nodes import CLASSES, device_classes
+from mooring.hardware.machine import CLASSES, device_classes
 
 SIMULATED = "sim"  # has the drivers of any board
 

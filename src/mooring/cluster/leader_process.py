@@ -19,11 +19,10 @@ from msgspec import Struct
 
 from mooring.api.core import Namespace
 from mooring.client.api_client import ApiClient
-from mooring.client.contract import Client
+from mooring.client.contract import Client, Request
 from mooring.client.errors import ClientError
 from mooring.client.informers import InformerFactory
 from mooring.client.leader_election import LeaderElector, LeaseTimings
-from mooring.client.transport import Request
 from mooring.cluster.programs import ProgramContext
 from mooring.cluster.status_server import ListenAddress, health_pages, serving
 from mooring.kit.process_memory import relax_garbage_collector

@@ -80,7 +80,7 @@ class SchedulerProgram:
         self._recorder = EventRecorder(
             client, SCHEDULER, style=EventStyle.SERIES, clock=clock, random=context.random
         )
-        self.loop = SchedulerLoop(self.scheduler, client, clock=clock, tell=self._recorder.record)
+        self.loop = SchedulerLoop(self.scheduler, client, clock=clock, record=self._recorder.record)
         for kind in kinds_of(config.features):
             is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
             informer = self.informers.informer_for(kind, optional=is_optional)

@@ -1,9 +1,9 @@
 """The controllers of a cluster: each plans writes from what exists, for one key at a time.
 
-A controller is a pure function `plan(objects, key, now) -> steps`; a reconciler reads, queues and
-writes for all of them.
+`reconcile(objects, key, now, answers)` returns the steps for a key and does no I/O; a reconciler
+reads, queues and writes for all controllers.
 
-controller              what a controller is: kinds, keys, plan, steps
+controller              what a controller is: kinds, keys, steps
 reconciler              one controller at work with a server and a workqueue
 controller_manager      all controllers, with informers, workqueues and event recorders
 metrics                 what controllers and workqueues count

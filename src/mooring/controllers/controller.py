@@ -58,7 +58,7 @@ class Lookup(Struct, frozen=True):
 
 
 class DeleteContent(Struct, frozen=True):
-    """Delete everything in a namespace; the answer is what remains (`Remains`).
+    """Delete everything in a namespace; the answer is what remains (`RemainingContent`).
 
     A plan cannot list what to delete: the server may have kinds that no informer follows.
     """

@@ -20,7 +20,6 @@ from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
 from mooring.api.scheduling import CompositePodGroup, PodGroup, Workload
 from mooring.api.timestamp import Timestamp
-from mooring.cel.device import DeviceCompiler
 from mooring.client.api_client import ApiClient
 from mooring.client.contract import Client
 from mooring.client.event_recorder import EventRecorder
@@ -36,7 +35,7 @@ from mooring.controllers.jobs import JobController
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
 from mooring.controllers.namespaces import RootCAPublisher, ServiceAccountController
 from mooring.controllers.node_lifecycle import NodeLifecycleController, TaintEvictionController
-from mooring.controllers.pod_gc import ENDED_MAX, PodGCController, TTLAfterFinishedController
+from mooring.controllers.pod_gc import PodGCController, TTLAfterFinishedController
 from mooring.controllers.pod_groups import PodGroupProtection
 from mooring.controllers.pool_status import PoolStatusRequestController
 from mooring.controllers.reconciler import EmptyNamespace, Reconciler
@@ -108,7 +107,7 @@ class ControllerManager:
             objects=self._informers.objects,
             client=client,
             queue=queue,
-            tell=self._recorders[source].record,
+            record=self._recorders[source].record,
             now=lambda: Timestamp(clock.now()),
             has_seen=self._has_seen,
             empty=_emptying(client),
@@ -139,9 +138,7 @@ def _emptying(client: Client) -> EmptyNamespace | None:
     return empty
 
 
-def dra_controllers(
-    gates: Gates, metrics: DraMetrics, compiler: DeviceCompiler | None = None
-) -> tuple[Controller, ...]:
+def dra_controllers(gates: Gates, metrics: DraMetrics) -> tuple[Controller, ...]:
     """Return the controllers of claims and devices that the gates enable."""
     found: list[Controller] = [
         PodClaimController(gates, metrics.claims),
@@ -150,19 +147,14 @@ def dra_controllers(
     if gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
         found.append(GroupClaimController(gates, metrics.claims))
     if gates.enabled(Gate.DRA_DEVICE_TAINTS):
-        found.append(DeviceTaintEvictionController(gates, metrics.taints, compiler))
+        found.append(DeviceTaintEvictionController(gates, metrics.taints))
     if gates.enabled(Gate.DRA_RESOURCE_POOL_STATUS):
-        found.append(PoolStatusRequestController(gates, metrics.requests, compiler))
+        found.append(PoolStatusRequestController(gates, metrics.requests))
     return tuple(found)
 
 
-def workload_controllers(
-    *, authority: str, gates: Gates | None = None, ended_max: int = ENDED_MAX
-) -> tuple[Controller, ...]:
-    """Return one of each; `authority` is the server's certificate authority in PEM, if any.
-
-    `ended_max` is kube-controller-manager's `--terminated-pod-gc-threshold`.
-    """
+def workload_controllers(*, authority: str, gates: Gates | None = None) -> tuple[Controller, ...]:
+    """Return one of each; `authority` is the server's certificate authority in PEM, if any."""
     published = (RootCAPublisher(authority),) if authority else ()
     return (
         ServiceAccountController(),
@@ -175,6 +167,6 @@ def workload_controllers(
         PodGroupProtection(),
         NodeLifecycleController(),
         TaintEvictionController(),
-        PodGCController(ended_max=ended_max),
+        PodGCController(),
         GarbageCollector(),
     )

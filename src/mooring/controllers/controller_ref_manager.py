@@ -45,11 +45,7 @@ def index_by_controller(objects: Indexer, *structs: type[Any]) -> None:
 def index_by_namespace(objects: Indexer, *structs: type[Any]) -> None:
     """Add the index of kinds by their namespaces."""
     for struct in structs:
-        objects.index(struct, NAMESPACE, _namespace_keys)
-
-
-def _namespace_keys(value: Any) -> Iterator[str]:
-    yield value.metadata.namespace
+        objects.index(struct, NAMESPACE, lambda value: (value.metadata.namespace,))
 
 
 def _controller_keys(value: Any) -> Iterator[str]:

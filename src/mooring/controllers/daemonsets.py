@@ -78,8 +78,21 @@ class DaemonSetController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield the steps that bring a set to one pod on every node."""
-        return plan(objects, key, now, answers)
+        """Yield the status, then deletions of surplus pods, then creations, then outdated pods."""
+        owner = objects.get(DaemonSet, *key)
+        selector = None if owner is None else selector_of(owner)
+        if owner is None or selector is None:
+            return
+        pods, steps = claim(objects, Pod, owner, selector, answers)
+        daemons = _daemons(objects, owner, pods)
+        if (changed := with_status(owner, status_of(owner, daemons, now))) is not None:
+            yield Update(changed, "status")
+        yield from steps
+        if owner.metadata.deletion_timestamp is None:
+            yield from _manage(objects, owner, daemons, now)
+        waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in pods]
+        if later := [seconds for seconds in waits if seconds]:
+            yield RequeueAfter(key, min(later))
 
     def refused(
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
@@ -107,24 +120,6 @@ class Daemons(NamedTuple):
     def is_current(self, pod: Pod) -> bool:
         """Return whether a pod is of the current template."""
         return pod.metadata.labels.get(REVISION_HASH) == self.mark
-
-
-def plan(objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Yield the status, then deletions of surplus pods, then creations, then outdated pods."""
-    owner = objects.get(DaemonSet, *key)
-    selector = None if owner is None else selector_of(owner)
-    if owner is None or selector is None:
-        return
-    pods, steps = claim(objects, Pod, owner, selector, answers)
-    daemons = _daemons(objects, owner, pods)
-    if (changed := with_status(owner, status_of(owner, daemons, now))) is not None:
-        yield Update(changed, "status")
-    yield from steps
-    if owner.metadata.deletion_timestamp is None:
-        yield from _manage(objects, owner, daemons, now)
-    waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in pods]
-    if later := [seconds for seconds in waits if seconds]:
-        yield RequeueAfter(key, min(later))
 
 
 def _daemons(objects: Indexer, owner: DaemonSet, pods: list[Pod]) -> Daemons:

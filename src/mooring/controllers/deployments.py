@@ -95,12 +95,28 @@ class DeploymentController(Controller):
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the next step of a deployment."""
-        return plan(objects, key, now, answers)
+        deployment = objects.get(Deployment, *key)
+        selector = None if deployment is None else selector_of(deployment)
+        if deployment is None or selector is None:
+            return
+        sets, steps = claim(objects, ReplicaSet, deployment, selector, answers)
+        yield from steps
+        rollout = _rollout(deployment, sets)
+        if deployment.metadata.deletion_timestamp is not None:
+            yield from _status_steps(rollout, rollout, deployment.status.conditions, now)
+            return
+        after = _moved(objects, rollout)
+        if isinstance(after, DeploymentStatus):
+            yield Update(replace(deployment, status=after), "status")
+            return
+        yield from _writes(rollout, after)
+        yield from _status_steps(rollout, after, _found(rollout, after, now), now)
+        yield from _delete_old(rollout, after)
 
     def refused(
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
     ) -> Iterable[Step]:
-        """Tell why a replica set could not be created."""
+        """Record an event when a replica set could not be created."""
         owner = objects.get(Deployment, *key)
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             name = write.value.metadata.name
@@ -120,29 +136,6 @@ class Rollout(NamedTuple):
     def sets(self) -> list[ReplicaSet]:
         """All of them."""
         return self.old if self.new is None else [*self.old, self.new]
-
-
-def plan(objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers) -> Iterator[Step]:
-    """Yield the next step of a deployment."""
-    deployment = objects.get(Deployment, *key)
-    if deployment is None:
-        return
-    selector = selector_of(deployment)
-    if selector is None:
-        return
-    sets, steps = claim(objects, ReplicaSet, deployment, selector, answers)
-    yield from steps
-    rollout = _rollout(deployment, sets)
-    if deployment.metadata.deletion_timestamp is not None:
-        yield from _status_steps(rollout, rollout, deployment.status.conditions, now)
-        return
-    after = _moved(objects, rollout)
-    if isinstance(after, DeploymentStatus):
-        yield Update(replace(deployment, status=after), "status")
-        return
-    yield from _writes(rollout, after)
-    yield from _status_steps(rollout, after, _found(rollout, after, now), now)
-    yield from _delete_old(rollout, after)
 
 
 def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:

@@ -70,16 +70,11 @@ class DeviceTaintEvictionController(Controller):
     optional = (DeviceTaintRule,)
     workers = 8
 
-    def __init__(
-        self,
-        gates: Gates,
-        metrics: TaintMetrics | None = None,
-        compiler: DeviceCompiler | None = None,
-    ) -> None:
+    def __init__(self, gates: Gates, metrics: TaintMetrics | None = None) -> None:
         self._has_rules = gates.enabled(Gate.DRA_DEVICE_TAINT_RULES)
         self._features = ClaimFeatures.of(gates)
         self._metrics = metrics or TaintMetrics()
-        self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
+        self._compiler = DeviceCompiler(CelFeatures(list_attributes=True))
         self._due: dict[str, Eviction] = {}  # by the uid of the pod
         self._leaving: dict[str, Eviction] = {}  # being deleted; a pod may be gone before we know
         self._evicted = DeletedUIDs()

@@ -175,7 +175,7 @@ def _wait(
     answers: Answers,
     vanished: Container[str],
 ) -> Iterator[Step]:
-    """Have the dependents go first; those that do not block are not waited for."""
+    """Delete the dependents first; those that do not block are not waited for."""
     if not any(_blocks(each, owner) for each in dependents):
         yield without_finalizer(owner, FOREGROUND)
     for each in dependents:

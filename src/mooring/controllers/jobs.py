@@ -1,6 +1,6 @@
 """Jobs: pods that run until enough of them have succeeded, or too many have failed.
 
-1. Count what has ended (`jobtracking`), and decide whether the job is to end.
+1. Count what has ended (`job_tracking`), and decide whether the job is to end.
 2. A job that ends, or rests, lets go of its pods; else it gets the pods that are missing, later
    the more of them have failed.
 3. Write the status first; then take off finalizers of what it counts; then make and delete pods.
@@ -108,7 +108,32 @@ class JobController(Controller):
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
         """Yield the steps that bring a job nearer to its end."""
-        return plan(objects, key, now, answers, makes_groups=self._makes_groups)
+        job = objects.get(Job, *key)
+        yield from _release_orphans(objects, key, job, answers)
+        if job is None or job.spec.managed_by not in (None, MANAGER):
+            return
+        pods = controlled(objects, Pod, job)
+        if is_finished(job):
+            for pod in pods:
+                if JOB_TRACKING in pod.metadata.finalizers:
+                    yield without_finalizer(pod, JOB_TRACKING)
+            return
+        group = job_pod_group(objects, job, pods) if self._makes_groups else JobPodGroup()
+        yield from group.steps
+        if not group.is_ready:
+            return
+        counts = count_pods(job, pods)
+        ending = outcome_of(job, pods, counts, now)
+        moves = _moves(objects, job, pods, counts, ending, now)
+        status = _status(job, pods, counts, ending, moves, now)
+        if status != job.status:
+            yield Update(replace(job, status=status), "status")
+            yield from _condition_events(job, status)
+        for pod in counts.done:
+            yield without_finalizer(pod, JOB_TRACKING)
+        yield from _writes(job, moves, group.group)
+        if moves.again_s is not None:
+            yield RequeueAfter(key, moves.again_s)
 
     def refused(
         self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
@@ -136,38 +161,6 @@ def _job_name(pod: Pod) -> str | None:
     if owner is not None:
         return owner.name if owner.kind == "Job" else None
     return pod.metadata.labels.get(JOB_NAME)
-
-
-def plan(
-    objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers, *, makes_groups: bool = True
-) -> Iterator[Step]:
-    """Yield the steps that bring a job nearer to its end."""
-    job = objects.get(Job, *key)
-    yield from _release_orphans(objects, key, job, answers)
-    if job is None or job.spec.managed_by not in (None, MANAGER):
-        return
-    pods = controlled(objects, Pod, job)
-    if is_finished(job):
-        for pod in pods:
-            if JOB_TRACKING in pod.metadata.finalizers:
-                yield without_finalizer(pod, JOB_TRACKING)
-        return
-    group = job_pod_group(objects, job, pods) if makes_groups else JobPodGroup()
-    yield from group.steps
-    if not group.is_ready:
-        return
-    counts = count_pods(job, pods)
-    ending = outcome_of(job, pods, counts, now)
-    moves = _moves(objects, job, pods, counts, ending, now)
-    status = _status(job, pods, counts, ending, moves, now)
-    if status != job.status:
-        yield Update(replace(job, status=status), "status")
-        yield from _condition_events(job, status)
-    for pod in counts.done:
-        yield without_finalizer(pod, JOB_TRACKING)
-    yield from _writes(job, moves, group.group)
-    if moves.again_s is not None:
-        yield RequeueAfter(key, moves.again_s)
 
 
 def _release_orphans(
@@ -364,7 +357,7 @@ def _condition(
 
 
 def _rested(job: Job, status: JobStatus, now: Timestamp) -> JobStatus:
-    """Return the status with whether the job rests; its time begins anew after that."""
+    """Return the status with whether the job rests; its time starts again after that."""
     was_resting = is_true(status.conditions, "Suspended")
     if job.spec.suspend and not was_resting:
         resting = _condition("Suspended", "JobSuspended", "Job suspended", now)

@@ -61,7 +61,7 @@ class NamespaceController(Controller):
         objects.index(Pod, NAMESPACE, lambda pod: (pod.metadata.namespace,))
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Give namespaces that are to go, also when the last of their pods has gone."""
+        """Yield terminating namespaces, also when the last of their pods has gone."""
         value = change.value
         if isinstance(value, Namespace):
             if change.new is not None and _is_ending(value):
@@ -89,7 +89,7 @@ class NamespaceController(Controller):
         if asked is None:
             yield DeleteContent(key[1], _grace_s(objects, key[1], since_s))
         else:
-            yield from _told(namespace, key, answers[asked], asked.grace_s, now)
+            yield from _finalize(namespace, key, answers[asked], asked.grace_s, now)
 
 
 def _is_ending(namespace: Namespace) -> bool:
@@ -110,10 +110,10 @@ def _grace_s(objects: Indexer, name: str, since_s: float) -> int:
     return longest_s if since_s < longest_s else 0
 
 
-def _told(
+def _finalize(
     namespace: Namespace, key: ObjectKey, remains: RemainingContent, grace_s: int, now: Timestamp
 ) -> Iterator[Step]:
-    """Say what remains, and let the namespace go if that is nothing."""
+    """Write what remains, and finalize the namespace if that is nothing."""
     status = replace(
         namespace.status,
         phase=TERMINATING,

@@ -25,18 +25,24 @@ from mooring.api.coordination import Lease
 from mooring.api.core import Node, NodeCondition, Pod, PodCondition, Toleration
 from mooring.api.core.node import READY
 from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, Taint
-from mooring.api.core.pod import DISRUPTION_TARGET
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 from mooring.api.tolerations import Tolerations
 from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Delete, Patch, RecordEvent, RequeueAfter, Target
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
-from mooring.controllers.pod_control import condition_of, is_over, is_true, with_condition
+from mooring.controllers.pod_control import (
+    NODE,
+    condition_of,
+    disruption_target,
+    index_by_node,
+    is_over,
+    is_true,
+    status_patch,
+)
 
 LEASES = "kube-node-lease"
 LOOK_S = 10.0  # as often as agents renew
 GRACE_S = 50.0  # kube-controller-manager's --node-monitor-grace-period
-NODE = "node"  # the index of pods by their node
 
 _PREFIX = "node.kubernetes.io/"
 NOT_READY, UNREACHABLE = f"{_PREFIX}not-ready", f"{_PREFIX}unreachable"
@@ -51,7 +57,7 @@ _TAINTS = (
     ("NetworkUnavailable", "True", f"{_PREFIX}network-unavailable"),
 )
 _OWN_KEYS = {key for *_, key in _TAINTS} | {_UNSCHEDULABLE}
-_SPOKEN_FOR = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")  # by the agent
+_REPORTED = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")  # by the agent
 PATIENCE_S = 300
 _PATIENT = tuple(
     Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=PATIENCE_S)
@@ -60,7 +66,7 @@ _PATIENT = tuple(
 
 
 class LeaseSilence(Struct, frozen=True):
-    """The last word of an agent, and for how long it was looked for in vain."""
+    """The last renewal of a lease, and for how long looks have found no other."""
 
     renewed: MicroTimestamp | None
     looked_at: Timestamp
@@ -75,13 +81,12 @@ class NodeLifecycleController(Controller):
     kinds = (Node, Lease, Pod)
     has_independent_steps = True
 
-    def __init__(self, *, grace_s: float = GRACE_S) -> None:
-        self._grace_s = grace_s
+    def __init__(self) -> None:
         self._silences: dict[str, LeaseSilence] = {}
 
     def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their node."""
-        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        index_by_node(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the nodes that a change is about; renewed leases are seen at the next look."""
@@ -95,7 +100,7 @@ class NodeLifecycleController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Look at a node: is its agent alive, and do its taints say how it is?"""
+        """Yield the steps by which conditions follow the lease, and taints the conditions."""
         node = objects.get(Node, *key)
         if node is None:
             self._silences.pop(key[1], None)
@@ -124,7 +129,7 @@ class NodeLifecycleController(Controller):
         passed_s = (now.instant - last.looked_at.instant) / timedelta(seconds=1)
         lasted_s = last.lasted_s + min(max(passed_s, 0.0), LOOK_S)
         self._silences[name] = LeaseSilence(renewed, now, lasted_s)
-        return lasted_s >= self._grace_s
+        return lasted_s >= GRACE_S
 
 
 def _is_unknown(node: Node) -> bool:
@@ -133,17 +138,17 @@ def _is_unknown(node: Node) -> bool:
 
 
 def _pods_lost(objects: Indexer, node: Node, now: Timestamp) -> Iterator[Step]:
-    """Say of the pods of a node that they are not ready."""
+    """Set the pods of a node to not ready."""
     for pod in objects.by_index(Pod, NODE, node.metadata.name):
         if is_true(pod.status.conditions, READY):
             yield from _not_ready(pod, now)
 
 
 def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
-    """Say of a node that nothing is known of it."""
-    conditions = node.status.conditions
-    for kind in _SPOKEN_FOR:
-        old = condition_of(conditions, kind)
+    """Set the conditions that the agent reports to Unknown."""
+    conditions = []
+    for kind in _REPORTED:
+        old = condition_of(node.status.conditions, kind)
         condition = NodeCondition(
             type=kind,
             status="Unknown",
@@ -153,30 +158,20 @@ def _lost(node: Node, now: Timestamp) -> Iterator[Step]:
             message=f"Kubelet {'stopped posting' if old is not None else 'never posted'} "
             "node status.",
         )
-        conditions = with_condition(conditions, condition)
-    body = {
-        "metadata": {"resourceVersion": node.metadata.resource_version},
-        "status": {"conditions": [to_tree(each) for each in conditions]},
-    }
-    yield Patch(Target.of(node), body, "status")
+        conditions.append(condition)
+    yield status_patch(node, *conditions)
     name = node.metadata.name
     yield RecordEvent(node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
 
 
 def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
-    generation = pod.metadata.generation
     condition = PodCondition(
         type=READY,
         status="False",
         last_transition_time=now.truncated(),
-        observed_generation=generation,
+        observed_generation=pod.metadata.generation,
     )
-    conditions = with_condition(pod.status.conditions, condition)
-    body = {
-        "metadata": {"resourceVersion": pod.metadata.resource_version},
-        "status": {"conditions": [to_tree(each) for each in conditions]},
-    }
-    yield Patch(Target.of(pod), body, "status")
+    yield status_patch(pod, condition)
     yield RecordEvent(pod, "NodeNotReady", "Node is not ready", is_warning=True)
 
 
@@ -224,7 +219,7 @@ class TaintEvictionController(Controller):
 
     def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their node."""
-        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        index_by_node(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the pods that a change of taints, or of themselves, is about."""
@@ -241,7 +236,7 @@ class TaintEvictionController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Say when a pod is to leave, and have it leave."""
+        """Evict a pod, or requeue it for when its tolerations end."""
         pod = objects.get(Pod, *key)
         node = None if pod is None else objects.get(Node, "", pod.spec.node_name)
         if pod is None or node is None or pod.metadata.deletion_timestamp is not None:
@@ -280,18 +275,8 @@ def _covering(tolerations: Iterable[Toleration], taint: Taint) -> list[Toleratio
 
 
 def _evicted(pod: Pod, now: Timestamp) -> Iterator[Step]:
-    generation = pod.metadata.generation
-    condition = PodCondition(
-        type=DISRUPTION_TARGET,
-        status="True",
-        last_transition_time=now.truncated(),
-        observed_generation=generation,
-        reason="DeletionByTaintManager",
-        message="Taint manager: deleting due to NoExecute taint",
-    )
-    conditions = [to_tree(each) for each in with_condition(pod.status.conditions, condition)]
-    only = {"resourceVersion": pod.metadata.resource_version}  # the list is replaced as a whole
-    yield Patch(Target.of(pod), {"metadata": only, "status": {"conditions": conditions}}, "status")
+    message = "Taint manager: deleting due to NoExecute taint"
+    yield status_patch(pod, disruption_target(pod, "DeletionByTaintManager", message, now))
     where = f"{pod.metadata.namespace}/{pod.metadata.name}"
     yield RecordEvent(pod, "TaintManagerEviction", f"Marking for deletion Pod {where}")
     yield Delete(Target.of(pod))

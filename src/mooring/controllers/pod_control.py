@@ -31,14 +31,22 @@ from mooring.api.core.placement import (
     NodeSelectorTerm,
     Toleration,
 )
-from mooring.api.core.pod import FAILED, PENDING, RUNNING, SUCCEEDED, PodSpec
+from mooring.api.core.pod import (
+    DISRUPTION_TARGET,
+    FAILED,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    PodCondition,
+    PodSpec,
+)
 from mooring.api.go_integers import parse_int64
 from mooring.api.labels import IN
 from mooring.api.meta import ObjectMeta
 from mooring.api.node_affinity import NAME_FIELD
 from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import Indexer
-from mooring.client.writes import Create, Delete, RecordEvent, Target
+from mooring.client.writes import Create, Delete, Patch, RecordEvent, Target
 from mooring.controllers.controller import Step
 from mooring.controllers.controller_ref_manager import reference_to
 
@@ -66,6 +74,7 @@ NAME_MAX = 253
 _SUFFIX_LENGTH = 5
 _PREFIX_MAX = 63 - _SUFFIX_LENGTH
 READY = "Ready"
+NODE = "node"  # the index of pods by their node
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {PENDING: 0, "": 0, "Unknown": 1, RUNNING: 2}
 C = TypeVar("C")
@@ -115,6 +124,11 @@ def pod_of(controller: PodController, want: PodToCreate) -> Pod:
     if want.node:
         spec = pinned(spec, want.node)
     return Pod(metadata=metadata_of(controller, want), spec=spec)
+
+
+def index_by_node(objects: Indexer) -> None:
+    """Add the index of pods by their nodes."""
+    objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
 
 
 def unused_names(
@@ -335,6 +349,31 @@ def with_condition(conditions: tuple[C, ...], new: Any) -> tuple[C, ...]:
     if old is not None and old.status == new.status:
         new = replace(new, last_transition_time=old.last_transition_time)
     return (*without_condition(conditions, new.type), new)
+
+
+def status_patch(value: Any, *new: Any, **more: Any) -> Patch:
+    """Return the write of new conditions, and of more fields, to the status of this version.
+
+    Conditions are replaced as a whole, so nobody else may have changed them.
+    """
+    conditions = value.status.conditions
+    for each in new:
+        conditions = with_condition(conditions, each)
+    status = {**more, "conditions": [to_tree(each) for each in conditions]} if new else more
+    metadata = {"resourceVersion": value.metadata.resource_version}
+    return Patch(Target.of(value), {"metadata": metadata, "status": status}, "status")
+
+
+def disruption_target(pod: Pod, reason: str, message: str, now: Timestamp) -> PodCondition:
+    """Return the condition of a pod that is about to be deleted, with the cause."""
+    return PodCondition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        last_transition_time=now.truncated(),
+        observed_generation=pod.metadata.generation,
+        reason=reason,
+        message=message,
+    )
 
 
 def without_condition(conditions: tuple[C, ...], kind: str) -> tuple[C, ...]:

@@ -1,7 +1,7 @@
 """Pod garbage collection and TTL after finished: pods that nobody will end, and finished jobs.
 
 Every reason is checked at the pod or node when it changes, so that nothing is searched for. A node
-counts as gone after a while and after a lookup: its kubelet may only have registered it anew. Keys
+counts as gone after a while and after a lookup: its kubelet may only have registered it again. Keys
 are `("pod", …)` and `("node", name)`; terminated pods are counted under `("ended", "")`.
 """
 
@@ -11,27 +11,29 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from msgspec.structs import replace
-
 from mooring.api.batch import Job
-from mooring.api.codec import to_tree
 from mooring.api.core import Node, Pod, PodCondition
-from mooring.api.core.pod import DISRUPTION_TARGET, FAILED
+from mooring.api.core.pod import FAILED
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.client.indexer import Indexer, ObjectKey
-from mooring.client.writes import Delete, Patch, RequeueAfter, Target
+from mooring.client.writes import Delete, RequeueAfter, Target
 from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
 from mooring.controllers.job_tracking import ENDS
-from mooring.controllers.pod_control import READY, is_over, is_true, with_condition
+from mooring.controllers.pod_control import (
+    NODE,
+    READY,
+    disruption_target,
+    index_by_node,
+    is_over,
+    is_true,
+    status_patch,
+)
 
 ENDED_MAX = 12_500  # as kube-controller-manager's --terminated-pod-gc-threshold
 QUARANTINE_S = 40.0
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
-NODE = "node"  # the index of pods by their node
-STATE = "state"  # the index of pods that are over, or on their way out without a node
-_ENDED, _LEAVING = "ended", "leaving"
-
+ENDED = "ended"  # the index of pods that are over
 _ENDED_KEY: ObjectKey = ("ended", "")
 
 
@@ -42,14 +44,14 @@ class PodGCController(Controller):
     kinds = (Pod, Node)
     has_independent_steps = True
 
-    def __init__(self, *, ended_max: int = ENDED_MAX, quarantine_s: float = QUARANTINE_S) -> None:
-        self._ended_max, self._quarantine_s = ended_max, quarantine_s
+    def __init__(self, *, ended_max: int = ENDED_MAX) -> None:
+        self._ended_max = ended_max
         self._missing: dict[str, Timestamp] = {}  # nodes, and since when they are missed
 
     def add_indexes(self, objects: Indexer) -> None:
         """Index pods by their node, and those that are over."""
-        objects.index(Pod, NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
-        objects.index(Pod, STATE, _states)
+        index_by_node(objects)
+        objects.index(Pod, ENDED, lambda pod: ("",) if is_over(pod) else ())
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield what a change may make superfluous."""
@@ -60,7 +62,7 @@ class PodGCController(Controller):
             if is_over(value):
                 yield _ENDED_KEY
             name = value.spec.node_name
-            if name and _is_odd(objects.get(Node, "", name)):
+            if name and ((node := objects.get(Node, "", name)) is None or _is_out_of_service(node)):
                 yield "node", name
             if not name and value.metadata.deletion_timestamp is not None:
                 yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
@@ -74,7 +76,8 @@ class PodGCController(Controller):
                 yield from self._of_node(objects, name, now, answers)
             case ("pod", name):
                 pod = objects.get(Pod, *name.split("/", 1))
-                if pod is not None and _is_lost(pod):
+                is_leaving = pod is not None and pod.metadata.deletion_timestamp is not None
+                if pod is not None and is_leaving and not pod.spec.node_name:
                     yield from _ended(pod)
             case _:
                 yield from too_many(objects, self._ended_max)
@@ -92,7 +95,7 @@ class PodGCController(Controller):
                         yield from _ended(pod)
             return
         since = self._missing.setdefault(name, now)
-        left_s = self._quarantine_s - (now.instant - since.instant) / timedelta(seconds=1)
+        left_s = QUARANTINE_S - (now.instant - since.instant) / timedelta(seconds=1)
         ask = Lookup(Node, "", name)
         if left_s > 0:
             yield RequeueAfter(("node", name), left_s)
@@ -100,21 +103,17 @@ class PodGCController(Controller):
             yield ask
         elif answers[ask] is None:
             for pod in pods:
-                yield from _ended(pod, _node_is_gone(now))
+                message = "PodGC: node no longer exists"
+                yield from _ended(pod, disruption_target(pod, "DeletionByPodGC", message, now))
 
 
 def too_many(objects: Indexer, ended_max: int) -> Iterator[Step]:
     """Delete the oldest of the pods that are over, evicted ones first, down to a number."""
-    ended = objects.by_index(Pod, STATE, _ENDED)
+    ended = objects.by_index(Pod, ENDED, "")
     surplus = len(ended) - ended_max
     if ended_max > 0 and surplus > 0:
         for pod in sorted(ended, key=_order)[:surplus]:
             yield from _ended(pod)
-
-
-def _states(pod: Pod) -> Iterator[str]:
-    if is_over(pod):
-        yield _ENDED
 
 
 def _order(pod: Pod) -> Any:
@@ -123,41 +122,18 @@ def _order(pod: Pod) -> Any:
     return not is_evicted, born.instant, pod.metadata.namespace, pod.metadata.name
 
 
-def _is_odd(node: Node | None) -> bool:
-    return node is None or _is_out_of_service(node)
-
-
 def _is_out_of_service(node: Node) -> bool:
     is_marked = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
     return is_marked and not is_true(node.status.conditions, READY)
 
 
-def _is_lost(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
-
-
-def _node_is_gone(now: Timestamp) -> PodCondition:
-    return PodCondition(
-        type=DISRUPTION_TARGET,
-        status="True",
-        last_transition_time=now.truncated(),
-        reason="DeletionByPodGC",
-        message="PodGC: node no longer exists",
-    )
-
-
-def _ended(pod: Pod, condition: PodCondition | None = None) -> Iterator[Step]:
+def _ended(pod: Pod, *conditions: PodCondition) -> Iterator[Step]:
     """Delete a pod without grace; before, say that it failed, since nobody else will."""
+    metadata = pod.metadata
     if not is_over(pod):
-        metadata = pod.metadata
         status = {"phase": FAILED, "observedGeneration": metadata.generation}
-        if condition is not None:
-            condition = replace(condition, observed_generation=metadata.generation)
-            conditions = with_condition(pod.status.conditions, condition)
-            status["conditions"] = [to_tree(each) for each in conditions]
-        only = {"resourceVersion": metadata.resource_version}  # the list is replaced as a whole
-        yield Patch(Target.of(pod), {"metadata": only, "status": status}, "status")
-    if pod.metadata.deletion_timestamp is None or not pod.metadata.finalizers:
+        yield status_patch(pod, *conditions, **status)
+    if metadata.deletion_timestamp is None or not metadata.finalizers:
         yield Delete(Target.of(pod), grace_s=0)
 
 

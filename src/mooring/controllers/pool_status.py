@@ -236,20 +236,15 @@ class PoolStatusRequestController(Controller):
     optional = (ResourcePoolStatusRequest, DeviceTaintRule)
     workers = 1
 
-    def __init__(
-        self,
-        gates: Gates,
-        metrics: RequestMetrics | None = None,
-        compiler: DeviceCompiler | None = None,
-    ) -> None:
+    def __init__(self, gates: Gates, metrics: RequestMetrics | None = None) -> None:
         self._is_on = gates.enabled(Gate.DRA_RESOURCE_POOL_STATUS)
         self._has_rules = gates.enabled(Gate.DRA_DEVICE_TAINT_RULES)
         self._metrics = metrics or RequestMetrics()
-        self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
+        self._compiler = DeviceCompiler(CelFeatures(list_attributes=True))
         self._begun: dict[ObjectKey, Timestamp] = {}
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Give requests that came, and those that wait for the slices of a driver."""
+        """Yield requests that came, and those that wait for the slices of a driver."""
         match change.new:
             case ResourcePoolStatusRequest() as request if self._is_on:
                 yield object_key(request)

@@ -56,7 +56,7 @@ W = TypeVar("W", bound=Write)
 
 
 class Queue(Protocol):
-    """What a reconciler needs of a `mooring.kit.queue.WorkQueue`."""
+    """What a reconciler needs of a `mooring.kit.workqueue.WorkQueue`."""
 
     def add(self, key: ObjectKey) -> object:
         """Queue a key, unless it is queued already."""
@@ -87,14 +87,14 @@ class Reconciler:
         objects: Indexer,
         client: Client,
         queue: Queue,
-        tell: Callable[[RecordEvent], None],
+        record: Callable[[RecordEvent], None],
         now: Callable[[], Timestamp],
         has_seen: HasSeen = lambda struct, revision: True,  # noqa: ARG005
         empty: EmptyNamespace | None = None,
     ) -> None:
         self.controller = controller
         self.objects = objects
-        self._client, self._queue, self._tell = client, queue, tell
+        self._client, self._queue, self._record = client, queue, record
         self._now, self._has_seen, self._empty = now, has_seen, empty
         self._expected: OrderedDict[ObjectKey, _Expectations] = OrderedDict()
         self._attempts: dict[ObjectKey, int] = {}
@@ -178,7 +178,7 @@ class Reconciler:
         self, key: ObjectKey, write: Write, chain: WriteChain, refusals: RefusedWrites
     ) -> None:
         if isinstance(write, RecordEvent):
-            self._tell(write)
+            self._record(write)
             return
         try:
             stored = await self._client.write(chain.follow(write))
@@ -198,7 +198,7 @@ class Reconciler:
         steps = self.controller.refused(self.objects, key, write, refused)
         for each in sort_steps(steps).writes:
             if isinstance(each, RecordEvent):
-                self._tell(each)
+                self._record(each)
 
     # --- after ----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Replica sets: as many pods of a template as are wanted, whatever happens to them."""
+"""Replica sets: keeps a number of pods of a template, whatever happens to them."""
 
 from __future__ import annotations
 
@@ -73,8 +73,22 @@ class ReplicaSetController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield the steps that bring a set to the number of pods that it wants."""
-        return plan(objects, key, now, answers, refusal=self._refusals.get(key))
+        """Yield the status first: a pod that cannot be created must not keep it back."""
+        owner = objects.get(ReplicaSet, *key)
+        selector = None if owner is None else selector_of(owner)
+        if owner is None or selector is None:
+            return
+        pods, steps = claim(objects, Pod, owner, selector, answers, is_wanted=is_active)
+        active = [pod for pod in pods if is_active(pod)]
+        status = status_of(owner, pods, now, self._refusals.get(key))
+        if (changed := with_status(owner, status)) is not None:
+            yield Update(changed, "status")
+        yield from steps
+        if owner.metadata.deletion_timestamp is None:
+            yield from _manage(objects, owner, pods, active, now)
+        waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
+        if later := [seconds for seconds in waits if seconds]:
+            yield RequeueAfter(key, min(later))
 
     def wrote(
         self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
@@ -91,34 +105,6 @@ class ReplicaSetController(Controller):
         if isinstance(write, Create) and owner is not None and not refused.is_conflict:
             self._refusals[key] = refused.message
             yield creation_refused(owner, refused.message)
-
-
-def plan(
-    objects: Indexer,
-    key: ObjectKey,
-    now: Timestamp,
-    answers: Answers,
-    *,
-    refusal: str | None = None,
-) -> Iterator[Step]:
-    """Yield the status first: a pod that cannot be created must not keep it back."""
-    owner = objects.get(ReplicaSet, *key)
-    if owner is None:
-        return
-    selector = selector_of(owner)
-    if selector is None:
-        return
-    pods, steps = claim(objects, Pod, owner, selector, answers, is_wanted=is_active)
-    active = [pod for pod in pods if is_active(pod)]
-    status = status_of(owner, pods, now, refusal)
-    if (changed := with_status(owner, status)) is not None:
-        yield Update(changed, "status")
-    yield from steps
-    if owner.metadata.deletion_timestamp is None:
-        yield from _manage(objects, owner, pods, active, now)
-    waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
-    if later := [seconds for seconds in waits if seconds]:
-        yield RequeueAfter(key, min(later))
 
 
 def replicas_of(owner: ReplicaSet) -> int:

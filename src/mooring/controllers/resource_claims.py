@@ -6,9 +6,9 @@ GroupClaimController    claims for the entries of pod groups
 ClaimReleaseController  stale reservations, deallocation, finalizers, deletion, in this order
 
 Nothing is created or reserved for a pod that is done: its claims would be released at once. What to
-release is decided by `mooring.claims.releases`. A pod that the informers do not have was deleted if
-that was seen, else it is looked up at the server: removing a reservation while the scheduler is at
-work would give a device two owners.
+release is decided by `mooring.claims.reservations`. A pod that the informers do not have was
+deleted if that was seen, else it is looked up at the server: removing a reservation while the
+scheduler is at work would give a device two owners.
 """
 
 from __future__ import annotations
@@ -127,22 +127,41 @@ def _reservations(
             yield Update(reserved(claim, consumer), "status")
 
 
-class PodClaimController(Controller):
-    """Makes the claims of pods."""
+class _ClaimController(Controller):
+    """Makes the claims of owners, which are of its first kind."""
 
-    name = "resourceclaim-controller"
-    kinds = (Pod, PodGroup, ResourceClaim, ResourceClaimTemplate)
     optional = (PodGroup,)
     source = SOURCE
-    workers = 50
 
     def __init__(self, gates: Gates, metrics: ClaimMetrics | None = None) -> None:
         self._gates = gates
         self._metrics = metrics or ClaimMetrics()
 
     def add_indexes(self, objects: Indexer) -> None:
-        """Add the indexes that lead from claims, templates and groups to pods."""
+        """Add the indexes that lead from claims, templates and groups to owners."""
         resource_claim_entries.prepare(objects)
+
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
+        """Count claims that were made."""
+        self._metrics.created(write, "success")
+        return ()
+
+    def refused(
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Count claims that could not be created, and record events."""
+        self._metrics.created(write, "failure")
+        return complaint_about(objects.get(self.kinds[0], *key), write, refused)
+
+
+class PodClaimController(_ClaimController):
+    """Makes the claims of pods."""
+
+    name = "resourceclaim-controller"
+    kinds = (Pod, PodGroup, ResourceClaim, ResourceClaimTemplate)
+    workers = 50
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the pods whose claims may need something after a change."""
@@ -168,20 +187,6 @@ class PodClaimController(Controller):
         """Yield what a pod's claims need."""
         return plan_pod(objects, key, answers, self._gates)
 
-    def wrote(
-        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
-    ) -> Iterable[Step]:
-        """Count claims that were made."""
-        self._metrics.created(write, "success")
-        return ()
-
-    def refused(
-        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
-    ) -> Iterable[Step]:
-        """Count claims that could not be created, and record events."""
-        self._metrics.created(write, "failure")
-        return complaint_about(objects.get(Pod, *key), write, refused)
-
 
 def _pods_of(objects: Indexer, claim: ResourceClaim) -> Iterator[ObjectKey]:
     """Yield the pods that use a claim, that own it, or whose group owns it."""
@@ -197,38 +202,12 @@ def _pods_of(objects: Indexer, claim: ResourceClaim) -> Iterator[ObjectKey]:
         )
 
 
-def plan_group(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -> list[Step]:
-    """Return what a group's claims need."""
-    group = objects.get(PodGroup, *key)
-    if group is None or group.metadata.deletion_timestamp is not None:
-        return []
-    if not gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
-        return []
-    features = ClaimFeatures.of(gates)
-    steps, _ = claim_steps(
-        group,
-        group.spec.resource_claims,
-        lambda entry: group_need(objects, group, entry, answers=answers, features=features),
-    )
-    return steps
-
-
-class GroupClaimController(Controller):
+class GroupClaimController(_ClaimController):
     """Makes the claims of groups of pods."""
 
     name = "resourceclaim-controller-groups"
     kinds = (PodGroup, ResourceClaim, ResourceClaimTemplate)
-    optional = (PodGroup,)
-    source = SOURCE
     workers = 10
-
-    def __init__(self, gates: Gates, metrics: ClaimMetrics | None = None) -> None:
-        self._gates = gates
-        self._metrics = metrics or ClaimMetrics()
-
-    def add_indexes(self, objects: Indexer) -> None:
-        """Add the indexes that lead from claims and templates to groups."""
-        resource_claim_entries.prepare(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the groups whose claims may need something after a change."""
@@ -255,22 +234,19 @@ class GroupClaimController(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield what a group's claims need."""
-        return plan_group(objects, key, answers, self._gates)
-
-    def wrote(
-        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
-    ) -> Iterable[Step]:
-        """Count claims that were made."""
-        self._metrics.created(write, "success")
-        return ()
-
-    def refused(
-        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
-    ) -> Iterable[Step]:
-        """Count claims that could not be created, and record events."""
-        self._metrics.created(write, "failure")
-        return complaint_about(objects.get(PodGroup, *key), write, refused)
+        """Return what a group's claims need."""
+        group = objects.get(PodGroup, *key)
+        if group is None or group.metadata.deletion_timestamp is not None:
+            return []
+        if not self._gates.enabled(Gate.DRA_WORKLOAD_RESOURCE_CLAIMS):
+            return []
+        features = ClaimFeatures.of(self._gates)
+        steps, _ = claim_steps(
+            group,
+            group.spec.resource_claims,
+            lambda entry: group_need(objects, group, entry, answers=answers, features=features),
+        )
+        return steps
 
 
 def plan_claim(

@@ -3,8 +3,7 @@
 catalogue      profiles by name, and fleets of machines
 board          a board with its devices and their models
 profile_files  profiles as TOML files, with checks
-machine        a machine as its drivers see it, and its slices
-nodes          Nodes and DeviceClasses
+machine        a machine as its drivers see it: slices, Node and DeviceClasses
 drivers        what each driver publishes
 sysfs          the sysfs of a board
 sysfs_tree     sysfs trees in memory and in folders, read with bounds
@@ -14,19 +13,12 @@ errors         the tree of errors
 """
 
 from mooring.hardware.attributes import NumaNodeForm
-from mooring.hardware.board import Board, Profile
-from mooring.hardware.catalogue import Catalogue, Fleet, ProfileCount
-from mooring.hardware.errors import HardwareError, NoAttributeError, ProfileError, TreeError
+from mooring.hardware.catalogue import Catalogue, Fleet
+from mooring.hardware.errors import ProfileError
 
 __all__ = [
-    "Board",
     "Catalogue",
     "Fleet",
-    "HardwareError",
-    "NoAttributeError",
     "NumaNodeForm",
-    "Profile",
-    "ProfileCount",
     "ProfileError",
-    "TreeError",
 ]

@@ -20,8 +20,7 @@ from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Profile
 from mooring.hardware.drivers import DRIVERS
 from mooring.hardware.errors import ProfileError
-from mooring.hardware.machine import Machine, slices_of
-from mooring.hardware.nodes import device_classes, node_of
+from mooring.hardware.machine import Machine, device_classes, node_of, slices_of
 from mooring.hardware.profile_files import ProfileFolder
 from mooring.hardware.sysfs import sysfs_tree
 

@@ -37,25 +37,3 @@ Who owns the state of claims, from the server to the search:
 
 Only `AssumeCache` writes to these; everything else reads.
 """
-
-from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.features import Features
-from mooring.scheduler.pod_groups import Gang, schedule_group
-from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
-from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
-
-__all__ = [
-    "Attempt",
-    "Cluster",
-    "Features",
-    "Gang",
-    "IdSource",
-    "Pending",
-    "Placed",
-    "Reservation",
-    "attempt",
-    "release",
-    "reserve",
-    "schedule",
-    "schedule_group",
-]

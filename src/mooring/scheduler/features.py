@@ -1,4 +1,4 @@
-"""Which features decide where pods go."""
+"""Feature gates that decide where pods go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.api.gates import Gate, Gates
 
 
 class Features(NamedTuple):
-    """The features of the cycle, with those of the rooms that it asks."""
+    """The features of the scheduling cycle, with those of the allocator and of claims."""
 
     allocator: allocator.Features = allocator.ALL_FEATURES
     claims: claims.ClaimFeatures = claims.ALL_FEATURES

@@ -1,7 +1,7 @@
 """A node with the pods on it, as a value: adding a pod gives another value.
 
     # facts: what follows from the node alone, read once for each version of it
-    # requested: sums over the pods on it, kept by adding and subtracting, never summed up anew
+    # requested: sums over the pods on it, kept by adding and subtracting, never summed up again
 
 `with_pod` and `without_pod` are exactly inverse. Both cost a copy of the table of pods and a few
 additions, some µs, whatever the pods are. Undoing a trial is keeping the earlier value.

@@ -52,7 +52,7 @@ from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.topology_state import TopologyState
 
 NODES_ALL_ASKED_MAX = 100
-HEAP_FACTOR_MAX = 4  # entries for each node before the heap is made anew
+HEAP_FACTOR_MAX = 4  # entries for each node before the heap is rebuilt
 
 PLACE_BITS = 24
 PLACE_MASK = (1 << PLACE_BITS) - 1

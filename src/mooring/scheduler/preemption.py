@@ -101,7 +101,7 @@ def lower_than(cluster: Cluster, priority: int) -> list[PodInfo]:
 
 @contextmanager
 def removed(cluster: Cluster, pods: Sequence[PodInfo]) -> Iterator[None]:
-    """Have the cluster without some pods; their claims keep their devices, as in Kubernetes."""
+    """Remove pods during a block; their claims keep their devices, as in Kubernetes."""
     snapshot = cluster.snapshot
     nodes = [snapshot.node_of(pod.key) for pod in pods]
     for pod in pods:

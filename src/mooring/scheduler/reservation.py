@@ -117,14 +117,10 @@ def _take_back(cluster: Cluster, before: ResourceClaim, pod: Pod) -> None:
     if assumed is not None and not others:
         cluster.put_claim(assumed.before)
     elif current is not None:
-        is_new = not _is_reserved(before, pod)
+        is_new = pod_consumer(pod) not in before.status.reserved_for
         cluster.put_claim(_unreserved(current, pod) if is_new else current)
         if assumed is not None:
             cluster.assumed_claims[key] = AssumedClaim(assumed.before, others)
-
-
-def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
-    return pod_consumer(pod) in claim.status.reserved_for
 
 
 def _unreserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:

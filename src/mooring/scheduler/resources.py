@@ -5,7 +5,7 @@
     # non-zero requests: CPU and memory as scores count them, with a default for containers that
     #   request nothing
 
-Sums are those of `mooring.claims.podresources`, of exact quantities, rounded up to base units at
+Sums are those of `mooring.claims.pod_resources`, of exact quantities, rounded up to base units at
 the end. That costs a few µs for each container, once for each pod signature; nodes are then
 compared by integers.
 """

@@ -28,8 +28,7 @@ from mooring.apiserver.http.app import PEER
 from mooring.apiserver.server import CREDENTIALS_FOLDER, KUBECONFIG_FILE, listening
 from mooring.apiserver.settings import Settings as ServerSettings
 from mooring.client.client_factory import in_process_client
-from mooring.client.contract import list_all
-from mooring.client.transport import Request
+from mooring.client.contract import Request, list_all
 from mooring.client.writes import Apply, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.node import AGENT, Door, NodeProgram, NodeSettings, held, node_program

@@ -98,7 +98,7 @@ async def run(server: FakeServer, errors: list[Exception]) -> list[RecordEvent]:
     scheduler = LiveScheduler(SchedulerConfig(), fresh_names(), elapsed=clock.monotonic)
     events: list[RecordEvent] = []
     loop = SchedulerLoop(
-        scheduler, Client(server, errors), clock=clock, tell=events.append, workers=3
+        scheduler, Client(server, errors), clock=clock, record=events.append, workers=3
     )
     changed: Callable[[Change], None] = lambda change: loop.changed(*change)  # noqa: E731
     server.watch(changed)

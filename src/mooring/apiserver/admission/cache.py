@@ -13,7 +13,7 @@ from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import PriorityClass
 from mooring.claims.extended_resources import DeviceClassIndex
-from mooring.claims.quotas.names import is_extended
+from mooring.claims.quotas.usage import is_extended
 
 WATCHED_RESOURCES: Final = (
     ("", "namespaces"),

@@ -39,6 +39,7 @@ from mooring.apiserver.http.status import (
 )
 from mooring.apiserver.node_proxy.connection import ContainerEndpoint, dial, find_endpoint
 from mooring.apiserver.server_context import ServerContext
+from mooring.client.contract import Response as NodeAnswer
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import (
     ClientBounds,
@@ -46,7 +47,6 @@ from mooring.client.http.connection import (
     ResponseStream,
     StreamRefusedError,
 )
-from mooring.client.transport import Response as NodeAnswer
 from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head
 from mooring.validation import errors
 from mooring.validation.errors import FieldError

@@ -46,16 +46,9 @@ _CONCATENATIONS = ("add_string", "add_bytes", "add_list")
 _INDEX_STEPS = {"index_list": "@items", "index_map": "@values"}
 
 
-def estimate_cost(
-    checked: CheckedAST,
-    environment: Environment,
-    *,
-    size_hints: SizeHints,
-    presence_test_cost: int = 0,
-) -> Range:
-    """Return the estimated cost of an expression."""
-    estimator = _Estimator(checked, environment, size_hints, presence_test_cost)
-    return estimator.walk(checked.parsed.expr)
+def estimate_cost(checked: CheckedAST, environment: Environment, *, size_hints: SizeHints) -> Range:
+    """Return the estimated cost of an expression; Kubernetes charges nothing for `has`."""
+    return _Estimator(checked, environment, size_hints).walk(checked.parsed.expr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +60,11 @@ class _Local:
 
 class _Estimator(Walker[Range]):
     def __init__(
-        self,
-        checked: CheckedAST,
-        environment: Environment,
-        size_hints: SizeHints,
-        presence_test_cost: int,
+        self, checked: CheckedAST, environment: Environment, size_hints: SizeHints
     ) -> None:
         self._checked = checked
         self._environment = environment
         self._size_hints = size_hints
-        self._presence_test_cost = exactly(presence_test_cost)
         self._paths: dict[int, Path] = {}
         self._sizes: dict[int, Range] = {}
         self._entries: dict[int, EntrySize] = {}
@@ -114,7 +102,7 @@ class _Estimator(Walker[Range]):
     def _select(self, node: ast.Select) -> Steps[Range]:
         operand = yield node.operand
         if node.test_only:
-            return add(self._presence_test_cost, operand)
+            return operand
         self._paths[node.id] = self._path(node.operand).then(node.field)
         kind = self._type(node.operand).kind
         # A field of a dynamic value is free: only what has fields for certain is charged.

@@ -1,7 +1,6 @@
 """Resource quotas: how much objects use, whether they fit, and the usage in their status.
 
-names       the names that quotas use, and amounts by name
-usage       what a pod and a claim use
+usage       the names that quotas use, and what a pod and a claim use
 evaluators  the same for objects of any resource, and scopes
 accounting  charge quotas at admission, and recalculate usage
 """
@@ -10,7 +9,6 @@ from mooring.claims.quotas.accounting import (
     NamespaceObjects,
     charged,
     counted_resources,
-    matches,
     recalculated,
     usage_context,
 )
@@ -37,7 +35,6 @@ __all__ = [
     "evaluator_for",
     "is_living",
     "is_special",
-    "matches",
     "pod_usage",
     "recalculated",
     "special_by_pod",

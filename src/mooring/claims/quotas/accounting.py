@@ -20,8 +20,9 @@ from mooring.claims.quotas.evaluators import (
     evaluator_for,
     scopes_of,
 )
-from mooring.claims.quotas.names import (
+from mooring.claims.quotas.usage import (
     ZERO,
+    UsageContext,
     added,
     format_amounts,
     format_names,
@@ -29,9 +30,9 @@ from mooring.claims.quotas.names import (
     is_unserved,
     names_beyond,
     restricted_to,
+    special_by_pod,
     without_zeros,
 )
-from mooring.claims.quotas.usage import UsageContext, special_by_pod
 
 NamespaceObjects = Mapping[GroupResource, Sequence[Any]]  # of one namespace
 

@@ -15,20 +15,18 @@ from mooring.api.core.resources import CPU, MEMORY, ResourceList, ResourceRequir
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims.pod_claims import owning_pod
 from mooring.claims.pod_resources import is_pod_level_resource
-from mooring.claims.quotas.names import (
+from mooring.claims.quotas.usage import (
     CLAIM_COUNT,
     CLASS_DEVICES,
     ONE,
     REQUESTS,
-    is_extended,
-    is_of_pods,
-    object_names,
-)
-from mooring.claims.quotas.usage import (
     UsageContext,
     claim_usage,
+    is_extended,
+    is_of_pods,
     is_special,
     missing_amounts,
+    object_names,
     pod_usage,
 )
 

@@ -13,8 +13,8 @@ from typing import NamedTuple, cast
 
 import httptools
 
+from mooring.client.contract import Response
 from mooring.client.errors import ClientError, UnavailableError, UnreadableError
-from mooring.client.transport import Response
 
 HEAD_BYTES_MAX = 64 * 1024
 WAITING_BYTES_MAX = 1024 * 1024  # of a stream, before reading stops

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from mooring.client.contract import Request, Response
 from mooring.client.errors import AccessError, ClientError, UnavailableError, error_of
 from mooring.client.http.connection import (
     ClientBounds,
@@ -25,7 +26,6 @@ from mooring.client.http.connection import (
     StreamRefusedError,
 )
 from mooring.client.http.credentials import Credentials, StaticCredentials
-from mooring.client.transport import Request, Response
 
 CONNECTIONS_MAX = 24  # each costs a handshake
 KEEP_ALIVE = (

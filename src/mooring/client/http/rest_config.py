@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from mooring.client.errors import AccessError
-from mooring.client.http.connection import ClientBounds
 from mooring.client.http.credentials import (
     Credentials,
     RenewedCredentials,
@@ -24,7 +23,7 @@ from mooring.client.http.credentials import (
     token_file_source,
 )
 from mooring.client.http.pool import HttpTransport, address_of
-from mooring.kit.clock import REAL, Clock
+from mooring.kit.clock import REAL
 
 HEADER_LENGTH_MAX = 1024
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -93,12 +92,7 @@ def in_cluster_config(
 
 
 def transport_for(
-    config: RestConfig,
-    *,
-    agent: str = "mooring",
-    bounds: ClientBounds = ClientBounds(),  # noqa: B008  # a value
-    clock: Clock = REAL,
-    tokens: Tokens | None = None,
+    config: RestConfig, *, agent: str = "mooring", tokens: Tokens | None = None
 ) -> HttpTransport:
     """Return the transport to a server, or raise AccessError.
 
@@ -108,29 +102,28 @@ def transport_for(
     certificate = (config.certificate, config.key) if tokens is None else ()
     context = make_context(config, *certificate) if address.is_secure else None
     if tokens is None:
-        credentials = _credentials(config, context, clock)
+        credentials = _credentials(config, context)
     else:
-        credentials = token_credentials(tokens, context, clock)
+        credentials = token_credentials(tokens, context)
     return HttpTransport(
         address,
         credentials=credentials,
         server_name=config.server_name,
         agent=_header_value("user agent", agent),
-        bounds=bounds,
     )
 
 
-def _credentials(config: RestConfig, context: ssl.SSLContext | None, clock: Clock) -> Credentials:
+def _credentials(config: RestConfig, context: ssl.SSLContext | None) -> Credentials:
     headers = _impersonation_headers(config.act_as)
     if config.token_file:
-        source = token_file_source(Path(config.token_file), headers, context, clock)
-        return RenewedCredentials(source, clock)
+        source = token_file_source(Path(config.token_file), headers, context, REAL)
+        return RenewedCredentials(source)
     if config.token:
         return StaticCredentials(RequestAuth(headers + bearer(config.token), context))
     if config.command is not None:
         from mooring.client.http.exec_plugin import exec_source
 
-        return RenewedCredentials(exec_source(config, headers, context), clock)
+        return RenewedCredentials(exec_source(config, headers, context))
     if config.user:
         return StaticCredentials(
             RequestAuth(headers + basic(config.user, config.password), context)

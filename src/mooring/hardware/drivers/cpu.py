@@ -11,7 +11,6 @@ from typing import NamedTuple
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, NodeAllocatableMapping, NodeAllocatableResource
 from mooring.hardware.attributes import Attributes, DeviceLocation, amount, flag, text, whole
-from mooring.hardware.board import NumaNode
 from mooring.hardware.machine import Machine, Sheet
 
 DRIVER = "dra.cpu"
@@ -56,9 +55,13 @@ class OneCpu(NamedTuple):
 
 def sheets(machine: Machine) -> Iterator[Sheet]:
     """Yield one device for every NUMA node with CPUs; pods share it."""
-    nodes = (node for node in machine.board.numa.nodes if node.cpu_ids)
     has_threads = machine.board.cpu.threads_per_core > 1
-    yield Sheet(tuple(group_device(machine.place, _group(node, has_threads)) for node in nodes))
+    groups = (
+        CpuGroup(len(node.cpu_ids), has_threads, node.id, node.socket)
+        for node in machine.board.numa.nodes
+        if node.cpu_ids
+    )
+    yield Sheet(tuple(group_device(machine.place, group) for group in groups))
 
 
 def group_device(place: DeviceLocation, group: CpuGroup) -> Device:
@@ -108,10 +111,6 @@ def cpu_device(place: DeviceLocation, cpu: OneCpu) -> Device:
         },
         node_allocatable_resources={"cpu": NodeAllocatableResource(mapping=mapping)},
     )
-
-
-def _group(node: NumaNode, has_threads: bool) -> CpuGroup:
-    return CpuGroup(len(node.cpu_ids), has_threads, node.id, node.socket)
 
 
 def _numbers(numbers: dict[str, int | None]) -> Attributes:

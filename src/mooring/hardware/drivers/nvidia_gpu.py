@@ -3,6 +3,9 @@
 With MIG a GPU is published together with every partition that could be made of it, in one slice
 a GPU, and the counters of all GPUs in a slice of their own. Whatever is allocated takes its share
 of the GPU's counters, and the memory slices it would be placed on, so that no two overlap.
+
+compute-domain.nvidia.com, of the same project, publishes the channel and the daemon of memory that
+machines of a rack share over NVLink.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from mooring.hardware.board import MigProfile, NvidiaGpu, PciDevice
 from mooring.hardware.machine import Machine, Sheet
 
 DRIVER = "gpu.nvidia.com"
+COMPUTE_DOMAIN = "compute-domain.nvidia.com"
 # The capacities of a partition by their names in profiles.
 CAPACITIES = {
     "memory": "memory",
@@ -56,6 +60,14 @@ def sheets(machine: Machine) -> Iterator[Sheet]:
     for gpu in divisible:
         yield Sheet((gpu.whole_device(), *gpu.partitions()))
     yield Sheet(tuple(gpu.device() for gpu in gpus if gpu not in divisible))
+
+
+def compute_domain_sheets(machine: Machine) -> Iterator[Sheet]:
+    """Yield the default channel and the daemon, where the board shares memory."""
+    if machine.board.options.compute_domains:
+        types = ("channel", "daemon")
+        found = (Device(f"{each}-0", {"type": text(each), "id": whole(0)}) for each in types)
+        yield Sheet(tuple(found))
 
 
 def partition_name(gpu: int, profile: str, id_: int, start: int) -> str:

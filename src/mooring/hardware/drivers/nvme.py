@@ -17,7 +17,7 @@ IN_USE = "dra.nvme/inUse"
 
 
 class Disk(NamedTuple):
-    """A disk. What is empty is not known."""
+    """A disk; empty fields are unknown."""
 
     name: str
     size: Quantity

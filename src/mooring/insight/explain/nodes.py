@@ -38,8 +38,8 @@ from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import (
     node_affinity,
+    node_filters,
     node_resources,
-    node_unschedulable,
     taint_toleration,
 )
 from mooring.scheduler.plugins.claim_needs import AllocatedNeed
@@ -82,7 +82,7 @@ class NodeProbe:
                 yield from _amounts(rejection, ready, state)
             case node_affinity.PLUGIN:
                 yield from _labels(ready.pod, state)
-            case node_unschedulable.PLUGIN:
+            case node_filters.CORDONED.plugin:
                 yield "the node is cordoned: spec.unschedulable is true"
             case taint_toleration.PLUGIN:
                 yield from _taints(ready, state)

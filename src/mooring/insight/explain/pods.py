@@ -42,7 +42,7 @@ from mooring.controllers.resource_claim_entries import (
     pod_need,
     prepare,
 )
-from mooring.hardware.nodes import EXAMPLE_PROFILES
+from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort

@@ -7,7 +7,7 @@ from typing import Final
 
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from mooring.cel.device import COST_LIMIT
-from mooring.hardware.nodes import EXAMPLE_PROFILES
+from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG, InvalidExpression
 from mooring.insight.expressions.syntax import shown_cost
 from mooring.insight.lint.context import ExpressionStage, key_of

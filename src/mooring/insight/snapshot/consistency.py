@@ -20,7 +20,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.claims.pod_claims import Named, NotCreated, Owner, group_name, reference_of
 from mooring.claims.reservations import is_group_consumer, is_pod_consumer
-from mooring.hardware.nodes import EXAMPLE_PROFILES
+from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.messages import Concern, counted, full_name, listed, titled
 from mooring.insight.snapshot.snapshot import Snapshot
 

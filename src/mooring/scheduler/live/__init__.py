@@ -17,14 +17,12 @@ loop                 the thin part that reads, writes and waits (asyncio)
 All but `loop` is pure: time is an argument.
 """
 
-from mooring.scheduler.live.assume_cache import KINDS, kinds_of
+from mooring.scheduler.live.assume_cache import kinds_of
 from mooring.scheduler.live.config import ExplainIn, Moment, SchedulerConfig, read_config
 from mooring.scheduler.live.effects import (
     EffectDone,
     EffectLost,
     EffectRefused,
-    EffectRequest,
-    EffectResult,
     ReadObject,
 )
 from mooring.scheduler.live.failure_handler import Explain
@@ -33,13 +31,10 @@ from mooring.scheduler.live.scheduler import LiveScheduler
 from mooring.scheduler.live.scheduling_queue import Backoff
 
 __all__ = [
-    "KINDS",
     "Backoff",
     "EffectDone",
     "EffectLost",
     "EffectRefused",
-    "EffectRequest",
-    "EffectResult",
     "Explain",
     "ExplainIn",
     "LiveScheduler",

@@ -168,7 +168,7 @@ class AssumeCache:
         )
 
     def wake(self, key: str) -> None:
-        """Have a waiting pod tried again."""
+        """Wake a waiting pod, so that it is tried again."""
         self._fired.add(hints.of_pod(key))
 
     def is_alive(self, key: str) -> bool:

@@ -1,6 +1,6 @@
 """The failure handler: what is reported of pods without a node, and what is done to help them.
 
-Mooring's own explanation follows Kubernetes' message or is an event of its own, and is found anew
+Mooring's own explanation follows Kubernetes' message or is an event of its own, and is found again
 when that message changes.
 """
 

@@ -65,13 +65,13 @@ class SchedulerLoop:
         client: Client,
         *,
         clock: Clock,
-        tell: Callable[[RecordEvent], None],
+        record: Callable[[RecordEvent], None],
         workers: int = WORKERS,
     ) -> None:
         self.scheduler = scheduler
         self._client = client
         self._clock = clock
-        self._tell = tell
+        self._record = record
         self._workers = workers
         self._requests: asyncio.Queue[EffectRequest] = asyncio.Queue()
         self._is_awake = asyncio.Event()
@@ -112,7 +112,7 @@ class SchedulerLoop:
         while requests := self.scheduler.outgoing():
             for request in requests:
                 if isinstance(request.effect, RecordEvent):
-                    self._tell(request.effect)
+                    self._record(request.effect)
                     self.scheduler.answer(request, EffectDone(), self._moment())
                 else:
                     self._requests.put_nowait(request)

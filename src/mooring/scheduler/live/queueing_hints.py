@@ -33,8 +33,8 @@ NODE_CHANGED: ClusterEvent = ("nodes",)  # a node came, went, or changed
 DEVICES_CHANGED: ClusterEvent = ("devices",)  # devices came, were freed, or changed
 DEVICES_TAKEN: ClusterEvent = ("taken",)  # devices were allocated: others may be chosen now
 CLASS_CHANGED: ClusterEvent = ("classes",)  # a class came or changed
-POD_LEFT: ClusterEvent = ("room",)  # a pod left a node, or requests less
-POD_CAME: ClusterEvent = ("company",)  # a pod came to a node, or has other labels
+POD_LEFT: ClusterEvent = ("pod left",)  # a pod left a node, or requests less
+POD_CAME: ClusterEvent = ("pod came",)  # a pod came to a node, or has other labels
 
 EVERYTHING = frozenset(
     (NODE_CHANGED, DEVICES_CHANGED, DEVICES_TAKEN, CLASS_CHANGED, POD_LEFT, POD_CAME)

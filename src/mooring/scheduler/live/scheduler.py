@@ -10,7 +10,6 @@ One thing is done at a time: between two calls nothing changes, so no change is 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -73,7 +72,9 @@ class LiveScheduler:
         self.cache = AssumeCache(cluster)
         self.queue = SchedulingQueue(config.backoff)
         self.effects = EffectRunner()
-        self.metrics = Metrics(GaugeSources(self._pending, self._rejected, self._cached))
+        self.metrics = Metrics(
+            GaugeSources(self._pending, lambda: self._failures.plugins(), self._cached)
+        )
         self._times = PluginTimes(elapsed, self.metrics.plugin_s.observe)
         self._cycles = 0
         self._config = config
@@ -373,9 +374,6 @@ class LiveScheduler:
 
     def _pending(self) -> dict[Labels, int]:
         return {(queue,): count for queue, count in self.queue.counts().items()}
-
-    def _rejected(self) -> Counter[Labels]:
-        return self._failures.plugins()
 
     def _cached(self) -> dict[Labels, int]:
         nodes = self.cache.cluster.snapshot.nodes

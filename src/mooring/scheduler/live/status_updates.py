@@ -166,16 +166,16 @@ def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps
         message=decision.message[:GROUP_MESSAGE_MAX],
         last_transition_time=Timestamp(now.wall),
     )
-    known: PodGroup | None = group
+    current: PodGroup | None = group
     for _ in range(2):
-        patch = None if known is None else _group_patch(known, condition)
-        if known is None or patch is None:
+        patch = None if current is None else _group_patch(current, condition)
+        if current is None or patch is None:
             return
         result = yield patch
         if not (isinstance(result, EffectRefused) and result.reason == CONFLICT):
             return
-        result = yield ReadObject(Target.of(known))
-        known = result.value if isinstance(result, EffectDone) else None
+        result = yield ReadObject(Target.of(current))
+        current = result.value if isinstance(result, EffectDone) else None
 
 
 def _group_patch(group: PodGroup, condition: Condition) -> Patch | None:

@@ -1,11 +1,11 @@
 """Plugins: one module for each plugin of Kubernetes' scheduler, with its filter, its score or both.
 
-registry                      all plugins in Kubernetes' order, and how they are run
-node_name, node_unschedulable, taint_toleration, node_affinity, node_ports, node_resources,
-pod_topology_spread, inter_pod_affinity, node_declared_features, image_locality
-                              plugins that look at a node and at pods
-dynamic_resources             DynamicResources: devices for claims (Filter, PostFilter, Score)
-claim_needs                   its PreFilter: what the claims of a pod need, whatever the node
+registry             all plugins in Kubernetes' order, and how they are run
+node_filters         plugins that look at one fact of a node: name, cordon, ports, features
+taint_toleration, node_affinity, node_resources, pod_topology_spread, inter_pod_affinity,
+image_locality       plugins that look at a node and at pods
+dynamic_resources    DynamicResources: devices for claims (Filter, PostFilter, Score)
+claim_needs          its PreFilter: what the claims of a pod need, whatever the node
 
 To add a filter: write its module with a `FILTER` that declares what it reads, list it in `registry`
 and test it through `NodeRanking`.

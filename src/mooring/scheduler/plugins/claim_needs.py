@@ -18,13 +18,13 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from mooring.allocator import Allocated, Inventory
-from mooring.allocator.pools import matches_node
+from mooring.allocator.pools import device_matches_node
 from mooring.api.core.node import Node
 from mooring.api.core.pod import NodeAllocatableResourceClaimStatus, Pod
 from mooring.api.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from mooring.api.node_affinity import NodeQuery, read_node_selector
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import AllocationResult, Device, DeviceRequest, ResourceClaim
+from mooring.api.resource.v1 import AllocationResult, DeviceRequest, ResourceClaim
 from mooring.claims import (
     AllocatedClaim,
     ClaimRejection,
@@ -75,7 +75,7 @@ class AllocatedNeed(Struct, frozen=True):
     claim: ResourceClaim
     query: NodeQuery | None
     needs_node_operations: bool  # only where the kubelet can do without the driver
-    is_lost: bool  # its devices failed, or took too long: it must be allocated anew
+    is_lost: bool  # its devices failed, or took too long: it must be allocated again
 
     def is_within_reach(self, node: Node) -> bool:
         """Return whether the devices can be used on a node."""
@@ -343,19 +343,10 @@ class NodeClaims:
         self, allocations: Iterable[AllocationResult], node: Node | None = None
     ) -> FindDevice:
         """Return a finder of the devices of allocations, among those of a node if there is one."""
-
-        def is_on_node(device: Device) -> bool:
-            return node is None or matches_node(
-                node,
-                node_name=device.node_name,
-                all_nodes=device.all_nodes,
-                selector=device.node_selector,
-            )
-
         pools = {(each.driver, each.pool) for one in allocations for each in one.devices.results}
         inventory = self._context.inventory
         slices = [each for pool in pools for each in inventory.slices_of(*pool, node)]
-        return finder(slices, is_on_node)
+        return finder(slices, lambda each: node is None or device_matches_node(each, node))
 
 
 def _as_list(requested: ResourceAmounts) -> ResourceList:

@@ -23,11 +23,8 @@ from mooring.scheduler.plugins import (
     image_locality,
     inter_pod_affinity,
     node_affinity,
-    node_declared_features,
-    node_name,
-    node_ports,
+    node_filters,
     node_resources,
-    node_unschedulable,
     pod_topology_spread,
     taint_toleration,
 )
@@ -35,15 +32,15 @@ from mooring.scheduler.pod_signature import PodSignature
 from mooring.scheduler.topology_state import TopologyState
 
 FILTERS = (
-    node_name.FILTER,
-    node_unschedulable.FILTER,
+    node_filters.NODE_NAME,
+    node_filters.NODE_UNSCHEDULABLE,
     taint_toleration.FILTER,
     node_affinity.FILTER,
-    node_ports.FILTER,
+    node_filters.NODE_PORTS,
     node_resources.FILTER,
     pod_topology_spread.FILTER,
     inter_pod_affinity.FILTER,
-    node_declared_features.FILTER,  # after DynamicResources
+    node_filters.NODE_DECLARED_FEATURES,  # after DynamicResources
 )
 
 SCORES = (

@@ -6,6 +6,6 @@ store       the contract as etcd's transactions
 """
 
 from mooring.store.etcd.client import TlsFiles, read_endpoint
-from mooring.store.etcd.store import ROOT, EtcdStore, open_etcd
+from mooring.store.etcd.store import EtcdStore, open_etcd
 
-__all__ = ["ROOT", "EtcdStore", "TlsFiles", "open_etcd", "read_endpoint"]
+__all__ = ["EtcdStore", "TlsFiles", "open_etcd", "read_endpoint"]

@@ -213,7 +213,9 @@ class Readers:
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(
-                self._threads, lambda: self._read(read, *arguments, **options)
+                self._threads,
+                self._read,
+                lambda connection: read(connection, *arguments, **options),
             )
         except sqlite3.Error as error:
             raise UnavailableError(f"reading failed: {error}") from error
@@ -227,17 +229,12 @@ class Readers:
         for connection in self._connections:
             connection.close()
 
-    def _read(
-        self,
-        read: Callable[Concatenate[sqlite3.Connection, P], R],
-        *arguments: P.args,
-        **options: P.kwargs,
-    ) -> R:
+    def _read(self, read: Callable[[sqlite3.Connection], R]) -> R:
         connection = self._idle.get()
         try:
             connection.execute("BEGIN")
             try:
-                return read(connection, *arguments, **options)
+                return read(connection)
             finally:
                 connection.execute("ROLLBACK")  # nothing to commit; frees the snapshot
         finally:

@@ -1,0 +1,84 @@
+"""Filters by one fact of a node: NodeName, NodeUnschedulable, NodePorts and NodeDeclaredFeatures.
+
+NodeName              a pod that names its node goes to no other
+NodeUnschedulable     a cordoned node takes only pods that tolerate the taint of cordoned nodes
+NodePorts             two pods on one node cannot use the same host port
+NodeDeclaredFeatures  a pod that needs a feature of the kubelet goes where it is declared
+"""
+
+from __future__ import annotations
+
+from mooring.api.core.placement import NO_SCHEDULE, Taint
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.node_info import NodeInfo
+from mooring.scheduler.plugins import Filter, FilterStatus, Reads
+from mooring.scheduler.pod_signature import PodSignature
+from mooring.scheduler.resources import is_port_free
+from mooring.scheduler.topology_state import TopologyState
+
+OTHER_NAME = Unschedulable(
+    "NodeName", ("node(s) didn't match the requested node name",), is_unresolvable=True
+)
+CORDONED = Unschedulable("NodeUnschedulable", ("node(s) were unschedulable",), is_unresolvable=True)
+CORDONED_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+PORTS_USED = Unschedulable(
+    "NodePorts", ("node(s) didn't have free ports for the requested pod ports",)
+)
+FEATURES_MISSING = Unschedulable(
+    "NodeDeclaredFeatures",
+    ("node(s) didn't match Pod's required features",),
+    is_unresolvable=True,
+)
+
+
+def _filter_name(signature: PodSignature, node: NodeInfo, _state: TopologyState) -> FilterStatus:
+    return None if node.facts.name == signature.node_name else OTHER_NAME
+
+
+def _filter_cordoned(
+    _signature: PodSignature, node: NodeInfo, _state: TopologyState
+) -> FilterStatus:
+    return CORDONED if node.facts.is_unschedulable else None
+
+
+def _filter_ports(signature: PodSignature, node: NodeInfo, _state: TopologyState) -> FilterStatus:
+    """Reject a node where a port is used: a look-up for each port."""
+    used = node.used_ports
+    if not used or all(is_port_free(port, used) for port in signature.host_ports):
+        return None
+    return PORTS_USED
+
+
+def _filter_features(
+    signature: PodSignature, node: NodeInfo, _state: TopologyState
+) -> FilterStatus:
+    return None if signature.required_features <= node.facts.features else FEATURES_MISSING
+
+
+NODE_NAME = Filter(
+    OTHER_NAME.plugin,
+    _filter_name,
+    applies=lambda signature, _state: signature.node_name != "",
+    reads=Reads.NODE,
+)
+NODE_UNSCHEDULABLE = Filter(
+    CORDONED.plugin,
+    _filter_cordoned,
+    applies=lambda signature, state: (
+        state.inputs.unschedulable_nodes > 0 and not signature.tolerations.tolerate(CORDONED_TAINT)
+    ),
+    reads=Reads.NODE,
+)
+NODE_PORTS = Filter(
+    PORTS_USED.plugin,
+    _filter_ports,
+    applies=lambda signature, _state: bool(signature.host_ports),
+    reads=Reads.NODE | Reads.PODS,
+)
+NODE_DECLARED_FEATURES = Filter(
+    FEATURES_MISSING.plugin,
+    _filter_features,
+    applies=lambda signature, _state: bool(signature.required_features),
+    reads=Reads.NODE,
+    runs_after_claims=True,
+)
