@@ -129,14 +129,14 @@ class PodSyncer:
             self._trouble(FAILED_PREPARE, f"Failed to prepare: {error!r}")
         else:
             record.is_set_up = True
-            record.trouble = None
+            record.sync_failure = None
 
     def _refuse(self, reason: str, message: str) -> None:
         """Terminate the pod: it can never have its devices."""
         record, context = self._record, self._context
         context.warn(record.pod, reason, message)
-        record.ending = rejection(AdmissionRejection(reason, message), context.now())
-        record.is_refused = True
+        record.termination = rejection(AdmissionRejection(reason, message), context.now())
+        record.is_rejected = True
 
     async def _make_volumes(self) -> None:
         """Write the pod's volumes, and schedule the next time if they have tokens."""
@@ -180,11 +180,11 @@ class PodSyncer:
             self._trouble("FailedUnprepareDynamicResources", f"Failed to unprepare: {error!r}")
         else:
             record.is_cleaned_up = True
-            record.trouble = None
+            record.sync_failure = None
 
     def _trouble(self, reason: str, message: str) -> None:
         record = self._record
-        record.trouble = self._wait(record.trouble, reason, message, SET_UP_BACKOFF)
+        record.sync_failure = self._wait(record.sync_failure, reason, message, SET_UP_BACKOFF)
         if not record.is_gone:
             self._context.warn(record.pod, reason, message)
 
@@ -327,8 +327,8 @@ class PodSyncer:
             return True
         except ClientError as error:
             LOG.warning("pod %s cannot be deleted: %s", record.pod.metadata.name, error)
-            wait = self._wait(record.trouble, "FailedDelete", str(error), WRITE_BACKOFF)
-            record.trouble = wait
+            wait = self._wait(record.sync_failure, "FailedDelete", str(error), WRITE_BACKOFF)
+            record.sync_failure = wait
             return False
         return True
 

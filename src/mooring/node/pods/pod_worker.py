@@ -56,7 +56,7 @@ class PodWorker:
     """Looks after one pod until nothing is left of it."""
 
     def __init__(self, pod: Pod, context: PodContext) -> None:
-        self.record = PodRecord(pod)
+        self.record = PodRecord(pod, started_at=pod.status.start_time)
         self._context = context
         self._syncer = PodSyncer(self.record, context, self._begin)
         self._awake = asyncio.Event()
@@ -154,14 +154,14 @@ class PodWorker:
         record, now = self.record, self._context.now()
         for state in tuple(record.states.values()):
             self._probe(state)
-        record.ending = termination_of(record.pod, record.snapshot(), now)
+        record.termination = termination_of(record, now)
         status = self._status(now)
         patch = patch_of(record.pod, status)
         record.is_status_written = (
-            record.ending is not None and record.is_cleaned_up and patch is None
+            record.termination is not None and record.is_cleaned_up and patch is None
         )
         waits = []
-        for action in plan(record.pod, record.snapshot(), now):
+        for action in plan(record, now):
             if isinstance(action, Requeue):
                 waits.append(action.after_s)
             else:
@@ -174,7 +174,11 @@ class PodWorker:
     def _refresh_soon(self, now: Timestamp) -> list[float]:
         """Write volumes again if it is time, or return when it is."""
         record = self.record
-        if record.refresh_at is None or record.ending is not None or REFRESH in record.in_progress:
+        if (
+            record.refresh_at is None
+            or record.termination is not None
+            or REFRESH in record.in_progress
+        ):
             return []
         if now < record.refresh_at:
             return [(record.refresh_at.instant - now.instant).total_seconds()]
@@ -187,16 +191,14 @@ class PodWorker:
 
     def _status(self, now: Timestamp) -> PodStatus:
         record, context = self.record, self._context
-        status = status_of(
-            record.pod, record.snapshot(), now, context.addresses(), context.health_of
-        )
+        status = status_of(record, now, context.addresses(), context.health_of)
         for each in (*status.init_container_statuses, *status.container_statuses):
             if (each.state.waiting or {}).get("reason") == CRASH_LOOP:
                 self._report_crash_loop(each.name)
         return status
 
     def _report_crash_loop(self, name: str) -> None:
-        last = self.record.snapshot().latest(name)
+        last = self.record.latest.get(name)
         if last is None or last.id in self._loops:
             return
         self._loops = {id_ for id_ in self._loops if id_.name != name} | {last.id}

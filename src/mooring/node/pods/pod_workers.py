@@ -166,9 +166,9 @@ class PodWorkers:
     def try_again(self) -> None:
         """Set up pods now that wait for it, as when a driver has registered."""
         for worker in self._workers.values():
-            trouble = worker.record.trouble
+            trouble = worker.record.sync_failure
             if trouble is not None:
-                worker.record.trouble = replace(trouble, until=self._context.now())
+                worker.record.sync_failure = replace(trouble, until=self._context.now())
                 worker.look()
 
     async def close(self) -> None:
@@ -205,9 +205,9 @@ class PodWorkers:
             self._count(record.pod.metadata.uid, record.pod)
             return
         context.warn(record.pod, refusal.reason, refusal.message)
-        record.ending = rejection(refusal, context.now())
+        record.termination = rejection(refusal, context.now())
         record.started_at = context.now()
-        record.is_refused = record.is_cleaned_up = True
+        record.is_rejected = record.is_cleaned_up = True
 
     def _count(self, uid: str, pod: Pod) -> None:
         self._demands[uid] = demand(pod, self._node())
