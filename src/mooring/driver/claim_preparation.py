@@ -142,7 +142,7 @@ class ClaimPreparer:
         self._cdi.write(complete)
         complete = self._with_metadata(complete, claim, prepared)
         # Not durable: after a power loss the claim is prepared again anyway.
-        self._checkpoint.put(complete, lasts=False)
+        self._checkpoint.put(complete, is_durable=False)
         return complete
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
@@ -250,7 +250,7 @@ class ClaimPreparer:
         before = self._checkpoint.get(claim.uid)
         if before is not None and before.is_complete:
             begun = replace(before, is_complete=False)
-            await self._store(partial(self._checkpoint.put, lasts=False), begun)
+            await self._store(partial(self._checkpoint.put, is_durable=False), begun)
         await call_driver(self._driver.unprepare, claim)
         await self._store(self._forget, claim)
 

@@ -146,7 +146,7 @@ class _StatusBuilder:
             return None
         message = (
             f"back-off {_duration(crash.delay_s)} restarting failed container={container.name} "
-            f"pod={_pod_text(pod)}"
+            f"pod={pod_text(pod)}"
         )
         return {"reason": CRASH_LOOP, "message": message}
 
@@ -178,7 +178,7 @@ def _mount(mount: Any) -> dict[str, Any]:
     return status
 
 
-def _pod_text(pod: Pod) -> str:
+def pod_text(pod: Pod) -> str:
     """Return a pod as Kubernetes' messages name it."""
     return f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
 

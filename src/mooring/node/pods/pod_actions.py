@@ -12,7 +12,6 @@ An action in progress is not planned again. The worker plans again after each ac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from msgspec import Struct
 
@@ -25,6 +24,7 @@ from mooring.node.pods.pod_record import (
     Termination,
     container_of,
     is_running,
+    later,
     next_crash_backoff,
     should_restart,
     wait_until,
@@ -288,7 +288,7 @@ def termination_of(record: PodRecord, now: Timestamp) -> Termination | None:
         return ending
     if ending is None:
         return Termination(now, grace_s)
-    sooner = Timestamp(now.instant + timedelta(seconds=grace_s))
+    sooner = later(now, grace_s)
     if not sooner < ending.deadline:
         return ending
     left_s = (sooner.instant - ending.since.instant).total_seconds()

@@ -35,6 +35,11 @@ ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
 RESTART = "Restart"
 
 
+def later(moment: Timestamp, seconds: float) -> Timestamp:
+    """Return the time some seconds after another."""
+    return Timestamp(moment.instant + timedelta(seconds=seconds))
+
+
 class FailedAttempt(Struct, frozen=True):
     """Why something failed, and when it is tried again."""
 
@@ -56,7 +61,7 @@ class Termination(Struct, frozen=True):
     @property
     def deadline(self) -> Timestamp:
         """When the last container is killed."""
-        return Timestamp(self.since.instant + timedelta(seconds=self.grace_s))
+        return later(self.since, self.grace_s)
 
 
 class PodRecord(Struct):
@@ -91,21 +96,17 @@ class PodRecord(Struct):
 
     def recall(self, states: Iterable[ContainerState]) -> None:
         """Take in containers from before a restart, as ready as the status says."""
-        statuses = {
-            each.name: each
-            for each in (
-                *self.pod.status.init_container_statuses,
-                *self.pod.status.container_statuses,
-            )
-        }
+        status = self.pod.status
+        listed = (*status.init_container_statuses, *status.container_statuses)
+        statuses = {each.name: each for each in listed}
         for state in states:
             self.note(state)
-            status = statuses.get(state.id.name)
-            if state.phase is not Phase.RUNNING or status is None:
+            known = statuses.get(state.id.name)
+            if state.phase is not Phase.RUNNING or known is None:
                 continue
-            if status.started:
+            if known.started:
                 self.started.add(state.id)
-            if status.ready:
+            if known.ready:
                 self.ready.add(state.id)
 
     def note(self, state: ContainerState) -> bool:
@@ -216,11 +217,11 @@ def _has_rule(container: Container, exit_code: int) -> bool:
     return False
 
 
-def _applies(wanted: Any, exit_code: int) -> bool:
-    if not isinstance(wanted, dict):
+def _applies(exit_codes: Any, exit_code: int) -> bool:
+    if not isinstance(exit_codes, dict):
         return False
-    is_listed = exit_code in (wanted.get("values") or ())
-    return is_listed == (wanted.get("operator") == "In")
+    is_listed = exit_code in (exit_codes.get("values") or ())
+    return is_listed == (exit_codes.get("operator") == "In")
 
 
 def wait_until(crash: CrashBackoff | None, ended: ContainerState) -> Timestamp | None:
@@ -228,7 +229,7 @@ def wait_until(crash: CrashBackoff | None, ended: ContainerState) -> Timestamp |
     finished = ended.finished_at or ended.started_at
     if crash is None or _is_forgotten(crash, finished):
         return None
-    return Timestamp(finished.instant + timedelta(seconds=crash.delay_s))
+    return later(finished, crash.delay_s)
 
 
 def next_crash_backoff(crash: CrashBackoff | None, ended: ContainerState) -> CrashBackoff:

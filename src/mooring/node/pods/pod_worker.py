@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from mooring.api.core.pod import PodStatus
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.writes import Patch
+from mooring.node.pods.container_status import pod_text
 from mooring.node.pods.pod_actions import (
     CleanUp,
     DeletePod,
@@ -39,7 +39,7 @@ from mooring.node.pods.pod_actions import (
     termination_of,
 )
 from mooring.node.pods.pod_context import WRITE_BACKOFF, PodContext, reference_of
-from mooring.node.pods.pod_record import CRASH_LOOP, PodRecord, container_of, is_running
+from mooring.node.pods.pod_record import CRASH_LOOP, PodRecord, container_of, is_running, later
 from mooring.node.pods.pod_status import patch_of, status_of
 from mooring.node.pods.pod_sync import PodSyncer
 from mooring.node.pods.probes import has_probes, probe
@@ -49,7 +49,7 @@ LOG = logging.getLogger(__name__)
 
 QUIET_S = 1.0  # how long actions in progress delay a status
 FAULT_S = 30.0  # before a pod is synced again after an internal error
-WRITE_STATUS, REFRESH = "tell", "refresh"
+WRITE_STATUS, REFRESH = "write status", "refresh"
 
 
 class PodWorker:
@@ -204,10 +204,7 @@ class PodWorker:
         self._loops = {id_ for id_ in self._loops if id_.name != name} | {last.id}
         pod = self.record.pod
         about = reference_of(pod, container_of(pod, name))
-        text = (
-            f"Back-off restarting failed container {name} in pod {pod.metadata.name}_"
-            f"{pod.metadata.namespace}({pod.metadata.uid})"
-        )
+        text = f"Back-off restarting failed container {name} in pod {pod_text(pod)}"
         self._context.warn(about, "BackOff", text)
 
     def _begin_action(self, action: PodAction, now: Timestamp) -> None:
@@ -219,7 +216,7 @@ class PodWorker:
             case Start():
                 self._spawn(action, syncer.start(action))
             case Stop(id=id_, grace_s=grace_s):
-                record.stop_deadlines[id_] = Timestamp(now.instant + timedelta(seconds=grace_s))
+                record.stop_deadlines[id_] = later(now, grace_s)
                 self._spawn((action, now), syncer.stop(action))
             case Forget(id=id_):
                 self._spawn(action, syncer.forget(id_))
@@ -290,9 +287,8 @@ class PodWorker:
             await self._write(patch)
             self._status_failures = 0
         except NotFoundError:
-            self._status_after_s = (
-                self._context.clock.monotonic() + QUIET_S
-            )  # the watch will report the deletion
+            # The watch will report the deletion.
+            self._status_after_s = self._context.clock.monotonic() + QUIET_S
         except ClientError as error:
             self._status_failures += 1
             delay_s = WRITE_BACKOFF.delay_s(self._status_failures)
