@@ -64,6 +64,6 @@ def test_a_driver_listens_while_it_runs() -> None:
         await driver.started()
         await driver.stopped()
         await driver.stopped()
-        driver.look_again()
+        driver.republish()
 
     asyncio.run(run())

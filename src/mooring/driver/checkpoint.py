@@ -158,7 +158,9 @@ class Checkpoint:
             left = {key: each for key, each in self._claims.items() if key != uid}
             self._store(left, _Change(remove=uid), is_durable=True)
 
-    def _store(self, claims: dict[str, PreparedClaim], change: _Change, *, is_durable: bool) -> None:
+    def _store(
+        self, claims: dict[str, PreparedClaim], change: _Change, *, is_durable: bool
+    ) -> None:
         # After a failure the content of the file is unknown.
         left, self._changes_left = self._changes_left, 0
         if left > 0:

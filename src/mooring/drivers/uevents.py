@@ -13,7 +13,8 @@ import socket
 from collections.abc import Callable
 from typing import ClassVar
 
-from mooring.driver.driver import Driver
+from mooring.driver.driver import ClaimName, Driver
+from mooring.drivers.host import Host
 
 LOG = logging.getLogger(__name__)
 
@@ -109,9 +110,15 @@ class WatchingDriver(Driver):
     subsystems: ClassVar[frozenset[str]]  # whose changes matter
     _changes: DeviceChanges | None = None
 
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def unprepare(self, claim: ClaimName) -> None:
+        """Do nothing: most of these drivers reserve nothing on the machine."""
+
     async def started(self) -> None:
         """Start noticing changes."""
-        self._changes = DeviceChanges(self.subsystems, self.look_again)
+        self._changes = DeviceChanges(self.subsystems, self.republish)
         self._changes.start()
 
     async def stopped(self) -> None:
@@ -119,10 +126,6 @@ class WatchingDriver(Driver):
         if self._changes is not None:
             self._changes.stop()
             self._changes = None
-
-    def look_again(self) -> None:
-        """Publish the devices again."""
-        self.republish()
 
 
 def _open_uevents() -> socket.socket | None:

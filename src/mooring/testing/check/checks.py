@@ -36,6 +36,7 @@ from mooring.testing.check.plugin_client import (
     LISTEN_S,
     REPORTS_MAX,
     PluginCallError,
+    PluginInfo,
     ask_info,
     describe_devices,
     notify_registered,
@@ -77,15 +78,16 @@ async def registration_again(trial: Trial) -> None:
     exit and be restarted; then it must register as before.
     """
     before = trial.plug.info
-    again = await called(ask_info(trial.socket))
-    await called(notify_registered(trial.socket))
-    if again != before:
-        raise CheckFailedError(f"GetInfo returned {before}, and now {again}")
+    await _register_as(before, trial)
     with suppress(PluginCallError):
         await notify_registered(trial.socket, "a check says so")
     if await _ends_after(trial):
         trial.remark("it exited when its registration failed")
         await called(trial.revive())
+    await _register_as(before, trial)
+
+
+async def _register_as(before: PluginInfo, trial: Trial) -> None:
     again = await called(ask_info(trial.socket))
     await called(notify_registered(trial.socket))
     if again != before:
