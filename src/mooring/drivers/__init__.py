@@ -7,6 +7,5 @@ net            dra.net and the SR-IOV driver: network interfaces and virtual fun
 nvme           dra.nvme: disks
 nvidia         gpu.nvidia.com: GPUs
 sim            the devices of any board, simulated
-host           sysfs and proc of the machine, and helpers to prepare claims
-uevents        notices changes of devices
+host           what drivers share: sysfs and proc, changes of devices, helpers to prepare claims
 """

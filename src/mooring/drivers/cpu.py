@@ -41,6 +41,7 @@ from mooring.driver.driver import (
 )
 from mooring.drivers.host import (
     Host,
+    WatchingDriver,
     consumed,
     device_gone,
     folder_names,
@@ -48,7 +49,6 @@ from mooring.drivers.host import (
     read_list,
     read_natural,
 )
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import NUMA_NODES_MAX, numa_node_of_cpu, whole
 from mooring.hardware.drivers.cpu import (
     CAPACITY,

@@ -23,6 +23,7 @@ from mooring.api.resource.v1 import Device
 from mooring.driver.driver import AllocatedDevice, Claim, Prepared
 from mooring.drivers.host import (
     Host,
+    WatchingDriver,
     check_present,
     consumed,
     devices_of_request,
@@ -31,7 +32,6 @@ from mooring.drivers.host import (
     read_list,
     read_text,
 )
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import NUMA_NODES_MAX, bytes_of
 from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
 from mooring.hardware.numbers import format_cpu_list

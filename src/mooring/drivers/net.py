@@ -29,6 +29,7 @@ from mooring.driver.driver import AllocatedDevice, Claim, Prepared
 from mooring.drivers.host import (
     LARGE_FILE_BYTES_MAX,
     Host,
+    WatchingDriver,
     check_present,
     devices_of_request,
     folder_names,
@@ -38,7 +39,6 @@ from mooring.drivers.host import (
     read_natural,
     read_text,
 )
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.drivers import dranet, sriov
 from mooring.hardware.drivers.dranet import Interface, interface_device
 from mooring.hardware.drivers.sriov import VirtualFunction, function_device

@@ -26,6 +26,7 @@ from mooring.driver.driver import Claim, Prepared
 from mooring.drivers.host import (
     LARGE_FILE_BYTES_MAX,
     Host,
+    WatchingDriver,
     check_present,
     devices_of_request,
     folder_names,
@@ -35,7 +36,6 @@ from mooring.drivers.host import (
     read_natural,
     read_text,
 )
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import bytes_of, tame
 from mooring.hardware.drivers.nvme import DRIVER, Disk, disk_device
 from mooring.hardware.sysfs import SECTOR_BYTES

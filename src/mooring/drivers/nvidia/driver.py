@@ -33,7 +33,14 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.host import Host, check_present, device_gone, devices_of_request, join_unique
+from mooring.drivers.host import (
+    Host,
+    WatchingDriver,
+    check_present,
+    device_gone,
+    devices_of_request,
+    join_unique,
+)
 from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
 from mooring.drivers.nvidia.gpus import (
     FoundGpu,
@@ -49,7 +56,6 @@ from mooring.drivers.nvidia.gpus import (
     whole,
 )
 from mooring.drivers.nvidia.health import WHOLE, GpuFault, Watch
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import text
 from mooring.hardware.board import MigProfile
 from mooring.hardware.drivers.nvidia_gpu import DRIVER, Gpu, partition_name

@@ -159,7 +159,7 @@ class Runtime(Protocol):
     async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
         """Return the containers that are not removed, also those of an earlier agent.
 
-        Only those of one pod, if its UID is given.
+        With a UID, only those of that pod.
         """
 
     def changes(self) -> AsyncIterator[ContainerState]:

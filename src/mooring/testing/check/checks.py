@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.writes import Delete, Target
+from mooring.testing.check import CheckAdvisedError, CheckFailedError, CheckSkippedError
 from mooring.testing.check.bench import GRACE_S
 from mooring.testing.check.claim_checks import (
     batch,
@@ -29,7 +30,6 @@ from mooring.testing.check.claim_checks import (
     unknown_claims,
     unprepare_again,
 )
-from mooring.testing.check.outcomes import CheckAdvisedError, CheckFailedError, CheckSkippedError
 from mooring.testing.check.plugin_client import (
     DRA_VERSIONS,
     HEALTH_VERSIONS,

@@ -13,9 +13,9 @@ from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.errors import ClientError
 from mooring.node.errors import UnresolvableError
 from mooring.node.runtime.cdi import CdiSpecs
+from mooring.testing.check import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
 from mooring.testing.check.bench import Bench, DriverProgram
 from mooring.testing.check.claims import ClaimFactory
-from mooring.testing.check.outcomes import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
 from mooring.testing.check.plugin_client import (
     CALL_S,
     LOOK_S,
