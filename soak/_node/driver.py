@@ -81,17 +81,17 @@ class WatchedFiles(FileSystem):
     def __init__(self, trap: Trap) -> None:
         self._trap = trap
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
         """Put a file in place."""
         what = "checkpoint" if path.name == FILE else "cdi"
         self._trap.at(f"before {what}")
-        super().write(path, data, mode, lasts=lasts)
+        super().write(path, data, mode, is_durable=is_durable)
         self._trap.at(f"after {what}")
 
-    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+    def append(self, path: Path, data: bytes, *, is_durable: bool = True) -> None:
         """Add to a file."""
         self._trap.at("before checkpoint")
-        super().append(path, data, lasts=lasts)
+        super().append(path, data, is_durable=is_durable)
         self._trap.at("after checkpoint")
 
     def remove(self, path: Path) -> None:

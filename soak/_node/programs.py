@@ -185,7 +185,7 @@ class Site:
 def _is_python(pid: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return status != "Z" and b"keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return status != "Z" and b"runtime.shim" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
 

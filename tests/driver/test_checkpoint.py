@@ -29,7 +29,7 @@ def filled(folder: Path) -> Checkpoint:
     found.load()
     found.put(claim("a"))
     found.put(claim("b"))
-    found.put(claim("a", is_complete=True), lasts=False)
+    found.put(claim("a", is_complete=True), is_durable=False)
     found.remove("b")
     return found
 
@@ -78,10 +78,10 @@ class Mortal(FileSystem):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
         if path.name == self._name:
             raise OSError("dead")
-        super().write(path, data, mode, lasts=lasts)
+        super().write(path, data, mode, is_durable=is_durable)
 
 
 def test_changes_of_another_file_do_not_count(

@@ -53,17 +53,17 @@ class MortalFiles(FileSystem):
     def __init__(self, fate: Fate) -> None:
         self._fate = fate
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
         self._fate.step()
-        super().write(path, data, mode, lasts=False)
+        super().write(path, data, mode, is_durable=False)
 
-    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+    def append(self, path: Path, data: bytes, *, is_durable: bool = True) -> None:
         try:
             self._fate.step()
         except DeadError:
-            super().append(path, data[: len(data) // 2], lasts=False)
+            super().append(path, data[: len(data) // 2], is_durable=False)
             raise
-        super().append(path, data, lasts=False)
+        super().append(path, data, is_durable=False)
 
     def remove(self, path: Path) -> None:
         self._fate.step()

@@ -522,16 +522,16 @@ class FullDisk(FileSystem):
 
     is_full = True
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
         if self.is_full:
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        super().write(path, data, mode, lasts=lasts)
+        super().write(path, data, mode, is_durable=is_durable)
 
-    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+    def append(self, path: Path, data: bytes, *, is_durable: bool = True) -> None:
         if self.is_full:
-            super().append(path, data[:5], lasts=lasts)
+            super().append(path, data[:5], is_durable=is_durable)
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        super().append(path, data, lasts=lasts)
+        super().append(path, data, is_durable=is_durable)
 
 
 @played
@@ -568,13 +568,13 @@ class Mortal(FileSystem):
             raise DeadError
         self.steps -= 1
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
         self._step()
-        super().write(path, data, mode, lasts=lasts)
+        super().write(path, data, mode, is_durable=is_durable)
 
-    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
+    def append(self, path: Path, data: bytes, *, is_durable: bool = True) -> None:
         self._step()
-        super().append(path, data, lasts=lasts)
+        super().append(path, data, is_durable=is_durable)
 
     def remove(self, path: Path) -> None:
         self._step()

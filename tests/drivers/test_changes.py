@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from mooring.drivers.cpu import CpuDriver
-from mooring.drivers.uevents import DeviceChanges, WatchingDriver, subsystem_of
+from mooring.drivers.host import DeviceChanges, WatchingDriver, subsystem_of
 from tests.drivers.machines import host_of
 
 ADDED = b"add@/devices/virtual/net/x\0ACTION=add\0SUBSYSTEM=net\0SEQNUM=7\0"
@@ -64,6 +64,6 @@ def test_a_driver_listens_while_it_runs() -> None:
         await driver.started()
         await driver.stopped()
         await driver.stopped()
-        driver.look_again()
+        driver.republish()
 
     asyncio.run(run())

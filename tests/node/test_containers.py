@@ -122,7 +122,9 @@ def test_a_container_gets_its_devices_mounts_and_expanded_command(tmp_path: Path
     pod = make_pod(one, volumes=[{"name": "v", "emptyDir": {}}])
     made = volumes_of(pod, Materials(tmp_path))
     given = DeviceRunOptions(("example.com/gpu=0",), ContainerEdits(env=("X=1",)))
-    spec = spec_of(pod, pod.spec.containers[0], 2, given=given, volumes=made, node_context=AROUND)
+    spec = spec_of(
+        pod, pod.spec.containers[0], 2, run_options=given, volumes=made, node_context=AROUND
+    )
     assert spec.command == ("run", "1")
     assert (spec.id.attempt, spec.cdi_ids, spec.edits.env) == (2, ("example.com/gpu=0",), ("X=1",))
     (mount,) = spec.edits.mounts

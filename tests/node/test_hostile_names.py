@@ -168,7 +168,7 @@ def test_what_a_pod_of_before_leaves_is_removed_in_its_folder_only(tmp_path: Pat
 def test_nothing_is_written_for_bad_names_with_a_simulated_runtime_either(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         runtime = SimRuntime(tmp_path / "node/containers", world.clock)
-        world.keeper = PodWorkers(replace(world.context, runtime=runtime), lambda: world.node)
+        world.pod_workers = PodWorkers(replace(world.context, runtime=runtime), lambda: world.node)
         names = [VICTIM, "/srv/x", ".."]
         for number, name in enumerate(names):
             volumes = [{"name": name, "emptyDir": {}}]

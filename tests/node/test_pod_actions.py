@@ -20,7 +20,7 @@ from mooring.node.pods.pod_actions import CleanUp, Requeue, SetUp, Start, Stop, 
 from mooring.node.pods.pod_record import (
     CrashBackoff,
     FailedAttempt,
-    PodSnapshot,
+    PodRecord,
     Termination,
     next_crash_backoff,
     should_restart,
@@ -43,58 +43,59 @@ def state(name: str, attempt: int = 0, code: int | None = None) -> ContainerStat
     return ContainerState(id_, Phase.EXITED, NOW, NOW, code)
 
 
-def known(*states: ContainerState, **more: Any) -> PodSnapshot:
-    running = frozenset(each.id for each in states if each.phase is Phase.RUNNING)
+def record(*states: ContainerState, pod: Pod | None = None, **more: Any) -> PodRecord:
+    running = {each.id for each in states if each.phase is Phase.RUNNING}
     found = {each.id: each for each in states}
-    return PodSnapshot(states=found, started=running, ready=running, **{"is_set_up": True, **more})
+    options = {"is_set_up": True, **more}
+    return PodRecord(pod or make_pod(), states=found, started=running, ready=running, **options)
 
 
 def test_devices_come_before_the_first_container() -> None:
-    assert plan(make_pod(), PodSnapshot(), NOW) == (SetUp(),)
-    assert plan(make_pod(), PodSnapshot(in_progress=frozenset({SetUp()})), NOW) == ()
+    assert plan(PodRecord(make_pod()), NOW) == (SetUp(),)
+    assert plan(PodRecord(make_pod(), in_progress={SetUp()}), NOW) == ()
 
 
 def test_what_failed_is_tried_again_at_its_time() -> None:
     trouble = FailedAttempt("FailedMount", "no", at(4))
-    assert plan(make_pod(), PodSnapshot(sync_failure=trouble), NOW) == (Requeue(4),)
-    assert plan(make_pod(), PodSnapshot(sync_failure=trouble), at(4)) == (SetUp(),)
+    assert plan(PodRecord(make_pod(), sync_failure=trouble), NOW) == (Requeue(4),)
+    assert plan(PodRecord(make_pod(), sync_failure=trouble), at(4)) == (SetUp(),)
 
 
 def test_a_start_that_is_under_way_is_not_planned_again() -> None:
     one = Start("c", 0)
-    assert plan(make_pod(), known(), NOW) == (one,)
-    assert plan(make_pod(), known(in_progress=frozenset({one.key})), NOW) == ()
+    assert plan(record(), NOW) == (one,)
+    assert plan(record(in_progress={one.key}), NOW) == ()
 
 
 def test_sidecars_start_again_while_others_run_and_init_containers_do_not() -> None:
     side, init = container("side", restartPolicy="Always"), container("init")
     pod = make_pod(initContainers=[init, side])
-    steps = plan(pod, known(state("init", code=0), state("side", code=0), state("c")), NOW)
+    steps = plan(record(state("init", code=0), state("side", code=0), state("c"), pod=pod), NOW)
     assert [step.name for step in steps if isinstance(step, Start)] == ["side"]
 
 
 def test_containers_end_before_sidecars_and_these_in_reverse_order() -> None:
     sides = [container(name, restartPolicy="Always") for name in ("a", "b")]
     pod = make_pod(initContainers=sides)
-    ending = Termination(NOW, 30)
-    steps = plan(pod, known(state("a"), state("b"), state("c"), ending=ending), NOW)
+    termination = Termination(NOW, 30)
+    steps = plan(record(state("a"), state("b"), state("c"), termination=termination, pod=pod), NOW)
     assert [step.id.name for step in steps if isinstance(step, Stop)] == ["c"]
-    steps = plan(pod, known(state("a"), state("b"), ending=ending), at(40))
+    steps = plan(record(state("a"), state("b"), termination=termination, pod=pod), at(40))
     (last,) = (step for step in steps if isinstance(step, Stop))
     assert (last.id.name, last.grace_s) == ("b", 2.0)
 
 
 def test_nothing_is_cleared_while_a_container_starts() -> None:
-    ending = Termination(NOW, 30)
-    starting = frozenset({Start("c", 0).key})
-    assert plan(make_pod(), known(ending=ending, in_progress=starting), NOW) == ()
-    assert plan(make_pod(), known(ending=ending), NOW) == (CleanUp(),)
+    termination = Termination(NOW, 30)
+    starting = {Start("c", 0).key}
+    assert plan(record(termination=termination, in_progress=starting), NOW) == ()
+    assert plan(record(termination=termination), NOW) == (CleanUp(),)
 
 
 def test_an_end_is_found_once_all_containers_have_ended_for_good() -> None:
     pod = make_pod(container("a"), container("b"), restartPolicy="OnFailure")
-    assert termination_of(pod, known(state("a", code=0), state("b", code=1)), NOW) is None
-    assert termination_of(pod, known(state("a", code=0), state("b", code=0)), NOW) is not None
+    assert termination_of(record(state("a", code=0), state("b", code=1), pod=pod), NOW) is None
+    assert termination_of(record(state("a", code=0), state("b", code=0), pod=pod), NOW) is not None
 
 
 def test_the_delay_of_a_crash_loop_doubles_up_to_five_minutes_and_is_forgotten() -> None:
@@ -188,7 +189,7 @@ def test_whatever_happens_a_pod_stays_legal_and_leaves_nothing(
         assert world.phase() == "gone"
         assert not world.devices.prepared
         assert not await world.runtime.containers()
-        assert not world.keeper.pods
+        assert not world.pod_workers.pods
 
     with TemporaryDirectory() as folder:
         play(Path(folder), story)

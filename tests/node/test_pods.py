@@ -211,7 +211,7 @@ def test_pods_that_wait_for_a_driver_start_when_it_comes(tmp_path: Path) -> None
         world.cluster.put(make_pod())
         await world.clock.advance(20)
         world.devices.refusal = ""
-        world.keeper.try_again()
+        world.pod_workers.try_again()
         await settle()
 
     assert play(tmp_path, story).phase() == "Running"
@@ -305,7 +305,7 @@ def test_a_pod_that_was_taken_from_the_cluster_is_stopped_and_cleared(tmp_path: 
     world = play(tmp_path, story)
     assert world.runtime.log[-2:] == ["end c 137", "remove uid-p"]
     assert not world.devices.prepared
-    assert world.keeper.pods == []
+    assert world.pod_workers.pods == []
 
 
 def test_a_pod_deleted_before_it_started_fails_and_goes(tmp_path: Path) -> None:
@@ -463,8 +463,8 @@ def test_an_agent_that_goes_lets_go_of_no_devices(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         world.cluster.put(make_pod())
         await settle()
-        await world.keeper.close()
-        assert world.keeper.active == {"uid-p"}
+        await world.pod_workers.close()
+        assert world.pod_workers.active == {"uid-p"}
 
     assert play(tmp_path, story).runtime.running() == ["c"]
 
@@ -474,12 +474,12 @@ def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -
         world.cluster.put(make_pod(name="gone", volumes=[{"name": "v", "emptyDir": {}}]))
         world.cluster.put(make_pod(name="going"))
         await settle()
-        await world.keeper.close()
+        await world.pod_workers.close()
         world.cluster.watchers.clear()
         world.cluster.remove("gone")
         world.cluster.delete("going")
         await world.restart()
-        world.cluster.watchers.append(lambda old, new: world.keeper.changed(old, new))
+        world.cluster.watchers.append(lambda old, new: world.pod_workers.changed(old, new))
         await settle()
 
     world = play(tmp_path, story)
@@ -487,7 +487,7 @@ def test_pods_that_went_while_the_agent_was_away_leave_nothing(tmp_path: Path) -
     assert world.phase("going") == "gone"
     assert not world.devices.prepared
     assert list(tmp_path.iterdir()) == []
-    assert world.keeper.active == frozenset()
+    assert world.pod_workers.active == frozenset()
 
 
 def test_a_process_that_cannot_be_killed_keeps_its_devices_and_no_pod_waiting(
@@ -496,14 +496,14 @@ def test_a_process_that_cannot_be_killed_keeps_its_devices_and_no_pod_waiting(
     async def story(world: World) -> None:
         world.cluster.put(make_pod(name="gone", volumes=[{"name": "v", "emptyDir": {}}]))
         await settle()
-        await world.keeper.close()
+        await world.pod_workers.close()
         world.cluster.remove("gone")
         world.runtime.unkillable.add("uid-gone")
         await world.restart()
         world.cluster.put(make_pod(container("other")))
         await world.clock.advance(60)
         assert world.runtime.running() == ["c", "other"]
-        assert world.keeper.active == {"uid-gone", "uid-p"}
+        assert world.pod_workers.active == {"uid-gone", "uid-p"}
         assert "uid-gone" in world.devices.prepared
         assert (tmp_path / "uid-gone").exists()
         assert "containers of pod uid-gone are still not removed" in caplog.text
@@ -511,7 +511,7 @@ def test_a_process_that_cannot_be_killed_keeps_its_devices_and_no_pod_waiting(
         await world.clock.advance(1)
 
     world = play(tmp_path, story)
-    assert world.keeper.active == {"uid-p"}
+    assert world.pod_workers.active == {"uid-p"}
     assert world.runtime.running() == ["other"]
     assert not (tmp_path / "uid-gone").exists()
 
@@ -520,12 +520,12 @@ def test_a_pod_that_is_seen_late_starts_after_what_it_left_is_gone(tmp_path: Pat
     async def story(world: World) -> None:
         pod = world.cluster.put(make_pod())
         await settle()
-        await world.keeper.close()
+        await world.pod_workers.close()
         world.cluster.watchers.clear()
         world.cluster.remove("p")
         world.runtime.unkillable.add("uid-p")
         await world.restart()
-        world.keeper.see(world.cluster.put(pod))
+        world.pod_workers.see(world.cluster.put(pod))
         await settle()
         assert world.runtime.log == ["start c", "remove uid-p"]
         world.runtime.unkillable.clear()
@@ -538,7 +538,7 @@ def test_containers_that_a_reboot_took_run_again_and_it_is_told(tmp_path: Path) 
     async def story(world: World) -> None:
         world.cluster.put(make_pod())
         await settle()
-        await world.keeper.close()
+        await world.pod_workers.close()
         await world.runtime.remove("uid-p")
         await world.restart()
         await settle()

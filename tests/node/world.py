@@ -141,8 +141,8 @@ class World:
             sources=SourceCache(self.cluster, self.clock),
             in_thread=self._aside,
         )
-        self.keeper = PodWorkers(self.context, lambda: self.node)
-        self.cluster.watchers.append(lambda old, new: self.keeper.changed(old, new))
+        self.pod_workers = PodWorkers(self.context, lambda: self.node)
+        self.cluster.watchers.append(lambda old, new: self.pod_workers.changed(old, new))
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
         self.asides.append(work.__name__)
@@ -150,7 +150,7 @@ class World:
 
     async def listen(self) -> None:
         async for state in self.runtime.changes():
-            self.keeper.note(state)
+            self.pod_workers.note(state)
 
     def pod(self, name: str = "p") -> Pod:
         return self.cluster.pods[name]
@@ -167,12 +167,12 @@ class World:
 
     async def restart(self) -> None:
         """Have another agent take over."""
-        await self.keeper.close()
-        self.keeper = PodWorkers(self.context, lambda: self.node)
+        await self.pod_workers.close()
+        self.pod_workers = PodWorkers(self.context, lambda: self.node)
         states: list[ContainerState] = list(await self.runtime.containers())
-        self.keeper.take_over(states, self.cluster.pods.values())
+        self.pod_workers.take_over(states, self.cluster.pods.values())
         await settle()
-        self.devices.reconcile(self.keeper.active)
+        self.devices.reconcile(self.pod_workers.active)
 
 
 def play(
@@ -190,7 +190,7 @@ def play(
             assert world.runtime.violations == []
             return world
         finally:
-            await world.keeper.close()
+            await world.pod_workers.close()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

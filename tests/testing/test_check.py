@@ -17,10 +17,10 @@ from mooring.api.core import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.contract import list_all
 from mooring.client.writes import Delete, Target
+from mooring.testing.check import Report, Result
 from mooring.testing.check import trial as trial_module
 from mooring.testing.check.bench import Bench, bench
 from mooring.testing.check.checks import ADVICE, CHECKS
-from mooring.testing.check.outcomes import Report, Result
 from mooring.testing.check.suite import run_checks
 from mooring.testing.check.trial import Trial
 from mooring.wire import dra_v1_pb2 as dra

@@ -18,7 +18,7 @@ from mooring.cli.duration import Duration
 from mooring.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
 from mooring.client.errors import ClientError
 from mooring.kit.extras import MissingExtraError
-from mooring.testing.check.outcomes import REPUBLISH_S, START_S, Outcome, Report, Result
+from mooring.testing.check import REPUBLISH_S, START_S, Outcome, Report, Result
 
 _COLOURS = {
     Result.PASSED: "green",

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
+from mooring.kit.http_head import response
 from mooring.kit.metrics import PROMETHEUS
 
 PLAIN = "text/plain; charset=utf-8"
@@ -29,7 +30,6 @@ class StatusPage(NamedTuple):
 
 StatusPages = Mapping[str, Callable[[], StatusPage]]
 
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 _GONE = StatusPage("404 page not found\n", 404)
 
 
@@ -82,7 +82,7 @@ async def serving(place: ListenAddress, pages: StatusPages) -> AsyncIterator[str
             async with readers, asyncio.timeout(REQUEST_S_MAX):
                 await _answer(reader, writer, pages)
         except (OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
-            pass  # whoever asked does not get an answer
+            pass  # this client gets no response
         finally:
             writer.close()
             with suppress(OSError):
@@ -101,16 +101,7 @@ async def _answer(
 ) -> None:
     head = await reader.readuntil(b"\r\n\r\n")
     page = _page(head, pages)
-    body = page.text.encode()
-    reason = _REASONS.get(page.code, "Service Unavailable")
-    lines = (
-        f"HTTP/1.1 {page.code} {reason}",
-        f"Content-Type: {page.type}",
-        f"Content-Length: {len(body)}",
-        "X-Content-Type-Options: nosniff",
-        "Connection: close",
-    )
-    writer.write("\r\n".join((*lines, "", "")).encode() + body)
+    writer.write(response(page.text.encode(), page.code, page.type))
     await writer.drain()
 
 

@@ -148,23 +148,23 @@ class Checkpoint:
     def __iter__(self) -> Iterator[PreparedClaim]:
         return iter(tuple(self._claims.values()))
 
-    def put(self, claim: PreparedClaim, *, lasts: bool = True) -> None:
-        """Note a claim, in the file first; on disk then, if it lasts."""
-        self._store({**self._claims, claim.uid: claim}, _Change(put=claim), lasts=lasts)
+    def put(self, claim: PreparedClaim, *, is_durable: bool = True) -> None:
+        """Note a claim, in the file first; synced to disk if durable."""
+        self._store({**self._claims, claim.uid: claim}, _Change(put=claim), is_durable=is_durable)
 
     def remove(self, uid: str) -> None:
         """Forget a claim."""
         if uid in self._claims:
             left = {key: each for key, each in self._claims.items() if key != uid}
-            self._store(left, _Change(remove=uid), lasts=True)
+            self._store(left, _Change(remove=uid), is_durable=True)
 
-    def _store(self, claims: dict[str, PreparedClaim], change: _Change, *, lasts: bool) -> None:
-        left, self._changes_left = (
-            self._changes_left,
-            0,
-        )  # after a failure the content of the file is unknown
+    def _store(
+        self, claims: dict[str, PreparedClaim], change: _Change, *, is_durable: bool
+    ) -> None:
+        # After a failure the content of the file is unknown.
+        left, self._changes_left = self._changes_left, 0
         if left > 0:
-            self._files.append(self.changes_path, _line(change), lasts=lasts)
+            self._files.append(self.changes_path, _line(change), is_durable=is_durable)
         else:
             self._rewrite(claims)
             left = CHANGES_MAX
@@ -249,18 +249,18 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bo
 class FileSystem:
     """What a driver does with files; tests replace it by one whose disk is full."""
 
-    def write(self, path: Path, data: bytes, mode: int = 0o644, *, lasts: bool = True) -> None:
-        """Replace a file; on disk then, if it lasts."""
+    def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
+        """Replace a file; synced to disk if durable."""
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        replace_file(path, data, mode=mode, is_durable=lasts)
+        replace_file(path, data, mode=mode, is_durable=is_durable)
 
-    def append(self, path: Path, data: bytes, *, lasts: bool = True) -> None:
-        """Append to an existing file; on disk then, if it lasts."""
+    def append(self, path: Path, data: bytes, *, is_durable: bool = True) -> None:
+        """Append to an existing file; synced to disk if durable."""
         handle = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
             if os.write(handle, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            if lasts:
+            if is_durable:
                 os.fdatasync(handle)
         finally:
             os.close(handle)

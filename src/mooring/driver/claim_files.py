@@ -93,7 +93,7 @@ class CdiFiles:
         path = self.path(claim.uid)
         if data is not None and self._files.read(path) != data:
             # The folder is in memory, and restored at the next start.
-            self._files.write(path, data, lasts=False)
+            self._files.write(path, data, is_durable=False)
 
     def remove(self, uid: str) -> None:
         """Remove the spec of a claim, if there is one."""
@@ -267,7 +267,7 @@ class MetadataFiles:
         kind = f"{vendor_of(self._driver)}/metadata"
         name = f"{self._driver}_metadata_{claim.uid}_{request}.json"
         spec = CdiSpec.of(kind, (device,))
-        self._files.write(self._cdi_dir / name, encode_json(spec), lasts=False)
+        self._files.write(self._cdi_dir / name, encode_json(spec), is_durable=False)
         return str(CdiId(kind, device.name))
 
     def _seen_at(self, claim: ClaimName, request: str) -> Path:

@@ -51,7 +51,7 @@ from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
 
-WANTED = "a list with a Prepared for each device that containers are to get"
+EXPECTED = "a list with a Prepared for each device that containers are to get"
 LONG_S = 120.0  # how long a deleted claim may block a device before the driver undoes it
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ class ClaimPreparer:
         self._cdi.write(complete)
         complete = self._with_metadata(complete, claim, prepared)
         # Not durable: after a power loss the claim is prepared again anyway.
-        self._checkpoint.put(complete, lasts=False)
+        self._checkpoint.put(complete, is_durable=False)
         return complete
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
@@ -250,7 +250,7 @@ class ClaimPreparer:
         before = self._checkpoint.get(claim.uid)
         if before is not None and before.is_complete:
             begun = replace(before, is_complete=False)
-            await self._store(partial(self._checkpoint.put, lasts=False), begun)
+            await self._store(partial(self._checkpoint.put, is_durable=False), begun)
         await call_driver(self._driver.unprepare, claim)
         await self._store(self._forget, claim)
 
@@ -288,10 +288,10 @@ class ClaimPreparer:
 def by_device(claim: Claim, prepared: Any) -> dict[DeviceKey, Prepared]:
     """Return what a driver prepared, by device, or raise ResultError for anything else."""
     if not isinstance(prepared, Iterable) or isinstance(prepared, str | bytes | dict):
-        instead = "a list with it" if isinstance(prepared, Prepared) else WANTED
+        instead = "a list with it" if isinstance(prepared, Prepared) else EXPECTED
         raise ResultError(f"prepare() returned {shown(prepared)}; return {instead}")
     found: dict[DeviceKey, Prepared] = {}
-    wanted = {each.key for each in claim.devices}
+    expected = {each.key for each in claim.devices}
     for index, each in enumerate(prepared):
         if not isinstance(each, Prepared):
             raise ResultError(
@@ -299,7 +299,7 @@ def by_device(claim: Claim, prepared: Any) -> dict[DeviceKey, Prepared]:
                 "write Prepared(device, ContainerEdits(…))"
             )
         key = each.device.key
-        if key not in wanted:
+        if key not in expected:
             raise ResultError(
                 f"the driver prepared device {each.device.name} of pool {each.device.pool}, "
                 f"which claim {claim} does not have"

@@ -193,7 +193,7 @@ async def serving(
             parts = _Parts(driver, settings, client, slices, problems, clock, files or FileSystem())
             running = await _serve_node(parts, stack)
         else:
-            await slices.first_asked()
+            await slices.list_devices()
             running = Running(slices, problems)
         _run_beside(slices.run(), running, stack)
         is_started = True
@@ -250,7 +250,7 @@ async def _serve_node(parts: _Parts, stack: AsyncExitStack) -> Running:
     await stack.enter_async_context(served(socket, methods))
     _run_beside(health.run(), running, stack)
     stack.callback(health.close)
-    await slices.first_asked()
+    await slices.list_devices()
     await stack.enter_async_context(served(registrar_socket, registration.methods()))
     return running
 

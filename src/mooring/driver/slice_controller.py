@@ -7,7 +7,7 @@
 Our own writes come back through the watch. Nothing is planned before that, so that no slice is
 created twice; but only for a while, since somebody may have deleted them meanwhile.
 
-A driver whose first devices cannot be published is broken: `first_asked` or `run` raises, and its
+A driver whose first devices cannot be published is broken: `list_devices` or `run` raises, and its
 program exits. One that fails later keeps its slices, and is called again after a while.
 """
 
@@ -51,7 +51,7 @@ WRITES_AT_ONCE = 8
 REPAIR_S = 5.0  # after somebody else changed our slices, and may not be done
 SLOW_S = 10.0  # before a warning that devices() is slow
 SEEN_S_MAX = 60.0  # how long to wait for our own writes to come back
-WANTED = "a list of Device or Pool objects, or [] if there are none"
+EXPECTED = "a list of Device or Pool objects, or [] if there are none"
 BACKOFF = Backoff(first_s=0.2, longest_s=60.0, jitter=0.5)
 
 
@@ -82,7 +82,7 @@ class SliceController:
         self._devices: dict[tuple[str, str], Device] = {}
         self._stored: dict[str, StoredSlice] = {}
         self._unseen: dict[str, str] = {}  # resource versions of our writes by name; empty: deleted
-        self._is_asked = True  # devices() is to be called
+        self._is_due = True  # devices() is to be called
         self._is_repairing = False  # a repair is scheduled
         self._failures = 0
         self._turn = asyncio.Event()
@@ -96,7 +96,7 @@ class SliceController:
 
     def republish(self) -> None:
         """Call the driver for its devices again."""
-        self._is_asked = True
+        self._is_due = True
         self._published.clear()
         self._turn.set()
 
@@ -104,10 +104,10 @@ class SliceController:
         """Wait until the driver's devices are published."""
         await self._published.wait()
 
-    async def first_asked(self) -> None:
+    async def list_devices(self) -> None:
         """Call the driver for its devices, or raise InventoryError: it is broken."""
         try:
-            await self._ask()
+            await self._list_devices()
         except InventoryError as error:
             self._report(error)
             raise
@@ -126,17 +126,17 @@ class SliceController:
     async def _try(self) -> None:
         """Publish once; a failure is reported, and tried again later."""
         try:
-            await self._ask()
+            await self._list_devices()
             if await self._write():
                 self._failures = 0
-                if not self._is_asked:
+                if not self._is_due:
                     self._was_published = True
                     self._published.set()
         except InventoryError as error:
             self._report(error)
             if not self._was_published:
                 raise
-            self._is_asked = True  # it may return something else by then
+            self._is_due = True  # it may return something else by then
             self._try_later()
         except Exception as error:
             failed = PublishingError(f"publishing slices: {_text(error)}")
@@ -150,16 +150,16 @@ class SliceController:
         delay_s = BACKOFF.delay_s(self._failures, self._random)
         self._clock.call_later(delay_s, self._turn.set)
 
-    async def _ask(self) -> None:
-        if not self._is_asked:
+    async def _list_devices(self) -> None:
+        if not self._is_due:
             return
-        self._is_asked = False
+        self._is_due = False
         slow = self._clock.call_later(SLOW_S, self._note_slow)
         try:
             pools = pools_of(await self._devices_of_driver(), self._publisher.node_name)
             check_pools(pools, self._publisher)
         except BaseException:
-            self._is_asked = True
+            self._is_due = True
             raise
         finally:
             slow.cancel()
@@ -271,8 +271,8 @@ class SliceController:
         assert value is not None
         name, revision = value.metadata.name, value.metadata.resource_version
         if name in self._unseen:
-            wanted = self._unseen[name]
-            is_ours = new is None if not wanted else (new is None or _is_at(revision, wanted))
+            expected = self._unseen[name]
+            is_ours = new is None if not expected else (new is None or _is_at(revision, expected))
             if is_ours:
                 del self._unseen[name]
                 if not self._unseen:
@@ -300,7 +300,7 @@ def pools_of(inventory: Any, node_name: str) -> list[Pool]:
     No devices on a node are an empty pool: so others see that the driver is there.
     """
     if not isinstance(inventory, Iterable) or isinstance(inventory, str | bytes | dict):
-        instead = "a list with it" if isinstance(inventory, Device | Pool) else WANTED
+        instead = "a list with it" if isinstance(inventory, Device | Pool) else EXPECTED
         raise InventoryError(f"devices() returned {shown(inventory)}; return {instead}")
     found = list(islice(inventory, VALUES_MAX + 1))
     if len(found) > VALUES_MAX:
@@ -324,10 +324,10 @@ def _other_than_devices(found: list[Any]) -> str:
     return "devices() returned Device and Pool objects; return those of one kind"
 
 
-def _is_at(revision: str, wanted: str) -> bool:
-    if revision.isdigit() and wanted.isdigit():
-        return int(revision) >= int(wanted)
-    return revision == wanted
+def _is_at(revision: str, expected: str) -> bool:
+    if revision.isdigit() and expected.isdigit():
+        return int(revision) >= int(expected)
+    return revision == expected
 
 
 def _text(error: Exception) -> str:

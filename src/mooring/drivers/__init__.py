@@ -7,7 +7,5 @@ net            dra.net and the SR-IOV driver: network interfaces and virtual fun
 nvme           dra.nvme: disks
 nvidia         gpu.nvidia.com: GPUs
 sim            the devices of any board, simulated
-host           sysfs and proc of the machine
-uevents        notices changes of devices
-claim_helpers  what drivers share when they prepare claims
+host           what drivers share: sysfs and proc, changes of devices, helpers to prepare claims
 """

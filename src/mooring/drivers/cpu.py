@@ -39,9 +39,16 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.claim_helpers import consumed, device_gone
-from mooring.drivers.host import Host, folder_names, read_integer, read_list, read_natural
-from mooring.drivers.uevents import WatchingDriver
+from mooring.drivers.host import (
+    Host,
+    WatchingDriver,
+    consumed,
+    device_gone,
+    folder_names,
+    read_integer,
+    read_list,
+    read_natural,
+)
 from mooring.hardware.attributes import NUMA_NODES_MAX, numa_node_of_cpu, whole
 from mooring.hardware.drivers.cpu import (
     CAPACITY,
@@ -81,9 +88,9 @@ class CpuDriver(WatchingDriver):
     subsystems = frozenset({"cpu", "node"})
 
     def __init__(self, host: Host, settings: CpuSettings = CpuSettings()) -> None:  # noqa: B008
-        self._host = host
+        super().__init__(host)
         self._settings = settings
-        self._given: dict[str, RequestCpus] = {}  # by the uid of the claim
+        self._assigned: dict[str, RequestCpus] = {}  # by the uid of the claim
 
     def devices(self) -> list[Device]:
         """Return the CPUs that are online and not reserved."""
@@ -96,12 +103,12 @@ class CpuDriver(WatchingDriver):
 
     def prepare(self, claim: Claim) -> Iterator[Prepared]:
         """Decide which CPUs the claim gets, and set the environment of its containers."""
-        given = self._decided(claim) or self._decide(claim)
+        assigned = self._decided(claim) or self._decide(claim)
         owned = {each.request for each in claim.devices if not each.has_admin_access}
-        self._given[claim.uid] = {name: cpus for name, cpus in given.items() if name in owned}
-        every = format_cpu_list(cpu for cpus in given.values() for cpu in cpus)
+        self._assigned[claim.uid] = {name: cpus for name, cpus in assigned.items() if name in owned}
+        every = format_cpu_list(cpu for cpus in assigned.values() for cpu in cpus)
         for device in claim.devices:
-            cpus = given[device.request]
+            cpus = assigned[device.request]
             env = (
                 f"{CLAIM_VARIABLE}_{claim.uid}={every}",
                 f"{binding_variable(CPUS, claim.uid, device.request)}={format_cpu_list(cpus)}",
@@ -111,33 +118,33 @@ class CpuDriver(WatchingDriver):
 
     def unprepare(self, claim: ClaimName) -> None:
         """Free the CPUs of a claim."""
-        self._given.pop(claim.uid, None)
+        self._assigned.pop(claim.uid, None)
 
     def restored(self, claim: ClaimName, prepared: Iterable[Prepared]) -> None:
         """Restore the CPUs of a claim that was prepared before this driver started."""
         cpus_by_request = {each.device.request: _cpus_of(claim, each) for each in _owned(prepared)}
-        self._given[claim.uid] = {key: cpus for key, cpus in cpus_by_request.items() if cpus}
+        self._assigned[claim.uid] = {key: cpus for key, cpus in cpus_by_request.items() if cpus}
 
     # --- allocation -------------------------------------------------------------------------------
 
     def _decided(self, claim: Claim) -> RequestCpus | None:
         """Return the earlier decision, if it covers all requests of the claim."""
-        given = self._given.get(claim.uid, {})
-        return given if all(each.request in given for each in claim.devices) else None
+        assigned = self._assigned.get(claim.uid, {})
+        return assigned if all(each.request in assigned for each in claim.devices) else None
 
     def _decide(self, claim: Claim) -> RequestCpus:
         """Return the CPUs of each request, or raise without changing anything."""
-        others = (given for uid, given in self._given.items() if uid != claim.uid)
-        taken = {cpu for given in others for cpus in given.values() for cpu in cpus}
-        given: RequestCpus = {}
+        others = (assigned for uid, assigned in self._assigned.items() if uid != claim.uid)
+        taken = {cpu for assigned in others for cpus in assigned.values() for cpu in cpus}
+        assigned: RequestCpus = {}
         for device in claim.devices:
             if device.has_admin_access:
                 cpus = self._all_of(device)
             else:
                 cpus = self._some_of(device, taken)
                 taken.update(cpus)
-            given[device.request] = (*given.get(device.request, ()), *cpus)
-        return given
+            assigned[device.request] = (*assigned.get(device.request, ()), *cpus)
+        return assigned
 
     def _some_of(self, device: AllocatedDevice, taken: set[int]) -> tuple[int, ...]:
         members = self._members(device)

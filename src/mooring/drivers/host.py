@@ -1,21 +1,39 @@
-"""The machine of a driver: its sysfs and proc, which may be in other folders.
+"""What drivers share: the machine's sysfs and proc, its uevents, and helpers to prepare claims.
 
-Files may vanish or change at any time. So nothing here raises: what cannot be read is None or
+Files may vanish or change at any time. So reading raises nothing: what cannot be read is None or
 empty, and a device without a required property is left out until the next scan.
+
+The kernel broadcasts when a device is added or removed (uevents, over netlink). It does not report
+mounts and pages, so drivers also scan periodically. Where listening is not allowed, they only do
+that.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import posixpath
+import socket
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from mooring.api.quantity import Quantity
+from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Driver, PrepareError
 from mooring.hardware.attributes import DeviceLocation, NumaNodeForm
 from mooring.hardware.errors import TreeError
 from mooring.hardware.numbers import PciAddress, parse_cpu_list, parse_integer
 from mooring.hardware.sysfs_tree import FILE_BYTES_MAX, SysfsTree, folder_tree
 
+LOG = logging.getLogger(__name__)
+
 LARGE_FILE_BYTES_MAX = 8 << 20  # of files that grow with the machine, such as mounts
+LOOK_AGAIN_S = 60.0
+SETTLE_S = 0.5  # devices rarely change alone
+MESSAGE_BYTES_MAX = 65_536
+MESSAGES_MAX = 1_000  # at once, so that other tasks run, too
+_UEVENTS = 15  # NETLINK_KOBJECT_UEVENT
+_KERNEL = 1  # the group that the kernel itself sends to
 
 
 class Host(NamedTuple):
@@ -96,3 +114,160 @@ def pci_address(steps: list[str]) -> str:
         except ValueError:
             continue
     return ""
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def consumed(device: AllocatedDevice, name: str) -> Quantity | None:
+    """Return how much of a capacity a claim consumes; the name may omit its domain."""
+    for key in (name, name.rpartition("/")[2]):
+        if key in device.consumed:
+            return device.consumed[key]
+    for key, value in device.consumed.items():
+        if key.rpartition("/")[2] == name:
+            return value
+    return None
+
+
+def devices_of_request(claim: Claim, request: str) -> tuple[AllocatedDevice, ...]:
+    """Return the devices of one request, of which a container gets all or none."""
+    return tuple(device for device in claim.devices if device.request == request)
+
+
+def device_gone(device: AllocatedDevice) -> PrepareError:
+    """Return the error for a device that was published and has disappeared."""
+    return PrepareError(f"device {device.name}: there is no such device here now")
+
+
+def check_present(claim: Claim, present: Container[str]) -> None:
+    """Raise PrepareError unless all devices of a claim are present."""
+    for device in claim.devices:
+        if device.name not in present:
+            raise device_gone(device)
+
+
+def join_unique(values: Iterable[str]) -> str:
+    """Join distinct values by commas, for an environment variable."""
+    return ",".join(dict.fromkeys(values))
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def subsystem_of(message: bytes) -> str:
+    """Return the subsystem of a uevent; empty if it has none.
+
+    message = action "@" path NUL *( name "=" value NUL )
+    """
+    for line in message[:MESSAGE_BYTES_MAX].split(b"\0")[1:]:
+        if line.startswith(b"SUBSYSTEM="):
+            return line.removeprefix(b"SUBSYSTEM=").decode(errors="replace")
+    return ""
+
+
+class DeviceChanges:
+    """Calls back once, a little after one or more changes."""
+
+    def __init__(
+        self,
+        subsystems: frozenset[str],
+        changed: Callable[[], None],
+        *,
+        source: socket.socket | None = None,
+        settle_s: float = SETTLE_S,
+        look_again_s: float = LOOK_AGAIN_S,
+    ) -> None:
+        self._subsystems = subsystems
+        self._changed = changed
+        self._source = source
+        self._settle_s = settle_s
+        self._look_again_s = look_again_s
+        self._soon: asyncio.TimerHandle | None = None
+        self._later: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start listening."""
+        self._source = self._source or _open_uevents()
+        loop = asyncio.get_running_loop()
+        if self._source is not None:
+            self._source.setblocking(False)
+            loop.add_reader(self._source, self._hear)
+        self._later = loop.call_later(self._look_again_s, self._look)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        for timer in (self._soon, self._later):
+            if timer is not None:
+                timer.cancel()
+        if self._source is not None:
+            asyncio.get_running_loop().remove_reader(self._source)
+            self._source.close()
+
+    def _hear(self) -> None:
+        assert self._source is not None
+        for _ in range(MESSAGES_MAX):
+            try:
+                message = self._source.recv(MESSAGE_BYTES_MAX)
+            except BlockingIOError:
+                return
+            except OSError:
+                # The buffer overflowed, so something changed.
+                self._look_soon()
+                return
+            if not message:
+                return
+            if subsystem_of(message) in self._subsystems:
+                self._look_soon()
+
+    def _look_soon(self) -> None:
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(self._settle_s, self._look)
+
+    def _look(self) -> None:
+        for timer in (self._soon, self._later):
+            if timer is not None:
+                timer.cancel()
+        self._soon = None
+        self._later = asyncio.get_running_loop().call_later(self._look_again_s, self._look)
+        self._changed()
+
+
+class WatchingDriver(Driver):
+    """Base of drivers for devices that come and go."""
+
+    subsystems: ClassVar[frozenset[str]]  # whose changes matter
+    _changes: DeviceChanges | None = None
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def unprepare(self, claim: ClaimName) -> None:
+        """Do nothing: most of these drivers reserve nothing on the machine."""
+
+    async def started(self) -> None:
+        """Start noticing changes."""
+        self._changes = DeviceChanges(self.subsystems, self.republish)
+        self._changes.start()
+
+    async def stopped(self) -> None:
+        """Stop noticing changes."""
+        if self._changes is not None:
+            self._changes.stop()
+            self._changes = None
+
+
+def _open_uevents() -> socket.socket | None:
+    """Return a socket for the kernel's uevents; None if that is not allowed."""
+    try:
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _UEVENTS)
+    except (AttributeError, OSError) as error:
+        LOG.info("cannot listen for changes of devices: %s", error)
+        return None
+    try:
+        found.bind((0, _KERNEL))
+    except OSError as error:
+        found.close()
+        LOG.info("cannot listen for changes of devices: %s", error)
+        return None
+    return found

@@ -20,10 +20,18 @@ from collections.abc import Iterator
 from mooring.api.cdi import ContainerEdits
 from mooring.api.process_binding import MEMORY_NODES, binding_variable
 from mooring.api.resource.v1 import Device
-from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
-from mooring.drivers.claim_helpers import check_present, consumed, devices_of_request
-from mooring.drivers.host import Host, folder_names, read_integer, read_list, read_text
-from mooring.drivers.uevents import WatchingDriver
+from mooring.driver.driver import AllocatedDevice, Claim, Prepared
+from mooring.drivers.host import (
+    Host,
+    WatchingDriver,
+    check_present,
+    consumed,
+    devices_of_request,
+    folder_names,
+    read_integer,
+    read_list,
+    read_text,
+)
 from mooring.hardware.attributes import NUMA_NODES_MAX, bytes_of
 from mooring.hardware.drivers.memory import CAPACITY, DRIVER, PAGE, SMALLEST, Pages, memory_device
 from mooring.hardware.numbers import format_cpu_list
@@ -43,9 +51,6 @@ class MemoryDriver(WatchingDriver):
     name = DRIVER
     subsystems = frozenset({"memory", "node"})
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
     def devices(self) -> list[Device]:
         """Return the memory by node and page size."""
         return [memory_device(self._host.place, pages) for pages in memory_of(self._host)]
@@ -62,9 +67,6 @@ class MemoryDriver(WatchingDriver):
             if own:
                 env.append(f"{binding_variable(MEMORY_NODES, claim.uid, device.request)}={own}")
             yield Prepared(device, ContainerEdits(env=tuple(env)))
-
-    def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: nothing was reserved."""
 
 
 def memory_of(host: Host) -> Iterator[Pages]:

@@ -25,22 +25,20 @@ from pathlib import Path
 from mooring.api.cdi import ContainerEdits, DeviceNode
 from mooring.api.process_binding import binding_variable
 from mooring.api.resource.v1 import Device, NetworkDeviceData
-from mooring.driver.driver import AllocatedDevice, Claim, ClaimName, Prepared
-from mooring.drivers.claim_helpers import (
-    check_present,
-    devices_of_request,
-    join_unique,
-)
+from mooring.driver.driver import AllocatedDevice, Claim, Prepared
 from mooring.drivers.host import (
     LARGE_FILE_BYTES_MAX,
     Host,
+    WatchingDriver,
+    check_present,
+    devices_of_request,
     folder_names,
+    join_unique,
     link_steps,
     pci_address,
     read_natural,
     read_text,
 )
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.drivers import dranet, sriov
 from mooring.hardware.drivers.dranet import Interface, interface_device
 from mooring.hardware.drivers.sriov import VirtualFunction, function_device
@@ -71,7 +69,7 @@ class NetDriver(WatchingDriver):
     subsystems = frozenset({"net", "infiniband", "pci"})
 
     def __init__(self, host: Host, *, with_sriov: bool = True) -> None:
-        self._host = host
+        super().__init__(host)
         self._with_sriov = with_sriov
 
     def devices(self) -> list[Device]:
@@ -85,9 +83,6 @@ class NetDriver(WatchingDriver):
         for device in claim.devices:
             fellows = [found[each.name] for each in devices_of_request(claim, device.request)]
             yield self._prepared(claim, device, found[device.name], fellows)
-
-    def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: interfaces stay where they are."""
 
     def _prepared(
         self, claim: Claim, device: AllocatedDevice, own: Interface, fellows: list[Interface]
@@ -119,9 +114,6 @@ class SriovDriver(WatchingDriver):
     name = sriov.DRIVER
     subsystems = frozenset({"net", "pci"})
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
     def devices(self) -> list[Device]:
         """Return the current virtual functions."""
         return [function_device(self._host.place, each) for each in self._found().values()]
@@ -135,9 +127,6 @@ class SriovDriver(WatchingDriver):
             addresses = join_unique(found[each.name].address for each in fellows)
             env = (f"{binding_variable(FUNCTIONS, claim.uid, device.request)}={addresses}",)
             yield Prepared(device, ContainerEdits(env=env))
-
-    def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: virtual functions stay where they are."""
 
     def _found(self) -> dict[str, VirtualFunction]:
         return {each.device_name: each for each in functions_of(self._host)}

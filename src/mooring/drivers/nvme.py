@@ -22,22 +22,20 @@ from typing import NamedTuple
 from mooring.api.cdi import ContainerEdits, DeviceNode
 from mooring.api.process_binding import binding_variable
 from mooring.api.resource.v1 import Device
-from mooring.driver.driver import Claim, ClaimName, Prepared
-from mooring.drivers.claim_helpers import (
-    check_present,
-    devices_of_request,
-    join_unique,
-)
+from mooring.driver.driver import Claim, Prepared
 from mooring.drivers.host import (
     LARGE_FILE_BYTES_MAX,
     Host,
+    WatchingDriver,
+    check_present,
+    devices_of_request,
     folder_names,
+    join_unique,
     link_steps,
     pci_address,
     read_natural,
     read_text,
 )
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import bytes_of, tame
 from mooring.hardware.drivers.nvme import DRIVER, Disk, disk_device
 from mooring.hardware.sysfs import SECTOR_BYTES
@@ -65,9 +63,6 @@ class NvmeDriver(WatchingDriver):
     name = DRIVER
     subsystems = frozenset({"block", "nvme"})
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-
     def devices(self) -> list[Device]:
         """Return the current disks."""
         return [disk_device(self._host.place, found.disk) for found in disks_of(self._host)]
@@ -82,9 +77,6 @@ class NvmeDriver(WatchingDriver):
             env = (f"{binding_variable(VARIABLE, claim.uid, device.request)}={paths}",)
             files = tuple(DeviceNode(path=path) for path in nodes[device.name])
             yield Prepared(device, ContainerEdits(env=env, device_nodes=files))
-
-    def unprepare(self, claim: ClaimName) -> None:
-        """Do nothing: the content of the disk stays."""
 
 
 # --- sysfs ----------------------------------------------------------------------------------------

@@ -14,11 +14,7 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.process_binding import binding_variable
 from mooring.api.resource.v1 import Device, DeviceAttribute
 from mooring.driver.driver import Claim, ClaimName, Driver, Pool, Prepared
-from mooring.drivers.claim_helpers import (
-    check_present,
-    devices_of_request,
-    join_unique,
-)
+from mooring.drivers.host import check_present, devices_of_request, join_unique
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.drivers import DRIVERS

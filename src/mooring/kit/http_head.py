@@ -1,12 +1,13 @@
-"""The first line and the headers of HTTP/1.1 messages, bounded, without a body.
+"""HTTP/1.1 for connections that carry one exchange and are then upgraded or closed.
 
-For connections that carry one exchange and are then upgraded or closed.
+Heads are read with bounds and without a body; a small response is written as a whole.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import NamedTuple
 
 HEAD_BYTES_MAX = 32 * 1024
@@ -68,3 +69,15 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
         return None
     except asyncio.LimitOverrunError:
         raise HeadError("the headers are too large") from None
+
+
+def response(body: bytes, code: int, type_: str) -> bytes:
+    """Return a complete response, after which the connection is closed."""
+    lines = (
+        f"HTTP/1.1 {code} {HTTPStatus(code).phrase}",
+        f"Content-Type: {type_}",
+        f"Content-Length: {len(body)}",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body

@@ -117,9 +117,8 @@ class Agent:
             health_of=hooks.health_of,
         )
         self.pod_workers = PodWorkers(context, lambda: self.heartbeat.node)
-        self.has_taken_over = (
-            asyncio.Event()
-        )  # then pods that are not in `keeper.active` have no devices
+        # Once set, pods that are not in `pod_workers.active` have no devices.
+        self.has_taken_over = asyncio.Event()
 
     def trouble(self) -> str:
         """Return why the node can run no pods; empty if it can."""

@@ -238,24 +238,15 @@ class Cluster:
         Raises InventoryError, caused by the driver's own exception, if `devices` fails, and
         DriverFailedError if something takes too long.
         """
-        with self._background.entered(self._serving(driver, within_s)) as running:
-            yield running
-
-    @asynccontextmanager
-    async def _serving(self, driver: Driver, within_s: float) -> AsyncIterator[Running]:
-        from mooring.driver.settings import Settings
-
-        settings = Settings(
-            node_name=self.node_name, kubelet_dir=self.kubelet_dir, cdi_dir=self.cdi_dir
-        )
-        served = self._drivers.serving(
+        with self._drivers.run(
             driver,
-            settings,
             self._parts.admin,
             lambda running: running.wait_registered(),
             within_s,
-        )
-        async with served as running:
+            node_name=self.node_name,
+            kubelet_dir=self.kubelet_dir,
+            cdi_dir=self.cdi_dir,
+        ) as running:
             yield running
 
 

@@ -114,8 +114,8 @@ class FakeKubelet:
     async def _prepare(self, claim: ResourceClaim) -> ContainerEdits:
         pod = self._pods.get(claim.metadata.uid) or await self._new_pod(claim)
         await self.dra.manager.prepare(pod)
-        given = self.dra.manager.run_options(pod, CONTAINER)
-        return CdiSpecs([self.cdi_dir]).edits(dict.fromkeys(given.cdi_ids))
+        options = self.dra.manager.run_options(pod, CONTAINER)
+        return CdiSpecs([self.cdi_dir]).edits(options.cdi_ids)
 
     async def _new_pod(self, claim: ResourceClaim) -> Pod:
         """Return a pod for which a claim is reserved."""
@@ -205,22 +205,15 @@ class FakeKubelet:
         Raises InventoryError, caused by the driver's own exception, if `devices` fails, and
         DriverFailedError if something takes too long.
         """
-        with self._background.entered(self._serving(driver, within_s)) as running:
-            yield running
-
-    @asynccontextmanager
-    async def _serving(self, driver: Driver, within_s: float) -> AsyncIterator[Running]:
-        from mooring.driver.settings import Settings
-
-        settings = Settings(node_name=NODE_NAME, kubelet_dir=self.kubelet_dir, cdi_dir=self.cdi_dir)
-        served = self._drivers.serving(
+        with self._drivers.run(
             driver,
-            settings,
             self._bench.client,
             lambda _: self.until_registered(driver.name),
             within_s,
-        )
-        async with served as running:
+            node_name=NODE_NAME,
+            kubelet_dir=self.kubelet_dir,
+            cdi_dir=self.cdi_dir,
+        ) as running:
             yield running
 
 
@@ -238,10 +231,10 @@ class _Faulty:
             case Fault.LOST:
                 await self._driver.call(method, request)
             case Fault.GIVEN_UP:
-                asked = asyncio.ensure_future(self._driver.call(method, request))
-                await asyncio.wait((asked,), timeout=0.01)
-                asked.cancel()
-                await asyncio.gather(asked, return_exceptions=True)
+                call = asyncio.ensure_future(self._driver.call(method, request))
+                await asyncio.wait((call,), timeout=0.01)
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
         raise CallError(grpc.StatusCode.UNAVAILABLE, fault.value)
 
 

@@ -1,7 +1,7 @@
 """Drivers that run in a test: started with a timeout, and watched for bugs while the test waits.
 
-A bug of a driver shows up far from it: a pod does not start, a claim is not allocated. So whoever
-waits also asks for bugs of the drivers, and raises the first one with its cause.
+A bug of a driver shows up far from it: a pod does not start, a claim is not allocated. So a
+test that waits also looks for bugs of the drivers, and raises the first one with its cause.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from mooring.node.contract import DevicesRefusedError
 if TYPE_CHECKING:
     from mooring.driver.driver import Driver
     from mooring.driver.serving import DriverProblem, Running
-    from mooring.driver.settings import Settings
 
 T = TypeVar("T")
 
@@ -44,18 +43,33 @@ class ServedDrivers:
         self._running: dict[str, Running] = {}
         self._raised: list[DriverProblem] = []
 
-    @asynccontextmanager
-    async def serving(
+    @contextmanager
+    def run(
         self,
         driver: Driver,
-        settings: Settings,
         client: Client,
         registered: Callable[[Running], Awaitable[None]],
         within_s: float,
-    ) -> AsyncIterator[Running]:
-        """Run a driver, published and registered; raises the reason if it is not."""
-        from mooring.driver.serving import serving
+        **settings: Any,
+    ) -> Iterator[Running]:
+        """Run a driver in the background, published and registered; raises why it is not."""
+        serving = self._serving(driver, client, registered, within_s, settings)
+        with background().entered(serving) as running:
+            yield running
 
+    @asynccontextmanager
+    async def _serving(
+        self,
+        driver: Driver,
+        client: Client,
+        registered: Callable[[Running], Awaitable[None]],
+        within_s: float,
+        options: dict[str, Any],
+    ) -> AsyncIterator[Running]:
+        from mooring.driver.serving import serving
+        from mooring.driver.settings import Settings
+
+        settings = Settings(**options)
         starting = _Starting(driver.name, within_s)
         async with AsyncExitStack() as stack:
             entering = stack.enter_async_context(serving(driver, settings, client))

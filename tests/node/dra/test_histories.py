@@ -154,7 +154,7 @@ class Node:
             await self.manager.unprepare(pod)
         except DevicesRefusedError:
             return
-        assert not self.manager.may_need_unprepare(pod.metadata.uid)
+        assert not self.manager.cache.of_pod(pod.metadata.uid)
 
     async def take(self, step: Step) -> None:
         self.set_fault(step.fault)

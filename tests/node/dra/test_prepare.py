@@ -240,7 +240,7 @@ def test_a_claim_that_is_not_unprepared_is_kept_and_for_nobody_new(lie: Lie, tex
             lie(driver, uid)
             said = await refusal(dra.manager.unprepare(pod))
             assert said.startswith(f"unprepare dynamic resources: {text}")
-            assert dra.manager.may_need_unprepare("pod-p")
+            assert dra.manager.cache.of_pod("pod-p")
             said = await refusal(dra.manager.prepare(new))
             assert said == "prepare dynamic resources: ResourceClaim c is being unprepared"
             driver.failure, driver.skipped, driver.invented = None, set(), set()

@@ -225,7 +225,7 @@ async def answering(town: Town, answer: bytes, *hosts: str) -> AsyncIterator[Non
     ("answer", "text"),
     [
         (b"", "error dialing backend: EOF"),
-        (b"nonsense\r\n\r\n", "error dialing backend: the first line is not that of HTTP"),
+        (b"nonsense\r\n\r\n", "error dialing backend: the first line is not HTTP"),
         (b"HTTP/1.1 200 OK\r\n\r\n", "invalid upgrade response: status code 200"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://x\r\n\r\n",
          "invalid upgrade response: status code 302"),

@@ -40,7 +40,7 @@ class Bench:
         self.options: dict[str, Any] = {"idle_s": 30.0}
 
     def runtime(self) -> ProcessRuntime:
-        return ProcessRuntime(self.root, [self.cdi], keeper_options=self.options)
+        return ProcessRuntime(self.root, [self.cdi], shim_options=self.options)
 
     def play(self, story: Story) -> None:
         """Let a story happen; then nothing of it is left, or the test fails."""

@@ -232,25 +232,25 @@ def test_all_descendants_end_with_the_first_process(bench: Bench, background: st
     async def story(runtime: ProcessRuntime) -> None:
         if os.geteuid() != 0 and "env -i" in background:
             pytest.skip("only root has a mount namespace for each container")
-        keeper = await runtime.shim_pid()
+        shim = await runtime.shim_pid()
         spec = shell("a", f"{background} echo ready; exit 5")
         state = await finished(runtime, spec)
         assert state.exit_code == 5
-        assert alive([keeper]) == [keeper]
+        assert alive([shim]) == [shim]
 
     bench.play(story)
 
 
 def test_descendants_of_one_container_are_not_those_of_another(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
-        keeper = await runtime.shim_pid()
+        shim = await runtime.shim_pid()
         daemon = shell("a", "(setsid sleep 1000 &); echo ready; " + FOREVER)
         await runtime.start(daemon)
         await said(runtime, daemon.id, "ready")
         await finished(runtime, shell("b", "setsid sleep 1000 & exit 0"))
-        assert len(alive([keeper])) == 3
+        assert len(alive([shim])) == 3
         await runtime.stop(daemon.id, 0)
-        assert alive([keeper]) == [keeper]
+        assert alive([shim]) == [shim]
 
     bench.play(story)
 
@@ -363,10 +363,10 @@ def test_words_that_no_process_can_have_are_refused(bench: Bench) -> None:
 def test_sigterm_to_the_keeper_ends_containers_and_it(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         await runtime.start(shell("a", FOREVER))
-        keeper = await runtime.shim_pid()
-        os.kill(keeper, signal.SIGTERM)
+        shim = await runtime.shim_pid()
+        os.kill(shim, signal.SIGTERM)
         state = await ended(runtime, id_of("a"))
         assert (state.exit_code, state.reason) == (143, "Error")
-        await asyncio.to_thread(wait_for_exit, keeper)  # there may be another by now
+        await asyncio.to_thread(wait_for_exit, shim)  # there may be another by now
 
     bench.play(story)

@@ -399,7 +399,7 @@ def test_a_mount_namespace_is_handed_to_no_other_container() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, open(os.devnull, "rb") as file:
         socket.send_fds(theirs, [b"namespace"], [file.fileno()])
-        namespace = ForkedChild(0, -1, ours).heard().namespace
+        namespace = ForkedChild(0, -1, ours).receive().namespace
         assert namespace is not None
         try:
             assert not os.get_inheritable(namespace)

@@ -47,9 +47,9 @@ def outcome(state: ContainerState) -> tuple[Phase, int, str]:
 
 
 async def kill_keeper(runtime: ProcessRuntime) -> None:
-    keeper = await runtime.shim_pid()
-    os.kill(keeper, signal.SIGKILL)
-    wait_for_exit(keeper)
+    shim = await runtime.shim_pid()
+    os.kill(shim, signal.SIGKILL)
+    wait_for_exit(shim)
 
 
 def test_containers_outlive_the_agent(bench: Bench) -> None:
@@ -96,7 +96,7 @@ def test_a_killed_keeper_takes_its_containers_along(bench: Bench) -> None:
         assert len(bench.members()) == 4
         changes = runtime.changes()
         await kill_keeper(runtime)
-        state = await anext(changes)  # a new keeper is there by then
+        state = await anext(changes)  # a new shim is there by then
         assert (state.id, *outcome(state)) == (running.id, *UNKNOWN)
         assert "shim of its processes was killed" in state.message
         assert bench.members() == []
@@ -142,12 +142,12 @@ def test_a_keeper_without_work_ends_and_is_there_again(bench: Bench) -> None:
     async def story(runtime: ProcessRuntime) -> None:
         other = bench.runtime()
         await finished(other, shell("a", "exit 3"))
-        keeper = await other.shim_pid()
+        shim = await other.shim_pid()
         await other.close()
-        wait_for_exit(keeper)
+        wait_for_exit(shim)
         (state,) = await runtime.containers()
         assert state.exit_code == 3
-        assert await runtime.shim_pid() != keeper
+        assert await runtime.shim_pid() != shim
 
     bench.play(story)
 

@@ -118,7 +118,7 @@ def _heard(pid: int, report: socket.socket) -> StartFailure | None:
     """Return what failed before the command ran; None once it runs."""
     forked = ForkedChild(pid, -1, report)
     while True:
-        heard = forked.heard()
+        heard = forked.receive()
         if heard.namespace is not None:
             os.close(heard.namespace)
         if heard.is_over:

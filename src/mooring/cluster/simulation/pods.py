@@ -38,7 +38,7 @@ from mooring.node.contract import (
 from mooring.node.dra.claim_requests import check_found, claim_name, entries_of, features_of
 from mooring.node.pods.admission import AdmissionRejection, check, demand, rejection
 from mooring.node.pods.pod_context import SET_UP_BACKOFF
-from mooring.node.pods.pod_record import FailedAttempt, PodSnapshot
+from mooring.node.pods.pod_record import FailedAttempt, PodRecord
 from mooring.node.pods.pod_status import NodeAddresses, patch_of, status_of
 from mooring.node.runtime.sim import End, end_of
 
@@ -124,9 +124,8 @@ class SimulatedPods(Controller):
         if refusal is not None:
             yield RecordEvent(pod, refusal.reason, refusal.message, is_warning=True)
             ending = rejection(refusal, now)
-            yield from _told(
-                pod, PodSnapshot(started_at=now, is_rejected=True, termination=ending), now
-            )
+            record = PodRecord(pod, started_at=now, is_rejected=True, termination=ending)
+            yield from _report_status(record, now)
             return
         uid = pod.metadata.uid
         trouble = self._troubles.get(uid)
@@ -180,7 +179,7 @@ class SimulatedPods(Controller):
             yield RecordEvent(pod, reason, message, is_warning=True)
         self._again.discard(uid)
         started = pod.status.start_time or now
-        yield from _told(pod, PodSnapshot(started_at=started, sync_failure=trouble), now)
+        yield from _report_status(PodRecord(pod, started_at=started, sync_failure=trouble), now)
         yield RequeueAfter(object_key(pod), _until_s(trouble, now))
 
 
@@ -224,9 +223,9 @@ def _is_at_work(node: Node) -> bool:
     return is_simulated(node) and is_ready(node)
 
 
-def _told(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[Patch]:
+def _report_status(record: PodRecord, now: Timestamp) -> Iterator[Patch]:
     """Report the status of a pod that does not run, as a kubelet would."""
-    patch = patch_of(pod, status_of(pod, known, now, NodeAddresses(HOST_IP)))
+    patch = patch_of(record.pod, status_of(record, now, NodeAddresses(HOST_IP)))
     if patch is not None:
         yield patch
 

@@ -33,13 +33,14 @@ from mooring.driver.driver import (
     Prepared,
     PrepareError,
 )
-from mooring.drivers.claim_helpers import (
+from mooring.drivers.host import (
+    Host,
+    WatchingDriver,
     check_present,
     device_gone,
     devices_of_request,
     join_unique,
 )
-from mooring.drivers.host import Host
 from mooring.drivers.nvidia.cdi import Edits, Exists, OwnEdits, tool_edits
 from mooring.drivers.nvidia.gpus import (
     FoundGpu,
@@ -55,7 +56,6 @@ from mooring.drivers.nvidia.gpus import (
     whole,
 )
 from mooring.drivers.nvidia.health import WHOLE, GpuFault, Watch
-from mooring.drivers.uevents import WatchingDriver
 from mooring.hardware.attributes import text
 from mooring.hardware.board import MigProfile
 from mooring.hardware.drivers.nvidia_gpu import DRIVER, Gpu, partition_name
@@ -91,10 +91,10 @@ class NvidiaDriver(WatchingDriver):
         edits: Edits | None = None,
         exists: Exists = os.path.exists,
     ) -> None:
-        self._host = host
+        super().__init__(host)
         self._is_dynamic = is_dynamic
         self._ignored = ignored_xids
-        self._given_library = library
+        self._injected_library = library
         self._library: Library | None = None
         self._edits = edits
         self._own_edits = OwnEdits(host, exists)
@@ -127,8 +127,8 @@ class NvidiaDriver(WatchingDriver):
         """Return the GPUs that NVML reports; none without NVML."""
         if self._library is None:
             try:
-                given = self._given_library
-                self._library = load_nvml() if given is None else start_nvml(given)
+                injected = self._injected_library
+                self._library = load_nvml() if injected is None else start_nvml(injected)
             except NoLibraryError as error:
                 self.absence = str(error)
                 return []
@@ -286,7 +286,7 @@ class NvidiaDriver(WatchingDriver):
         """Taint failed devices, so that no new claim gets them."""
         for fault in faults:
             self._taints[fault.device] = fault.taint
-        self.look_again()
+        self.republish()
 
 
 class _NoEdits:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.pod import ResourceHealth, ResourceStatus
@@ -42,7 +42,7 @@ class Allotment(Struct, frozen=True):
     container: str
     resource: str
     devices: tuple[PluginDevice, ...]  # as they were when they were allocated
-    given: DeviceRunOptions = DeviceRunOptions()
+    run_options: DeviceRunOptions = field(default=DeviceRunOptions(), name="given")
 
     @property
     def key(self) -> AllotmentKey:

@@ -138,10 +138,10 @@ class Inventory:
 
 def check_registration(resource: str, versions: Iterable[str]) -> None:
     """Raise ValueError for a resource name or versions that cannot be registered."""
-    known = tuple(versions)
-    if VERSION not in known:
-        asked = '", "'.join(each[:64] for each in known[:8])
-        text = f'requested API version "{asked}" is not supported by kubelet.'
+    listed = tuple(versions)
+    if VERSION not in listed:
+        shown = '", "'.join(each[:64] for each in listed[:8])
+        text = f'requested API version "{shown}" is not supported by kubelet.'
         raise ValueError(f'{text} Supported version is ["{VERSION}"]')
     if not names.is_extended_resource(resource):
         raise ValueError(f'the ResourceName "{resource[:256]}" is invalid')

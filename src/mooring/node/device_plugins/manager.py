@@ -2,7 +2,7 @@
 
     async with DevicePlugins(folder, clock) as plugins:
         await plugins.prepare(pod)          # chosen, agreed with the plugin, written to disk
-        plugins.given(pod, "main")          # what the container gets for them
+        plugins.run_options(pod, "main")    # what the container gets for them
         await plugins.before_start(pod, "main")
         await plugins.unprepare(pod)        # free again: plugins are not notified
 
@@ -107,7 +107,9 @@ class DevicePlugins:
 
     def run_options(self, pod: Pod, container: str) -> DeviceRunOptions:
         """Return the run options of a container."""
-        return inventory.joined(each.given for each in self._ledger.of(pod.metadata.uid, container))
+        return inventory.joined(
+            each.run_options for each in self._ledger.of(pod.metadata.uid, container)
+        )
 
     async def before_start(self, pod: Pod, container: str) -> None:
         """Notify plugins that want it that a container starts, or restarts."""
@@ -217,9 +219,10 @@ class DevicePlugins:
             ids = await self._choose(resource, size, own)
             self._ledger.take(resource, ids)
         try:
-            given = await self._agree(resource, ids)
+            options = await self._agree(resource, ids)
             devices = tuple(self._device(resource, id_) for id_ in ids)
-            self._ledger.hold(Allotment(pod.metadata.uid, container.name, resource, devices, given))
+            uid, name = pod.metadata.uid, container.name
+            self._ledger.hold(Allotment(uid, name, resource, devices, options))
             self._is_saved = False
         finally:
             self._ledger.release(resource, ids)

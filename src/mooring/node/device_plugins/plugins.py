@@ -25,7 +25,7 @@ from mooring.node.device_plugins.inventory import (
     devices_of,
     duplicates,
 )
-from mooring.node.errors import PluginError
+from mooring.node.errors import PluginError, code_name
 from mooring.wire import deviceplugin_pb2 as wire
 from mooring.wire import grpc, services
 
@@ -118,8 +118,8 @@ class DevicePlugin:
 
 def _text(error: grpc.aio.AioRpcError) -> str:
     """Return a gRPC error as Go writes it."""
-    code = "".join(part.capitalize() for part in error.code().name.split("_"))
-    return f"rpc error: code = {code} desc = {(error.details() or '')[:1024]}"
+    details = (error.details() or "")[:1024]
+    return f"rpc error: code = {code_name(error.code())} desc = {details}"
 
 
 # --- connections ----------------------------------------------------------------------------------

@@ -78,9 +78,8 @@ class ClaimInfo(Struct, frozen=True):
     pods: frozenset[str] = frozenset()  # by uid
     drivers: Mapping[str, DriverShare] = field(default_factory=dict)
     phase: ClaimPhase = ClaimPhase.WANTED
-    allocated: frozenset[AllocatedDevice] = (
-        frozenset()
-    )  # not in the checkpoint: it comes with the claim
+    # Not in the checkpoint: it comes with the claim.
+    allocated: frozenset[AllocatedDevice] = frozenset()
 
     @property
     def devices(self) -> Iterator[tuple[str, PreparedDevice]]:

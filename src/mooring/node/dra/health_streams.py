@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from mooring.kit.atomic_file import read_bounded
 from mooring.kit.clock import REAL, Clock
-from mooring.node.dra import health_streams
 from mooring.node.dra.checkpoint import SavedFile
 from mooring.node.dra.health_info import (
     DEVICES_MAX,
@@ -121,10 +120,10 @@ class HealthStreams:
     def __init__(
         self, folder: Path, affected: Affected, *, clock: Clock = REAL, retry_s: float = RETRY_S
     ) -> None:
-        path = folder / health_streams.FILE_NAME
+        path = folder / FILE_NAME
         self._clock, self._retry_s, self._affected = clock, retry_s, affected
-        self._cache = health_streams.read(path, clock)
-        self._file = SavedFile(path, lambda: health_streams.encode(self._cache, clock))
+        self._cache = read(path, clock)
+        self._file = SavedFile(path, lambda: encode(self._cache, clock))
         self._streams: Counter[str] = Counter()  # of plugins, by driver
         self._unsaved = asyncio.Event()
         self._expiry_changed = asyncio.Event()

@@ -131,10 +131,6 @@ class ClaimManager:
             "UnprepareResources", "unprepare dynamic resources", self._unprepare_pod(pod)
         )
 
-    def may_need_unprepare(self, uid: str) -> bool:
-        """Tell whether a pod has claims to unprepare before it is gone."""
-        return bool(self.cache.of_pod(uid))
-
     async def reconcile(self, active: Iterable[str]) -> None:
         """Unprepare claims that only inactive pods use; failures are tried again."""
         gone = self.cache.inactive(active).items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -142,7 +142,7 @@ class UsabilityWatcher(Protocol):
 
 
 # Follows the health stream of a plugin until cancelled.
-FollowHealth = Callable[[DraPlugin], Awaitable[None]]
+FollowHealth = Callable[[DraPlugin], Coroutine[Any, Any, None]]
 
 
 class DraPluginManager:
@@ -253,7 +253,7 @@ class DraPluginManager:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(instance.follow())
             if self._follow_health is not None and instance.health_version is not None:
-                tasks.create_task(_coroutine(self._follow_health(instance)))
+                tasks.create_task(self._follow_health(instance))
 
     async def _disconnect(self, instance: DraPlugin) -> None:
         follower = self._followers.pop(instance)
@@ -266,10 +266,6 @@ class DraPluginManager:
             self._watcher.usable(driver)
         else:
             self._watcher.unusable(driver)
-
-
-async def _coroutine(awaitable: Awaitable[None]) -> None:
-    await awaitable
 
 
 def _version_of(plugin: PluginInfo) -> str:

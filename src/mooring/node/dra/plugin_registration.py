@@ -1,4 +1,4 @@
-"""Plugin registration: each socket in the registry folder is asked which plugin it is.
+"""Plugin registration: GetInfo at each socket of the registry folder names a plugin.
 
 A socket that refuses, or does not answer, is tried again with a backoff, and logged once. A socket
 that vanishes, or is replaced, ends its registration. Plugins go to the handler of their type.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mooring.kit.connections import ConnectionLimits, Listener, listen
-from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head
+from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head, response
 from mooring.node.kubelet_server.handlers import (
     PLAIN,
     LogResponse,
@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 API_SERVER = "kube-apiserver-kubelet-client"
 PORT = 10250
 BACKLOG = 64
-MANNERS = ConnectionLimits(connections_max=128, head_s=10.0)
+LIMITS = ConnectionLimits(connections_max=128, head_s=10.0)
 
 
 class TlsFiles(NamedTuple):
@@ -48,18 +48,18 @@ class KubeletServer:
     """Serves requests."""
 
     def __init__(
-        self, handler: RequestHandler, files: TlsFiles, manners: ConnectionLimits = MANNERS
+        self, handler: RequestHandler, files: TlsFiles, limits: ConnectionLimits = LIMITS
     ) -> None:
         self._handler = handler
         self._files = files
-        self._manners = manners
+        self._limits = limits
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._context.verify_mode = ssl.CERT_OPTIONAL
         self._context.load_verify_locations(files.authority)
         self._context.set_alpn_protocols(["http/1.1"])
         self._open: set[asyncio.Task[None]] = set()
-        self._door: Listener | None = None
+        self._listener: Listener | None = None
         self.renew()
 
     def renew(self) -> None:
@@ -69,22 +69,22 @@ class KubeletServer:
     @property
     def port(self) -> int:
         """The port it listens on."""
-        assert self._door is not None
-        number: int = self._door.sockets[0].getsockname()[1]
+        assert self._listener is not None
+        number: int = self._listener.sockets[0].getsockname()[1]
         return number
 
     async def listen(self, address: str, port: int) -> None:
         """Accept connections from now on; raises OSError if it cannot."""
         sockets = await listen(address, port, BACKLOG)
-        self._door = Listener(
-            sockets, self._protocol, self._context, self._manners, self._open.__len__
+        self._listener = Listener(
+            sockets, self._protocol, self._context, self._limits, self._open.__len__
         )
 
     async def close(self) -> None:
         """Stop accepting connections, and end the open ones."""
-        if self._door is not None:
-            self._door.close()
-            await self._door.wait_closed()
+        if self._listener is not None:
+            self._listener.close()
+            await self._listener.wait_closed()
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
@@ -102,7 +102,7 @@ class KubeletServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(self._manners.head_s):
+            async with asyncio.timeout(self._limits.head_s):
                 head = await read_head(reader)
             if head is not None:
                 await self._carry(head, reader, writer)
@@ -182,15 +182,7 @@ async def _until_gone(work: Any, reader: asyncio.StreamReader) -> None:
 
 
 async def _send(writer: asyncio.StreamWriter, page: PlainResponse) -> None:
-    status = HTTPStatus(page.code)
-    lines = (
-        f"HTTP/1.1 {status.value} {status.phrase}",
-        f"Content-Type: {page.type}",
-        f"Content-Length: {len(page.body)}",
-        "X-Content-Type-Options: nosniff",
-        "Connection: close",
-    )
-    writer.write("\r\n".join((*lines, "", "")).encode() + page.body)
+    writer.write(response(page.body, page.code, page.type))
     await _drain(writer)
 
 

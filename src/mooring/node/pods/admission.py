@@ -70,11 +70,10 @@ def demand(pod: Pod, node: Node | None) -> dict[str, int]:
 
 def _shortage(pod: Pod, node: Node, used: Amounts) -> AdmissionRejection | None:
     """Reject a pod for what the node lacks: the number of pods first, then each resource."""
-    wanted = demand(pod, node)
-    known = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
-    others = sorted(name for name in wanted if name not in known)
-    for name in (*known, *others):
-        amount = wanted.get(name, 0)
+    amounts = demand(pod, node)
+    first = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+    for name in (*first, *sorted(amounts.keys() - set(first))):
+        amount = amounts.get(name, 0)
         capacity = _amount(name, node.status.allocatable.get(name, Quantity.ZERO))
         taken = used.get(name, 0)
         if amount > 0 and amount > capacity - taken:

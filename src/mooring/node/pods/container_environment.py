@@ -35,6 +35,8 @@ _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 CONFIG_ERROR = "CreateContainerConfigError"
 NOTHING: Contents = {}
 CONFIG_MAP, SECRET = "configmap", "secret"
+_WHOLE_REFERENCES = (("configMapRef", CONFIG_MAP), ("secretRef", SECRET))
+_KEY_REFERENCES = (("configMapKeyRef", CONFIG_MAP), ("secretKeyRef", SECRET))
 FRESH_S = 30.0  # how long an object is cached
 CACHED_MAX = 500
 TOKEN_S = 3600
@@ -87,7 +89,7 @@ def expand_all(texts: Iterable[str], values: Mapping[str, str]) -> tuple[str, ..
 
 def _all_from(source: Mapping[str, Any], contents: Contents) -> dict[str, str]:
     prefix = str(source.get("prefix") or "")
-    for key, kind in (("configMapRef", CONFIG_MAP), ("secretRef", SECRET)):
+    for key, kind in _WHOLE_REFERENCES:
         if (reference := source.get(key)) is not None:
             content = content_in(contents, kind, reference)
             return {f"{prefix}{name}": _text(data) for name, data in content.items()}
@@ -110,7 +112,7 @@ def _value_from(
         return value
     if reference := source.get("resourceFieldRef"):
         return resource_value(pod, container, reference, node_context)
-    for key, kind in (("configMapKeyRef", CONFIG_MAP), ("secretKeyRef", SECRET)):
+    for key, kind in _KEY_REFERENCES:
         if (reference := source.get(key)) is not None:
             data = content_in(contents, kind, reference).get(str(reference.get("key", "")))
             if data is None and not reference.get("optional"):
@@ -145,26 +147,19 @@ def field_value(pod: Pod, path: str, node_context: NodeContext) -> str | None:
     if match := _KEYED.fullmatch(path):
         values = metadata.labels if match.group(1) == "labels" else metadata.annotations
         return values.get(match.group(2), "")
-    match path:
-        case "metadata.name":
-            return metadata.name
-        case "metadata.namespace":
-            return metadata.namespace
-        case "metadata.uid":
-            return metadata.uid
-        case "metadata.labels":
-            return _listed(metadata.labels)
-        case "metadata.annotations":
-            return _listed(metadata.annotations)
-        case "spec.nodeName":
-            return pod.spec.node_name
-        case "spec.serviceAccountName":
-            return pod.spec.service_account_name
-        case "status.hostIP" | "status.hostIPs":
-            return node_context.host_ip
-        case "status.podIP" | "status.podIPs":
-            return node_context.pod_ip
-    return None
+    return {
+        "metadata.name": metadata.name,
+        "metadata.namespace": metadata.namespace,
+        "metadata.uid": metadata.uid,
+        "metadata.labels": _listed(metadata.labels),
+        "metadata.annotations": _listed(metadata.annotations),
+        "spec.nodeName": pod.spec.node_name,
+        "spec.serviceAccountName": pod.spec.service_account_name,
+        "status.hostIP": node_context.host_ip,
+        "status.hostIPs": node_context.host_ip,
+        "status.podIP": node_context.pod_ip,
+        "status.podIPs": node_context.pod_ip,
+    }.get(path)
 
 
 def _listed(values: Mapping[str, str]) -> str:
@@ -187,9 +182,7 @@ def resource_value(
     amounts = found.resources.limits if kind == "limits" else found.resources.requests
     amount = amounts.get(resource)
     if amount is None and kind == "limits" and resource in (CPU, MEMORY, EPHEMERAL_STORAGE):
-        amount = node_context.allocatable.get(
-            resource
-        )  # without a limit, the node's allocatable amount
+        amount = node_context.allocatable.get(resource)  # no limit: all that the node has
     return _divided(amount or Quantity.ZERO, reference.get("divisor"), resource)
 
 
@@ -230,12 +223,7 @@ Tokens = Mapping[TokenSpec, str]
 def needed_by_container(container: Container) -> Iterator[ObjectSource]:
     """Yield the objects that the environment of a container needs."""
     for each in (*container.env_from, *(e.get("valueFrom") or {} for e in container.env)):
-        for key, kind in (
-            ("configMapRef", CONFIG_MAP),
-            ("configMapKeyRef", CONFIG_MAP),
-            ("secretRef", SECRET),
-            ("secretKeyRef", SECRET),
-        ):
+        for key, kind in (*_WHOLE_REFERENCES, *_KEY_REFERENCES):
             if (reference := each.get(key)) is not None:
                 yield ObjectSource(kind, str(reference.get("name", "")))
 
@@ -315,19 +303,19 @@ class SourceCache:
         except (ClientError, ValueError) as error:
             raise SourceError(f'{source.kind} "{source.name}": {error}') from None
 
-    async def tokens(self, pod: Pod, wishes: Iterable[TokenSpec]) -> Tokens:
+    async def tokens(self, pod: Pod, specs: Iterable[TokenSpec]) -> Tokens:
         """Return tokens of a pod's service account, or raise SourceError."""
-        return {wish: await self._token(pod, wish) for wish in dict.fromkeys(wishes)}
+        return {each: await self._token(pod, each) for each in dict.fromkeys(specs)}
 
-    async def _token(self, pod: Pod, wish: TokenSpec) -> str:
+    async def _token(self, pod: Pod, wanted: TokenSpec) -> str:
         metadata = pod.metadata
         account = pod.spec.service_account_name or "default"
         bound = BoundObjectReference(
             kind="Pod", api_version="v1", name=metadata.name, uid=metadata.uid
         )
         spec = TokenRequestSpec(
-            audiences=(wish.audience,) if wish.audience else None,
-            expiration_seconds=wish.seconds,
+            audiences=(wanted.audience,) if wanted.audience else None,
+            expiration_seconds=wanted.seconds,
             bound_object_ref=bound,
         )
         account_metadata = ObjectMeta(name=account, namespace=metadata.namespace)

@@ -17,12 +17,8 @@ from mooring.node.pods.pod_record import (
     INITIALIZING,
     KILLED,
     UNKNOWN_END,
-    PodSnapshot,
-    has_started_regular,
-    is_initialized,
+    PodRecord,
     is_running,
-    latest_of,
-    previous_of,
     should_restart,
     wait_until,
 )
@@ -39,39 +35,31 @@ def no_health(pod: Pod, container: str) -> tuple[ResourceStatus, ...]:  # noqa: 
     return ()
 
 
-def initial_statuses(
-    pod: Pod, snapshot: PodSnapshot, now: Timestamp
-) -> tuple[ContainerStatus, ...]:
+def initial_statuses(record: PodRecord, now: Timestamp) -> tuple[ContainerStatus, ...]:
     """Return the statuses of init containers, in their order."""
-    builder = _StatusBuilder(pod, snapshot, now)
-    found = tuple(builder.status(each, is_initial=True) for each in pod.spec.init_containers)
-    return tuple(_ended(pod, snapshot, found)) if snapshot.is_cleaned_up else found
+    builder = _StatusBuilder(record, now)
+    found = tuple(builder.status(each, is_initial=True) for each in record.pod.spec.init_containers)
+    return tuple(_ended(record, found)) if record.is_cleaned_up else found
 
 
 def container_statuses(
-    pod: Pod, snapshot: PodSnapshot, now: Timestamp, health_of: HealthOf = no_health
+    record: PodRecord, now: Timestamp, health_of: HealthOf = no_health
 ) -> tuple[ContainerStatus, ...]:
     """Return the statuses of regular containers, by name."""
-    builder = _StatusBuilder(pod, snapshot, now)
+    builder = _StatusBuilder(record, now)
     found = []
-    for each in sorted(pod.spec.containers, key=lambda each: each.name):
+    for each in sorted(record.pod.spec.containers, key=lambda each: each.name):
         status = builder.status(each, is_initial=False)
-        if health := health_of(pod, each.name):
+        if health := health_of(record.pod, each.name):
             status = replace(status, allocated_resources_status=health)
         found.append(status)
     return tuple(found)
 
 
-def _ended(
-    pod: Pod, snapshot: PodSnapshot, found: tuple[ContainerStatus, ...]
-) -> Iterator[ContainerStatus]:
+def _ended(record: PodRecord, found: tuple[ContainerStatus, ...]) -> Iterator[ContainerStatus]:
     """Yield statuses of init containers of a pod that is over: skipped ones did end somehow."""
     ran = [n for n, each in enumerate(found) if each.state.waiting is None]
-    last = (
-        len(found)
-        if has_started_regular(pod, snapshot.states.values())
-        else max(ran, default=-1) + 1
-    )
+    last = len(found) if record.has_started_regular else max(ran, default=-1) + 1
     for number, each in enumerate(found):
         yield each if number >= last or each.state.terminated else replace(each, state=_lost())
 
@@ -82,19 +70,19 @@ def _lost() -> ApiContainerState:
 
 
 class _StatusBuilder:
-    def __init__(self, pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> None:
-        self._pod = pod
-        self._snapshot = snapshot
+    def __init__(self, record: PodRecord, now: Timestamp) -> None:
+        self._pod = record.pod
+        self._record = record
         self._now = now
-        self._latest = latest_of(snapshot.states.values())
-        self._previous = previous_of(snapshot.states.values())
-        self._is_initialized = is_initialized(pod, snapshot)
+        self._latest = record.latest
+        self._previous = record.previous
+        self._is_initialized = record.is_initialized
 
     def status(self, container: Container, *, is_initial: bool) -> ContainerStatus:
         last = self._latest.get(container.name)
         state, before = self._state(container, last, is_initial)
-        is_up = last is not None and is_running(last) and last.id in self._snapshot.started
-        is_ready = is_up and last is not None and last.id in self._snapshot.ready
+        is_up = last is not None and is_running(last) and last.id in self._record.started
+        is_ready = is_up and last is not None and last.id in self._record.ready
         if is_initial and not container.is_sidecar:
             is_ready = last is not None and last.phase is Phase.EXITED and last.exit_code == 0
         has_started = last is not None
@@ -125,7 +113,7 @@ class _StatusBuilder:
             return (running(last) if is_running(last) else terminated(last)), before
         if last is not None:
             before = terminated(last)
-        elif self._snapshot.is_cleaned_up and not is_initial and self._is_initialized:
+        elif self._record.is_cleaned_up and not is_initial and self._is_initialized:
             return _lost(), before  # nothing waits in a pod that is over
         return ApiContainerState(waiting=wait), before
 
@@ -135,9 +123,9 @@ class _StatusBuilder:
         """Return what a container waits for; None if it runs or has ended."""
         if last is not None and is_running(last):
             return None
-        snapshot = self._snapshot
-        wait = snapshot.start_failures.get(container.name)
-        if wait is not None and snapshot.termination is None:
+        record = self._record
+        wait = record.start_failures.get(container.name)
+        if wait is not None and record.termination is None:
             return {"reason": wait.reason, "message": wait.message}
         if last is None:
             begins = bool(self._pod.spec.init_containers)
@@ -147,18 +135,18 @@ class _StatusBuilder:
     def _crash_loop(
         self, container: Container, last: ContainerState, is_initial: bool
     ) -> dict[str, Any] | None:
-        snapshot, pod = self._snapshot, self._pod
-        if snapshot.termination is not None or not should_restart(pod, container, last.exit_code):
+        record, pod = self._record, self._pod
+        if record.termination is not None or not should_restart(pod, container, last.exit_code):
             return None
         if is_initial and not container.is_sidecar and last.exit_code == 0:
             return None
-        crash = snapshot.crash_backoffs.get(container.name)
+        crash = record.crash_backoffs.get(container.name)
         until = wait_until(crash, last)
         if crash is None or until is None or not self._now < until:
             return None
         message = (
             f"back-off {_duration(crash.delay_s)} restarting failed container={container.name} "
-            f"pod={_pod_text(pod)}"
+            f"pod={pod_text(pod)}"
         )
         return {"reason": CRASH_LOOP, "message": message}
 
@@ -190,7 +178,7 @@ def _mount(mount: Any) -> dict[str, Any]:
     return status
 
 
-def _pod_text(pod: Pod) -> str:
+def pod_text(pod: Pod) -> str:
     """Return a pod as Kubernetes' messages name it."""
     return f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
 

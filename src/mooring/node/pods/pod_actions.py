@@ -12,7 +12,6 @@ An action in progress is not planned again. The worker plans again after each ac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from msgspec import Struct
 
@@ -21,12 +20,11 @@ from mooring.api.core.pod import FAILED, SUCCEEDED
 from mooring.api.timestamp import Timestamp
 from mooring.node.pods.pod_record import (
     CrashBackoff,
-    PodSnapshot,
+    PodRecord,
     Termination,
-    has_started_regular,
+    container_of,
     is_running,
-    latest_of,
-    lets_next_start,
+    later,
     next_crash_backoff,
     should_restart,
     wait_until,
@@ -104,14 +102,14 @@ def key_of(action: PodAction) -> object:
     return action
 
 
-def plan(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> tuple[PodAction, ...]:
+def plan(record: PodRecord, now: Timestamp) -> tuple[PodAction, ...]:
     """Return the next actions for an admitted pod."""
-    if snapshot.termination is not None:
-        actions = _end(pod, snapshot, snapshot.termination, now)
-    elif not snapshot.is_set_up:
-        actions = _set_up(pod, snapshot, now)
+    if record.termination is not None:
+        actions = _end(record, record.termination, now)
+    elif not record.is_set_up:
+        actions = _set_up(record, now)
     else:
-        actions = _run(pod, snapshot, now)
+        actions = _run(record, now)
     return tuple(_sooner(actions))
 
 
@@ -130,25 +128,25 @@ def _sooner(actions: Iterator[PodAction]) -> Iterator[PodAction]:
 # --- setting up -----------------------------------------------------------------------------------
 
 
-def _set_up(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    yield from _deadline(pod, snapshot, now)
-    yield from _unless_waiting(SetUp(), snapshot, now)
+def _set_up(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
+    yield from _deadline(record, now)
+    yield from _unless_waiting(SetUp(), record, now)
 
 
 def _unless_waiting(
-    action: SetUp | CleanUp, snapshot: PodSnapshot, now: Timestamp
+    action: SetUp | CleanUp, record: PodRecord, now: Timestamp
 ) -> Iterator[PodAction]:
     """Yield an action that is not in progress, and did not just fail."""
-    if action in snapshot.in_progress:
+    if action in record.in_progress:
         return
-    if snapshot.sync_failure is not None and now < snapshot.sync_failure.until:
-        yield Requeue(_until_s(snapshot.sync_failure.until, now))
+    if record.sync_failure is not None and now < record.sync_failure.until:
+        yield Requeue(_until_s(record.sync_failure.until, now))
     else:
         yield action
 
 
-def _deadline(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    left_s = _deadline_in_s(pod, snapshot, now)
+def _deadline(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
+    left_s = _deadline_in_s(record, now)
     if left_s is not None:
         yield Requeue(left_s)
 
@@ -156,43 +154,38 @@ def _deadline(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAc
 # --- running --------------------------------------------------------------------------------------
 
 
-def _run(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    yield from _deadline(pod, snapshot, now)
-    yield from _forget_old(snapshot)
-    yield from _stop_unhealthy(pod, snapshot, now)
-    latest = latest_of(snapshot.states.values())
-    has_begun = has_started_regular(pod, latest.values())
+def _run(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
+    yield from _deadline(record, now)
+    yield from _forget_old(record)
+    yield from _stop_unhealthy(record, now)
+    latest, has_begun, pod = record.latest, record.has_started_regular, record.pod
     for container in pod.spec.init_containers:
         state = latest.get(container.name)
         if container.is_sidecar or not has_begun:
-            yield from _keep(pod, container, state, snapshot, now)
-        if not has_begun and not lets_next_start(container, state, snapshot):
+            yield from _keep(record, container, state, now)
+        if not has_begun and not record.lets_next_start(container, state):
             return
     for container in pod.spec.containers:
-        yield from _keep(pod, container, latest.get(container.name), snapshot, now)
+        yield from _keep(record, container, latest.get(container.name), now)
 
 
 def _keep(
-    pod: Pod,
-    container: Container,
-    state: ContainerState | None,
-    snapshot: PodSnapshot,
-    now: Timestamp,
+    record: PodRecord, container: Container, state: ContainerState | None, now: Timestamp
 ) -> Iterator[PodAction]:
     first = Start(container.name, 0)
-    if is_running(state) or first.key in snapshot.in_progress:
+    if is_running(state) or first.key in record.in_progress:
         return
-    wait = snapshot.start_failures.get(container.name)
+    wait = record.start_failures.get(container.name)
     if wait is not None and now < wait.until:
         yield Requeue(_until_s(wait.until, now))
     elif state is None:
         yield first
-    elif _is_wanted(pod, container, state):
-        until = wait_until(snapshot.crash_backoffs.get(container.name), state)
+    elif _is_wanted(record.pod, container, state):
+        until = wait_until(record.crash_backoffs.get(container.name), state)
         if until is not None and now < until:
             yield Requeue(_until_s(until, now))
         else:
-            crash = next_crash_backoff(snapshot.crash_backoffs.get(container.name), state)
+            crash = next_crash_backoff(record.crash_backoffs.get(container.name), state)
             yield Start(container.name, state.id.attempt + 1, crash)
 
 
@@ -204,54 +197,50 @@ def _is_wanted(pod: Pod, container: Container, state: ContainerState) -> bool:
     return should_restart(pod, container, state.exit_code)
 
 
-def _stop_unhealthy(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Iterator[PodAction]:
-    for id_, message in snapshot.unhealthy.items():
-        if is_running(snapshot.states.get(id_)):
-            yield from _stop(snapshot, id_, _unhealthy_grace_s(pod, id_.name), now, message)
+def _stop_unhealthy(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
+    for id_, message in record.unhealthy.items():
+        if is_running(record.states.get(id_)):
+            yield from _stop(record, id_, _unhealthy_grace_s(record.pod, id_.name), now, message)
 
 
 def _unhealthy_grace_s(pod: Pod, name: str) -> float:
     """Return the grace period of a container that failed its probes."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        if container.name == name:
-            for probe in (container.liveness_probe, container.startup_probe):
-                own = probe.get("terminationGracePeriodSeconds") if probe else None
-                if own is not None:
-                    return float(own)
-    given = pod.spec.termination_grace_period_seconds
-    return 30.0 if given is None else float(given)
+    container = container_of(pod, name)
+    for probe in (container.liveness_probe, container.startup_probe):
+        own = probe.get("terminationGracePeriodSeconds") if probe else None
+        if own is not None:
+            return float(own)
+    return _own_grace_s(pod)
 
 
-def _forget_old(snapshot: PodSnapshot) -> Iterator[PodAction]:
-    latest = latest_of(snapshot.states.values())
-    for id_, state in snapshot.states.items():
+def _forget_old(record: PodRecord) -> Iterator[PodAction]:
+    latest = record.latest
+    for id_, state in record.states.items():
         is_old = id_.attempt <= latest[id_.name].id.attempt - KEPT_ATTEMPTS
         action = Forget(id_)
-        if is_old and state.phase is Phase.EXITED and action not in snapshot.in_progress:
+        if is_old and state.phase is Phase.EXITED and action not in record.in_progress:
             yield action
 
 
 # --- terminating ----------------------------------------------------------------------------------
 
 
-def _end(
-    pod: Pod, snapshot: PodSnapshot, ending: Termination, now: Timestamp
-) -> Iterator[PodAction]:
-    running = [id_ for id_, state in snapshot.states.items() if is_running(state)]
-    starting = any(isinstance(each, tuple) and each[0] == STARTING for each in snapshot.in_progress)
-    for id_, grace_s in _next_to_stop(pod, running, ending, now):
-        yield from _stop(snapshot, id_, grace_s, now, f"Stopping container {id_.name}")
-    if running or starting or SetUp() in snapshot.in_progress:
+def _end(record: PodRecord, ending: Termination, now: Timestamp) -> Iterator[PodAction]:
+    running = [id_ for id_, state in record.states.items() if is_running(state)]
+    starting = any(isinstance(each, tuple) and each[0] == STARTING for each in record.in_progress)
+    for id_, grace_s in _next_to_stop(record.pod, running, ending, now):
+        yield from _stop(record, id_, grace_s, now, f"Stopping container {id_.name}")
+    if running or starting or SetUp() in record.in_progress:
         return
-    if not snapshot.is_cleaned_up:
-        yield from _unless_waiting(CleanUp(), snapshot, now)
-    elif snapshot.is_gone:
-        yield from _once(Discard(), snapshot)
-    elif snapshot.is_status_written and pod.metadata.deletion_timestamp is not None:
-        if snapshot.sync_failure is None or not now < snapshot.sync_failure.until:
-            yield from _once(DeletePod(), snapshot)
+    if not record.is_cleaned_up:
+        yield from _unless_waiting(CleanUp(), record, now)
+    elif record.is_gone:
+        yield from _once(Discard(), record)
+    elif record.is_status_written and record.pod.metadata.deletion_timestamp is not None:
+        if record.sync_failure is None or not now < record.sync_failure.until:
+            yield from _once(DeletePod(), record)
         else:
-            yield Requeue(_until_s(snapshot.sync_failure.until, now))
+            yield Requeue(_until_s(record.sync_failure.until, now))
 
 
 def _next_to_stop(
@@ -271,16 +260,16 @@ def _next_to_stop(
 
 
 def _stop(
-    snapshot: PodSnapshot, id_: ContainerId, grace_s: float, now: Timestamp, message: str
+    record: PodRecord, id_: ContainerId, grace_s: float, now: Timestamp, message: str
 ) -> Iterator[PodAction]:
     """Stop a container; one that is being stopped, only if the deadline is sooner now."""
-    by = snapshot.stop_deadlines.get(id_)
+    by = record.stop_deadlines.get(id_)
     if by is None or _until_s(by, now) - grace_s > 0.5:
         yield Stop(id_, grace_s, message)
 
 
-def _once(action: DeletePod | Discard, snapshot: PodSnapshot) -> Iterator[PodAction]:
-    if action not in snapshot.in_progress:
+def _once(action: DeletePod | Discard, record: PodRecord) -> Iterator[PodAction]:
+    if action not in record.in_progress:
         yield action
 
 
@@ -291,54 +280,54 @@ def _until_s(when: Timestamp, now: Timestamp) -> float:
 # --- termination ----------------------------------------------------------------------------------
 
 
-def termination_of(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Termination | None:
+def termination_of(record: PodRecord, now: Timestamp) -> Termination | None:
     """Return why a pod terminates, or None; a shorter grace period applies at once."""
-    ending = snapshot.termination or _termination_reason(pod, snapshot, now)
-    grace_s = _wanted_grace_s(pod, snapshot)
+    ending = record.termination or _termination_reason(record, now)
+    grace_s = _deletion_grace_s(record)
     if grace_s is None:
         return ending
     if ending is None:
         return Termination(now, grace_s)
-    sooner = Timestamp(now.instant + timedelta(seconds=grace_s))
+    sooner = later(now, grace_s)
     if not sooner < ending.deadline:
         return ending
     left_s = (sooner.instant - ending.since.instant).total_seconds()
     return Termination(ending.since, left_s, ending.phase, ending.reason, ending.message)
 
 
-def _wanted_grace_s(pod: Pod, snapshot: PodSnapshot) -> float | None:
+def _deletion_grace_s(record: PodRecord) -> float | None:
     """Return the grace period of a deleted pod; None if it is not deleted."""
-    metadata = pod.metadata
+    metadata = record.pod.metadata
     if metadata.deletion_timestamp is not None:
-        given = metadata.deletion_grace_period_seconds
-        grace_s = float(_own_grace_s(pod) if given is None else given)
-        return min(grace_s, GONE_GRACE_S) if snapshot.is_gone else grace_s
-    return GONE_GRACE_S if snapshot.is_gone else None
+        seconds = metadata.deletion_grace_period_seconds
+        grace_s = float(_own_grace_s(record.pod) if seconds is None else seconds)
+        return min(grace_s, GONE_GRACE_S) if record.is_gone else grace_s
+    return GONE_GRACE_S if record.is_gone else None
 
 
-def _termination_reason(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> Termination | None:
-    status = pod.status
+def _termination_reason(record: PodRecord, now: Timestamp) -> Termination | None:
+    pod, status = record.pod, record.pod.status
     if status.phase in (SUCCEEDED, FAILED):  # whoever set it
         return Termination(now, _own_grace_s(pod), status.phase, status.reason, status.message)
-    if (left_s := _deadline_in_s(pod, snapshot, now)) is not None and left_s <= 0:
+    if (left_s := _deadline_in_s(record, now)) is not None and left_s <= 0:
         return Termination(now, _own_grace_s(pod), FAILED, DEADLINE, DEADLINE_TEXT)
-    if _has_failed_to_begin(pod, snapshot):
+    if _has_failed_to_begin(record):
         return Termination(now, _own_grace_s(pod), FAILED)
-    if _is_done(pod, snapshot):
+    if _is_done(record):
         return Termination(now, _own_grace_s(pod))
     return None
 
 
-def _deadline_in_s(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> float | None:
+def _deadline_in_s(record: PodRecord, now: Timestamp) -> float | None:
     """Return how long a pod may still be active; None: for as long as it runs."""
-    limit_s = pod.spec.active_deadline_seconds
-    if limit_s is None or snapshot.started_at is None:
+    limit_s = record.pod.spec.active_deadline_seconds
+    if limit_s is None or record.started_at is None:
         return None
-    return limit_s - (now.instant - snapshot.started_at.instant).total_seconds()
+    return limit_s - (now.instant - record.started_at.instant).total_seconds()
 
 
-def _has_failed_to_begin(pod: Pod, snapshot: PodSnapshot) -> bool:
-    latest = latest_of(snapshot.states.values())
+def _has_failed_to_begin(record: PodRecord) -> bool:
+    pod, latest = record.pod, record.latest
     for container in pod.spec.init_containers:
         state = latest.get(container.name)
         if container.is_sidecar or state is None or state.phase is not Phase.EXITED:
@@ -348,8 +337,8 @@ def _has_failed_to_begin(pod: Pod, snapshot: PodSnapshot) -> bool:
     return False
 
 
-def _is_done(pod: Pod, snapshot: PodSnapshot) -> bool:
-    latest = latest_of(snapshot.states.values())
+def _is_done(record: PodRecord) -> bool:
+    pod, latest = record.pod, record.latest
     for container in pod.spec.containers:
         state = latest.get(container.name)
         if state is None or state.phase is not Phase.EXITED:
@@ -360,5 +349,5 @@ def _is_done(pod: Pod, snapshot: PodSnapshot) -> bool:
 
 
 def _own_grace_s(pod: Pod) -> float:
-    given = pod.spec.termination_grace_period_seconds
-    return float(GRACE_S if given is None else given)
+    grace_s = pod.spec.termination_grace_period_seconds
+    return float(GRACE_S if grace_s is None else grace_s)

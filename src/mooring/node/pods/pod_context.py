@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.namespace import ObjectReference
@@ -24,6 +26,9 @@ from mooring.node.pods.container_status import HealthOf, no_health
 from mooring.node.pods.pod_status import NodeAddresses
 from mooring.node.runtime.contract import Runtime, is_id_part
 
+LOG = logging.getLogger(__name__)
+
+AGAIN_S = 1.0  # after the runtime failed
 SET_UP_BACKOFF = Backoff(first_s=1.0, longest_s=60.0)
 START_BACKOFF = Backoff(first_s=10.0, longest_s=300.0)
 WRITE_BACKOFF = Backoff(first_s=0.5, longest_s=30.0)
@@ -65,9 +70,7 @@ class PodContext(Struct, frozen=True):
     sources: SourceCache
     health_of: HealthOf = no_health
     counts: StartMetrics = field(default_factory=StartMetrics)
-    in_thread: Callable[..., Awaitable[Any]] = (
-        asyncio.to_thread
-    )  # for work that would block the loop
+    in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # for work that would block
 
     def now(self) -> Timestamp:
         """Return the current time."""
@@ -83,6 +86,16 @@ class PodContext(Struct, frozen=True):
             uid = f"uid-{sha256(uid.encode(errors='replace')).hexdigest()}"
         return self.folder / uid
 
+    async def remove_containers(self, uid: str) -> None:
+        """Remove the containers of a pod, however often the runtime fails."""
+        while True:
+            try:
+                await self.runtime.remove(uid)
+                return
+            except Exception as error:
+                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
+                await self.clock.sleep(AGAIN_S)
+
     def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
         """Record a warning event."""
         self.record_event(RecordEvent(about, reason, message, is_warning=True))
@@ -90,22 +103,14 @@ class PodContext(Struct, frozen=True):
 
 def type_of(pod: Pod, name: str) -> str:
     """Return the type of a container, as metrics have it."""
-    if any(each.name == name for each in pod.spec.init_containers):
-        return "init_container"
-    return "container"
+    return "init_container" if _is_initial(pod, name) else "container"
 
 
 def reference_of(pod: Pod, container: Container) -> ObjectReference:
     """Return the reference that events of a container are about."""
-    is_initial = any(each.name == container.name for each in pod.spec.init_containers)
-    group = "initContainers" if is_initial else "containers"
-    found = reference_to(pod)
-    return ObjectReference(
-        kind=found.kind,
-        namespace=found.namespace,
-        name=found.name,
-        uid=found.uid,
-        api_version=found.api_version,
-        resource_version=found.resource_version,
-        field_path=f"spec.{group}{{{container.name}}}",
-    )
+    group = "initContainers" if _is_initial(pod, container.name) else "containers"
+    return replace(reference_to(pod), field_path=f"spec.{group}{{{container.name}}}")
+
+
+def _is_initial(pod: Pod, name: str) -> bool:
+    return any(each.name == name for each in pod.spec.init_containers)

@@ -1,6 +1,6 @@
-"""What a node knows of a pod, besides its API object: a mutable record, and snapshots of it.
+"""What a node knows of a pod: its API object, and the state that plans and statuses are made from.
 
-Plans and statuses are computed from snapshots. A container that ends is restarted at once the first
+A container that ends is restarted at once the first
 time, then after 10 s, 20 s, … up to five minutes, counted from its end. After a run of ten minutes
 this starts over.
 
@@ -11,7 +11,7 @@ this starts over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -35,6 +35,11 @@ ALWAYS, ON_FAILURE, NEVER = "Always", "OnFailure", "Never"
 RESTART = "Restart"
 
 
+def later(moment: Timestamp, seconds: float) -> Timestamp:
+    """Return the time some seconds after another."""
+    return Timestamp(moment.instant + timedelta(seconds=seconds))
+
+
 class FailedAttempt(Struct, frozen=True):
     """Why something failed, and when it is tried again."""
 
@@ -56,139 +61,31 @@ class Termination(Struct, frozen=True):
     @property
     def deadline(self) -> Timestamp:
         """When the last container is killed."""
-        return Timestamp(self.since.instant + timedelta(seconds=self.grace_s))
+        return later(self.since, self.grace_s)
 
 
-class PodSnapshot(Struct, frozen=True):
-    """What a node knows of a pod at one moment."""
+class PodRecord(Struct):
+    """A pod, and everything the node knows of it, as it changes."""
 
-    states: Mapping[ContainerId, ContainerState] = field(default_factory=dict)
+    pod: Pod
+    states: dict[ContainerId, ContainerState] = field(default_factory=dict)
     started_at: Timestamp | None = None  # when the node admitted the pod
     is_rejected: bool = False  # by admission, or for its devices; it terminates then
     is_set_up: bool = False
     is_cleaned_up: bool = False
     sync_failure: FailedAttempt | None = None  # why it is not set up, or not cleaned up
-    start_failures: Mapping[str, FailedAttempt] = field(default_factory=dict)  # by container
-    crash_backoffs: Mapping[str, CrashBackoff] = field(default_factory=dict)
-    started: frozenset[ContainerId] = frozenset()  # past their startup probe
-    ready: frozenset[ContainerId] = frozenset()
-    unhealthy: Mapping[ContainerId, str] = field(default_factory=dict)  # why each is killed
+    start_failures: dict[str, FailedAttempt] = field(default_factory=dict)  # by container
+    crash_backoffs: dict[str, CrashBackoff] = field(default_factory=dict)
+    started: set[ContainerId] = field(default_factory=set)  # past their startup probe
+    ready: set[ContainerId] = field(default_factory=set)
+    unhealthy: dict[ContainerId, str] = field(default_factory=dict)  # why each is killed
     termination: Termination | None = None
-    in_progress: frozenset[object] = frozenset()
+    in_progress: set[object] = field(default_factory=set)
     # By when containers that are being stopped will be killed.
-    stop_deadlines: Mapping[ContainerId, Timestamp] = field(default_factory=dict)
+    stop_deadlines: dict[ContainerId, Timestamp] = field(default_factory=dict)
     is_gone: bool = False  # the API object is deleted
     is_status_written: bool = False  # the final status
-
-    def latest(self, name: str) -> ContainerState | None:
-        """Return the last attempt of a container."""
-        return latest_of(self.states.values()).get(name)
-
-
-def latest_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
-    """Return the last attempt of each container."""
-    found: dict[str, ContainerState] = {}
-    for state in states:
-        other = found.get(state.id.name)
-        if other is None or other.id.attempt < state.id.attempt:
-            found[state.id.name] = state
-    return found
-
-
-def previous_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
-    """Return the attempt before the last of each container that has one."""
-    states = tuple(states)
-    last = latest_of(states)
-    return latest_of(each for each in states if last[each.id.name].id != each.id)
-
-
-def is_running(state: ContainerState | None) -> bool:
-    """Tell whether a container runs."""
-    return state is not None and state.phase is Phase.RUNNING
-
-
-def has_started_regular(pod: Pod, states: Iterable[ContainerState]) -> bool:
-    """Tell whether a container other than init containers was ever started."""
-    names = {container.name for container in pod.spec.containers}
-    return any(state.id.name in names for state in states)
-
-
-def is_initialized(pod: Pod, snapshot: PodSnapshot) -> bool:
-    """Tell whether all init containers have succeeded, or are running sidecars."""
-    latest = latest_of(snapshot.states.values())
-    if has_started_regular(pod, latest.values()):
-        return True
-    return all(
-        lets_next_start(container, latest.get(container.name), snapshot)
-        for container in pod.spec.init_containers
-    )
-
-
-def lets_next_start(
-    container: Container, state: ContainerState | None, snapshot: PodSnapshot
-) -> bool:
-    """Tell whether the containers after an init container may start."""
-    if state is None:
-        return False
-    if container.is_sidecar:
-        return is_running(state) and state.id in snapshot.started
-    return state.phase is Phase.EXITED and state.exit_code == 0
-
-
-def container_of(pod: Pod, name: str) -> Container:
-    """Return a container of a pod by name, with nothing but the name if there is none."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        if container.name == name:
-            return container
-    return Container(name=name)
-
-
-# --- the record -----------------------------------------------------------------------------------
-
-
-class PodRecord:
-    """Everything known of a pod, as it changes."""
-
-    def __init__(self, pod: Pod) -> None:
-        self.pod = pod
-        self.states: dict[ContainerId, ContainerState] = {}
-        self.started_at: Timestamp | None = pod.status.start_time
-        self.is_refused = False
-        self.is_set_up = False
-        self.is_cleaned_up = False
-        self.trouble: FailedAttempt | None = None
-        self.start_failures: dict[str, FailedAttempt] = {}
-        self.crash_backoffs: dict[str, CrashBackoff] = {}
-        self.started: set[ContainerId] = set()
-        self.ready: set[ContainerId] = set()
-        self.unhealthy: dict[ContainerId, str] = {}
-        self.ending: Termination | None = None
-        self.in_progress: set[object] = set()
-        self.stop_deadlines: dict[ContainerId, Timestamp] = {}
-        self.refresh_at: Timestamp | None = None  # when volumes are written again
-        self.is_gone = False
-        self.is_status_written = False
-
-    def snapshot(self) -> PodSnapshot:
-        """Return a snapshot."""
-        return PodSnapshot(
-            states=self.states,
-            started_at=self.started_at,
-            is_rejected=self.is_refused,
-            is_set_up=self.is_set_up,
-            is_cleaned_up=self.is_cleaned_up,
-            sync_failure=self.trouble,
-            start_failures=self.start_failures,
-            crash_backoffs=self.crash_backoffs,
-            started=frozenset(self.started),
-            ready=frozenset(self.ready),
-            unhealthy=self.unhealthy,
-            termination=self.ending,
-            in_progress=frozenset(self.in_progress),
-            stop_deadlines=self.stop_deadlines,
-            is_gone=self.is_gone,
-            is_status_written=self.is_status_written,
-        )
+    refresh_at: Timestamp | None = None  # when volumes are written again
 
     def see(self, pod: Pod) -> bool:
         """Take in a version of the pod; return whether it is newer."""
@@ -199,21 +96,17 @@ class PodRecord:
 
     def recall(self, states: Iterable[ContainerState]) -> None:
         """Take in containers from before a restart, as ready as the status says."""
-        statuses = {
-            each.name: each
-            for each in (
-                *self.pod.status.init_container_statuses,
-                *self.pod.status.container_statuses,
-            )
-        }
+        status = self.pod.status
+        listed = (*status.init_container_statuses, *status.container_statuses)
+        statuses = {each.name: each for each in listed}
         for state in states:
             self.note(state)
-            status = statuses.get(state.id.name)
-            if state.phase is not Phase.RUNNING or status is None:
+            known = statuses.get(state.id.name)
+            if state.phase is not Phase.RUNNING or known is None:
                 continue
-            if status.started:
+            if known.started:
                 self.started.add(state.id)
-            if status.ready:
+            if known.ready:
                 self.ready.add(state.id)
 
     def note(self, state: ContainerState) -> bool:
@@ -238,6 +131,64 @@ class PodRecord:
             self.started.add(id_)
             if probe_of(container, READINESS) is None:
                 self.ready.add(id_)
+
+    @property
+    def latest(self) -> dict[str, ContainerState]:
+        """The last attempt of each container."""
+        return _latest_of(self.states.values())
+
+    @property
+    def previous(self) -> dict[str, ContainerState]:
+        """The attempt before the last of each container that has one."""
+        last = self.latest
+        return _latest_of(each for id_, each in self.states.items() if last[id_.name].id != id_)
+
+    @property
+    def has_started_regular(self) -> bool:
+        """Whether a container other than init containers was ever started."""
+        names = {container.name for container in self.pod.spec.containers}
+        return any(id_.name in names for id_ in self.states)
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether all init containers have succeeded, or are running sidecars."""
+        if self.has_started_regular:
+            return True
+        latest = self.latest
+        return all(
+            self.lets_next_start(container, latest.get(container.name))
+            for container in self.pod.spec.init_containers
+        )
+
+    def lets_next_start(self, container: Container, state: ContainerState | None) -> bool:
+        """Tell whether the containers after an init container may start."""
+        if state is None:
+            return False
+        if container.is_sidecar:
+            return is_running(state) and state.id in self.started
+        return state.phase is Phase.EXITED and state.exit_code == 0
+
+
+def _latest_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
+    found: dict[str, ContainerState] = {}
+    for state in states:
+        other = found.get(state.id.name)
+        if other is None or other.id.attempt < state.id.attempt:
+            found[state.id.name] = state
+    return found
+
+
+def is_running(state: ContainerState | None) -> bool:
+    """Tell whether a container runs."""
+    return state is not None and state.phase is Phase.RUNNING
+
+
+def container_of(pod: Pod, name: str) -> Container:
+    """Return a container of a pod by name, with nothing but the name if there is none."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if container.name == name:
+            return container
+    return Container(name=name)
 
 
 # --- restarts -------------------------------------------------------------------------------------
@@ -266,11 +217,11 @@ def _has_rule(container: Container, exit_code: int) -> bool:
     return False
 
 
-def _applies(wanted: Any, exit_code: int) -> bool:
-    if not isinstance(wanted, dict):
+def _applies(exit_codes: Any, exit_code: int) -> bool:
+    if not isinstance(exit_codes, dict):
         return False
-    is_listed = exit_code in (wanted.get("values") or ())
-    return is_listed == (wanted.get("operator") == "In")
+    is_listed = exit_code in (exit_codes.get("values") or ())
+    return is_listed == (exit_codes.get("operator") == "In")
 
 
 def wait_until(crash: CrashBackoff | None, ended: ContainerState) -> Timestamp | None:
@@ -278,7 +229,7 @@ def wait_until(crash: CrashBackoff | None, ended: ContainerState) -> Timestamp |
     finished = ended.finished_at or ended.started_at
     if crash is None or _is_forgotten(crash, finished):
         return None
-    return Timestamp(finished.instant + timedelta(seconds=crash.delay_s))
+    return later(finished, crash.delay_s)
 
 
 def next_crash_backoff(crash: CrashBackoff | None, ended: ContainerState) -> CrashBackoff:

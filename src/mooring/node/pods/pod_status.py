@@ -29,7 +29,7 @@ from mooring.node.pods.container_status import (
     initial_statuses,
     no_health,
 )
-from mooring.node.pods.pod_record import PodSnapshot, has_started_regular, is_initialized
+from mooring.node.pods.pod_record import PodRecord
 
 # The fields that the node owns; others write the rest.
 FIELDS = (
@@ -65,54 +65,55 @@ class NodeAddresses(Struct, frozen=True):
 
 
 def status_of(
-    pod: Pod,
-    snapshot: PodSnapshot,
+    record: PodRecord,
     now: Timestamp,
     place: NodeAddresses,
     health_of: HealthOf = no_health,
 ) -> PodStatus:
     """Return the status of a pod, with the fields that others own unchanged."""
-    if snapshot.is_rejected:
-        return _refused(pod, snapshot, now)
-    initial = initial_statuses(pod, snapshot, now)
-    regular = container_statuses(pod, snapshot, now, health_of)
-    phase = _phase(pod, snapshot, regular)
-    ending = snapshot.termination
+    pod = record.pod
+    if record.is_rejected:
+        return _refused(record, now)
+    initial = initial_statuses(record, now)
+    regular = container_statuses(record, now, health_of)
+    phase = _phase(record, regular)
+    ending = record.termination
     is_final = phase in (SUCCEEDED, FAILED)
     reason, message = (ending.reason, ending.message) if ending and is_final else ("", "")
-    pod_ip = (pod.status.pod_ip or place.host_ip) if snapshot.states else pod.status.pod_ip
+    pod_ip = (pod.status.pod_ip or place.host_ip) if record.states else pod.status.pod_ip
     return replace(
         pod.status,
         observed_generation=int(pod.metadata.generation or 0),
         phase=phase,
         reason=reason or pod.status.reason,
         message=message or pod.status.message,
-        conditions=_conditions(pod, snapshot, (initial, regular), phase, now),
+        conditions=_conditions(record, (initial, regular), phase, now),
         host_ip=place.host_ip,
         host_ips=(PodIP(ip=place.host_ip),) if place.host_ip else (),
         pod_ip=pod_ip,
         pod_ips=(PodIP(ip=pod_ip),) if pod_ip else (),
-        start_time=pod.status.start_time or _start_time(snapshot),
+        start_time=pod.status.start_time or _start_time(record),
         init_container_statuses=initial,
         container_statuses=regular,
     )
 
 
-def _refused(pod: Pod, snapshot: PodSnapshot, now: Timestamp) -> PodStatus:
+def _refused(record: PodRecord, now: Timestamp) -> PodStatus:
     """Return the status of a rejected pod: it never had a container."""
-    assert snapshot.termination is not None
+    pod = record.pod
+    assert record.termination is not None
     return replace(
         pod.status,
         observed_generation=int(pod.metadata.generation or 0),
         phase=FAILED,
-        reason=snapshot.termination.reason,
-        message=snapshot.termination.message,
-        start_time=pod.status.start_time or _start_time(snapshot) or now.truncated(),
+        reason=record.termination.reason,
+        message=record.termination.message,
+        start_time=pod.status.start_time or _start_time(record) or now.truncated(),
     )
 
 
-def _start_time(snapshot: PodSnapshot) -> Timestamp | None:
-    return None if snapshot.started_at is None else snapshot.started_at.truncated()
+def _start_time(record: PodRecord) -> Timestamp | None:
+    return None if record.started_at is None else record.started_at.truncated()
 
 
 def patch_of(pod: Pod, status: PodStatus) -> Patch | None:
@@ -138,14 +139,15 @@ Statuses = tuple[tuple[ContainerStatus, ...], tuple[ContainerStatus, ...]]
 
 
 def _conditions(
-    pod: Pod, snapshot: PodSnapshot, statuses: Statuses, phase: str, now: Timestamp
+    record: PodRecord, statuses: Statuses, phase: str, now: Timestamp
 ) -> tuple[PodCondition, ...]:
     """Return all conditions of a pod: those of others unchanged, then the kubelet's."""
+    pod = record.pod
     kept = tuple(each for each in pod.status.conditions if each.type not in OWN)
     containers = _containers_ready(pod, statuses, phase)
     own = (
-        _condition(READY_TO_START, snapshot.is_set_up and not snapshot.is_cleaned_up),
-        _initialized(pod, snapshot, statuses[0], phase),
+        _condition(READY_TO_START, record.is_set_up and not record.is_cleaned_up),
+        _initialized(record, statuses[0], phase),
         _ready(pod, kept, containers),
         containers,
         _condition(POD_SCHEDULED, True),  # whoever bound it
@@ -173,16 +175,16 @@ def _dated(
 
 
 def _initialized(
-    pod: Pod, snapshot: PodSnapshot, initial: tuple[ContainerStatus, ...], phase: str
+    record: PodRecord, initial: tuple[ContainerStatus, ...], phase: str
 ) -> PodCondition:
     if phase == SUCCEEDED:
         return _condition(INITIALIZED, True, COMPLETED)
-    if has_started_regular(pod, snapshot.states.values()):
+    if record.has_started_regular:
         return _condition(INITIALIZED, True)
     by_name = {each.name: each for each in initial}
     missing = [
         container.name
-        for container in pod.spec.init_containers
+        for container in record.pod.spec.init_containers
         if not _is_initialized(by_name.get(container.name), container.is_sidecar)
     ]
     if not missing:
@@ -243,15 +245,13 @@ def _ready(pod: Pod, kept: tuple[PodCondition, ...], containers: PodCondition) -
 # --- phase ----------------------------------------------------------------------------------------
 
 
-def _phase(pod: Pod, snapshot: PodSnapshot, regular: tuple[ContainerStatus, ...]) -> str:
+def _phase(record: PodRecord, regular: tuple[ContainerStatus, ...]) -> str:
     """Return the phase; a final one stays, and is not reported before the pod is cleaned up."""
-    if pod.status.phase in (SUCCEEDED, FAILED):
-        return pod.status.phase
-    if snapshot.termination is not None and snapshot.is_cleaned_up:
-        return snapshot.termination.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
-    has_begun = is_initialized(pod, snapshot) and not any(
-        _is_yet_to_start(each) for each in regular
-    )
+    if (phase := record.pod.status.phase) in (SUCCEEDED, FAILED):
+        return phase
+    if record.termination is not None and record.is_cleaned_up:
+        return record.termination.phase or (SUCCEEDED if _have_succeeded(regular) else FAILED)
+    has_begun = record.is_initialized and not any(_is_yet_to_start(each) for each in regular)
     return RUNNING if has_begun else PENDING
 
 

@@ -5,17 +5,14 @@ Nothing here raises: a failure becomes a `FailedAttempt` with a backoff, an even
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 
 from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Container, Pod
 from mooring.api.core.resources import CPU, MEMORY
 from mooring.api.quantity import Quantity
 from mooring.api.runtime_class import RuntimeClass
-from mooring.api.timestamp import Timestamp
 from mooring.claims.pod_resources import container_claim_resources
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
@@ -47,6 +44,7 @@ from mooring.node.pods.container_environment import (
 )
 from mooring.node.pods.pod_actions import Start, Stop
 from mooring.node.pods.pod_context import (
+    AGAIN_S,
     SET_UP_BACKOFF,
     START_BACKOFF,
     WRITE_BACKOFF,
@@ -54,7 +52,7 @@ from mooring.node.pods.pod_context import (
     reference_of,
     type_of,
 )
-from mooring.node.pods.pod_record import FailedAttempt, PodRecord, container_of
+from mooring.node.pods.pod_record import FailedAttempt, PodRecord, container_of, later
 from mooring.node.pods.probes import HandlerRunner, action_of
 from mooring.node.pods.volumes import Volume, mounts_of
 from mooring.node.runtime.contract import (
@@ -73,11 +71,6 @@ HOOK_S = 600.0  # timeout of postStart hooks
 LEAST_S = 2.0  # for a container whose preStop hook used up the grace period
 REFRESH_AGAIN_S = 60.0  # after volumes could not be written
 RUN_ERROR = "RunContainerError"  # the kubelet's reason for a program that cannot be started
-AGAIN_S = 1.0  # after the runtime failed
-
-
-def _later(now: Timestamp, seconds: float) -> Timestamp:
-    return Timestamp(now.instant + timedelta(seconds=seconds))
 
 
 class PodSyncer:
@@ -117,49 +110,49 @@ class PodSyncer:
             await self._check_handler()
         except SandboxError as error:
             context.counts.pod_errors.inc()
-            self._trouble(FAILED_SANDBOX, failed_sandbox(error))
+            self._note_failure(FAILED_SANDBOX, failed_sandbox(error))
         except (ConfigError, SourceError) as error:
-            self._trouble("FailedMount", str(error))
+            self._note_failure("FailedMount", str(error))
         except PodRefusedError as error:
             self._refuse(error.reason, str(error))
         except DevicesRefusedError as error:
-            self._trouble(FAILED_PREPARE, failed_prepare(error))
+            self._note_failure(FAILED_PREPARE, failed_prepare(error))
         except Exception as error:
             LOG.exception("pod %s cannot be set up", record.pod.metadata.name)
-            self._trouble(FAILED_PREPARE, f"Failed to prepare: {error!r}")
+            self._note_failure(FAILED_PREPARE, f"Failed to prepare: {error!r}")
         else:
             record.is_set_up = True
-            record.trouble = None
+            record.sync_failure = None
 
     def _refuse(self, reason: str, message: str) -> None:
         """Terminate the pod: it can never have its devices."""
         record, context = self._record, self._context
         context.warn(record.pod, reason, message)
-        record.ending = rejection(AdmissionRejection(reason, message), context.now())
-        record.is_refused = True
+        record.termination = rejection(AdmissionRejection(reason, message), context.now())
+        record.is_rejected = True
 
     async def _make_volumes(self) -> None:
         """Write the pod's volumes, and schedule the next time if they have tokens."""
         pod, context = self._record.pod, self._context
         if not pod.spec.volumes:
             return
-        wishes = tuple(token_specs(pod))
+        tokens = tuple(token_specs(pod))
         materials = volumes.Materials(
             context.folder_of(pod.metadata.uid),
             context.node_context(),
             await context.sources.read(pod.metadata.namespace, needed_by_volumes(pod)),
-            await context.sources.tokens(pod, wishes),
+            await context.sources.tokens(pod, tokens),
         )
         self._volumes = volumes.volumes_of(pod, materials)
         await context.in_thread(volumes.make, self._volumes)
-        if wishes:
-            seconds = REFRESHED_PART * min(wish.seconds for wish in wishes)
-            self._record.refresh_at = _later(context.now(), seconds)
+        if tokens:
+            seconds = REFRESHED_PART * min(each.seconds for each in tokens)
+            self._record.refresh_at = later(context.now(), seconds)
 
     async def refresh(self) -> None:
         """Write volumes again, before tokens expire."""
         record, context = self._record, self._context
-        record.refresh_at = _later(context.now(), REFRESH_AGAIN_S)
+        record.refresh_at = later(context.now(), REFRESH_AGAIN_S)
         try:
             await self._make_volumes()
         except (ConfigError, SourceError) as error:
@@ -174,17 +167,17 @@ class PodSyncer:
                 await context.in_thread(volumes.remove, context.folder_of(record.pod.metadata.uid))
         except DevicesRefusedError as error:
             text = f"Failed to unprepare dynamic resources: {error}"
-            self._trouble("FailedUnprepareDynamicResources", text)
+            self._note_failure("FailedUnprepareDynamicResources", text)
         except Exception as error:
             LOG.exception("pod %s cannot be cleared", record.pod.metadata.name)
-            self._trouble("FailedUnprepareDynamicResources", f"Failed to unprepare: {error!r}")
+            self._note_failure("FailedUnprepareDynamicResources", f"Failed to unprepare: {error!r}")
         else:
             record.is_cleaned_up = True
-            record.trouble = None
+            record.sync_failure = None
 
-    def _trouble(self, reason: str, message: str) -> None:
+    def _note_failure(self, reason: str, message: str) -> None:
         record = self._record
-        record.trouble = self._wait(record.trouble, reason, message, SET_UP_BACKOFF)
+        record.sync_failure = self._wait(record.sync_failure, reason, message, SET_UP_BACKOFF)
         if not record.is_gone:
             self._context.warn(record.pod, reason, message)
 
@@ -192,7 +185,7 @@ class PodSyncer:
         self, before: FailedAttempt | None, reason: str, message: str, backoff: Backoff
     ) -> FailedAttempt:
         failures = 1 if before is None else before.failures + 1
-        until = _later(self._context.now(), backoff.delay_s(failures))
+        until = later(self._context.now(), backoff.delay_s(failures))
         return FailedAttempt(reason, message, until, failures)
 
     # --- containers -------------------------------------------------------------------------------
@@ -223,14 +216,14 @@ class PodSyncer:
 
     async def _start(self, container: Container, attempt: int) -> ContainerState:
         record, context = self._record, self._context
-        given = context.devices.run_options(record.pod, container.name)
+        run_options = context.devices.run_options(record.pod, container.name)
         needed = needed_by_container(container)
         contents = await context.sources.read(record.pod.metadata.namespace, needed)
         spec = spec_of(
             record.pod,
             container,
             attempt,
-            given=given,
+            run_options=run_options,
             volumes=self._volumes,
             node_context=context.node_context(),
             contents=contents,
@@ -327,23 +320,16 @@ class PodSyncer:
             return True
         except ClientError as error:
             LOG.warning("pod %s cannot be deleted: %s", record.pod.metadata.name, error)
-            wait = self._wait(record.trouble, "FailedDelete", str(error), WRITE_BACKOFF)
-            record.trouble = wait
+            record.sync_failure = self._wait(
+                record.sync_failure, "FailedDelete", str(error), WRITE_BACKOFF
+            )
             return False
         return True
 
     async def discard(self) -> None:
         """Remove the containers and the folder of the pod."""
         uid = self._record.pod.metadata.uid
-        while True:
-            try:
-                await self._context.runtime.remove(uid)
-                break
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:
-                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
-                await self._context.clock.sleep(AGAIN_S)
+        await self._context.remove_containers(uid)
         await self._context.in_thread(volumes.remove, self._context.folder_of(uid))
 
 
@@ -355,7 +341,7 @@ def spec_of(
     container: Container,
     attempt: int,
     *,
-    given: DeviceRunOptions,
+    run_options: DeviceRunOptions,
     volumes: Mapping[str, Volume],
     node_context: NodeContext,
     contents: Contents = NOTHING,
@@ -372,9 +358,9 @@ def spec_of(
         args=expand_all(container.args, values),
         working_dir=container.working_dir,
         env=values,
-        edits=mounts + given.edits,
-        cdi_ids=given.cdi_ids,
-        annotations={**annotations_for(pod, container.name), **given.annotations},
+        edits=mounts + run_options.edits,
+        cdi_ids=run_options.cdi_ids,
+        annotations={**annotations_for(pod, container.name), **run_options.annotations},
         pull_policy=container.image_pull_policy,
         limits=limits_of(pod, container),
         tty=container.tty,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +23,7 @@ from mooring.api.core.pod import PodStatus
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.writes import Patch
+from mooring.node.pods.container_status import pod_text
 from mooring.node.pods.pod_actions import (
     CleanUp,
     DeletePod,
@@ -39,7 +39,7 @@ from mooring.node.pods.pod_actions import (
     termination_of,
 )
 from mooring.node.pods.pod_context import WRITE_BACKOFF, PodContext, reference_of
-from mooring.node.pods.pod_record import CRASH_LOOP, PodRecord, container_of, is_running
+from mooring.node.pods.pod_record import CRASH_LOOP, PodRecord, container_of, is_running, later
 from mooring.node.pods.pod_status import patch_of, status_of
 from mooring.node.pods.pod_sync import PodSyncer
 from mooring.node.pods.probes import has_probes, probe
@@ -49,14 +49,14 @@ LOG = logging.getLogger(__name__)
 
 QUIET_S = 1.0  # how long actions in progress delay a status
 FAULT_S = 30.0  # before a pod is synced again after an internal error
-WRITE_STATUS, REFRESH = "tell", "refresh"
+WRITE_STATUS, REFRESH = "write status", "refresh"
 
 
 class PodWorker:
     """Looks after one pod until nothing is left of it."""
 
     def __init__(self, pod: Pod, context: PodContext) -> None:
-        self.record = PodRecord(pod)
+        self.record = PodRecord(pod, started_at=pod.status.start_time)
         self._context = context
         self._syncer = PodSyncer(self.record, context, self._begin)
         self._awake = asyncio.Event()
@@ -154,14 +154,14 @@ class PodWorker:
         record, now = self.record, self._context.now()
         for state in tuple(record.states.values()):
             self._probe(state)
-        record.ending = termination_of(record.pod, record.snapshot(), now)
+        record.termination = termination_of(record, now)
         status = self._status(now)
         patch = patch_of(record.pod, status)
         record.is_status_written = (
-            record.ending is not None and record.is_cleaned_up and patch is None
+            record.termination is not None and record.is_cleaned_up and patch is None
         )
         waits = []
-        for action in plan(record.pod, record.snapshot(), now):
+        for action in plan(record, now):
             if isinstance(action, Requeue):
                 waits.append(action.after_s)
             else:
@@ -174,7 +174,11 @@ class PodWorker:
     def _refresh_soon(self, now: Timestamp) -> list[float]:
         """Write volumes again if it is time, or return when it is."""
         record = self.record
-        if record.refresh_at is None or record.ending is not None or REFRESH in record.in_progress:
+        if (
+            record.refresh_at is None
+            or record.termination is not None
+            or REFRESH in record.in_progress
+        ):
             return []
         if now < record.refresh_at:
             return [(record.refresh_at.instant - now.instant).total_seconds()]
@@ -187,25 +191,20 @@ class PodWorker:
 
     def _status(self, now: Timestamp) -> PodStatus:
         record, context = self.record, self._context
-        status = status_of(
-            record.pod, record.snapshot(), now, context.addresses(), context.health_of
-        )
+        status = status_of(record, now, context.addresses(), context.health_of)
         for each in (*status.init_container_statuses, *status.container_statuses):
             if (each.state.waiting or {}).get("reason") == CRASH_LOOP:
                 self._report_crash_loop(each.name)
         return status
 
     def _report_crash_loop(self, name: str) -> None:
-        last = self.record.snapshot().latest(name)
+        last = self.record.latest.get(name)
         if last is None or last.id in self._loops:
             return
         self._loops = {id_ for id_ in self._loops if id_.name != name} | {last.id}
         pod = self.record.pod
         about = reference_of(pod, container_of(pod, name))
-        text = (
-            f"Back-off restarting failed container {name} in pod {pod.metadata.name}_"
-            f"{pod.metadata.namespace}({pod.metadata.uid})"
-        )
+        text = f"Back-off restarting failed container {name} in pod {pod_text(pod)}"
         self._context.warn(about, "BackOff", text)
 
     def _begin_action(self, action: PodAction, now: Timestamp) -> None:
@@ -217,7 +216,7 @@ class PodWorker:
             case Start():
                 self._spawn(action, syncer.start(action))
             case Stop(id=id_, grace_s=grace_s):
-                record.stop_deadlines[id_] = Timestamp(now.instant + timedelta(seconds=grace_s))
+                record.stop_deadlines[id_] = later(now, grace_s)
                 self._spawn((action, now), syncer.stop(action))
             case Forget(id=id_):
                 self._spawn(action, syncer.forget(id_))
@@ -288,9 +287,8 @@ class PodWorker:
             await self._write(patch)
             self._status_failures = 0
         except NotFoundError:
-            self._status_after_s = (
-                self._context.clock.monotonic() + QUIET_S
-            )  # the watch will report the deletion
+            # The watch will report the deletion.
+            self._status_after_s = self._context.clock.monotonic() + QUIET_S
         except ClientError as error:
             self._status_failures += 1
             delay_s = WRITE_BACKOFF.delay_s(self._status_failures)

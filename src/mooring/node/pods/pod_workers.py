@@ -29,7 +29,6 @@ from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 
 LOG = logging.getLogger(__name__)
 
-AGAIN_S = 1.0
 STUCK_S = 30.0  # after which a removal that does not end is logged
 PODS_BETWEEN = 100  # ended pods between two garbage collections
 LOST = (
@@ -105,20 +104,11 @@ class PodWorkers:
         text = "containers of pod %s are still not removed; they keep their devices"
         timer = self._context.clock.call_later(STUCK_S, lambda: LOG.warning(text, uid))
         try:
-            await self._remove_containers(uid)
+            await self._context.remove_containers(uid)
         finally:
             timer.cancel()
         await self._context.in_thread(remove, self._context.folder_of(uid))
         del self._leaving[uid]
-
-    async def _remove_containers(self, uid: str) -> None:
-        while True:
-            try:
-                await self._context.runtime.remove(uid)
-                return
-            except Exception as error:
-                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
-                await self._context.clock.sleep(AGAIN_S)
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -166,9 +156,9 @@ class PodWorkers:
     def try_again(self) -> None:
         """Set up pods now that wait for it, as when a driver has registered."""
         for worker in self._workers.values():
-            trouble = worker.record.trouble
-            if trouble is not None:
-                worker.record.trouble = replace(trouble, until=self._context.now())
+            failure = worker.record.sync_failure
+            if failure is not None:
+                worker.record.sync_failure = replace(failure, until=self._context.now())
                 worker.look()
 
     async def close(self) -> None:
@@ -205,9 +195,9 @@ class PodWorkers:
             self._count(record.pod.metadata.uid, record.pod)
             return
         context.warn(record.pod, refusal.reason, refusal.message)
-        record.ending = rejection(refusal, context.now())
+        record.termination = rejection(refusal, context.now())
         record.started_at = context.now()
-        record.is_refused = record.is_cleaned_up = True
+        record.is_rejected = record.is_cleaned_up = True
 
     def _count(self, uid: str, pod: Pod) -> None:
         self._demands[uid] = demand(pod, self._node())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -94,9 +94,7 @@ def probe_of(container: Container, kind: str) -> Probe | None:
 
 def has_probes(container: Container) -> bool:
     """Tell whether a container has probes."""
-    return any(
-        (container.startup_probe, container.liveness_probe, container.readiness_probe),
-    )
+    return any((container.startup_probe, container.liveness_probe, container.readiness_probe))
 
 
 def action_of(container: Container, written: Mapping[str, Any]) -> HandlerAction:
@@ -120,12 +118,12 @@ def action_of(container: Container, written: Mapping[str, Any]) -> HandlerAction
     )
 
 
-def _port(container: Container, given: Any) -> int:
+def _port(container: Container, port: Any) -> int:
     """Return the number of a port that may be named; 0 for an unknown name."""
-    text = str(given if given is not None else "")
+    text = "" if port is None else str(port)
     if text.isdigit():
         return int(text)
-    ports = (int(port.container_port) for port in container.ports if port.name == text)
+    ports = (int(each.container_port) for each in container.ports if each.name == text)
     return next(ports, 0)
 
 
@@ -272,68 +270,40 @@ async def probe(
 ) -> None:
     """Probe a container until cancelled, or until it is to be killed."""
 
-    async def follow(kind: str, verdict: bool | None, changed: Callable[[bool], None]) -> None:
-        found = probe_of(container, kind)
-        if found is not None:
-            await _follow(
-                found, ProbeResults(found, verdict), id_, handlers, clock, report, changed
-            )
+    async def verdicts(found: Probe, first: bool | None = None) -> AsyncIterator[bool]:
+        """Yield the verdict of a probe whenever it changes."""
+        results = ProbeResults(found, first)
+        await clock.sleep(found.delay_s)
+        while True:
+            answer = await handlers.run(id_, found.action, found.timeout_s)
+            if not answer.succeeded:
+                report(f"{found.kind} probe failed: {answer.text}")
+            if results.count(answer.succeeded):
+                yield answer.succeeded
+            await clock.sleep(found.period_s)
 
-    def gives_up(kind: str) -> Callable[[bool], None]:
+    def give_up(kind: str) -> None:
         text = f"Container {container.name} failed {kind.lower()} probe, will be restarted"
-        return lambda succeeded: None if succeeded else listener.is_unhealthy(id_, text)
+        listener.is_unhealthy(id_, text)
+
+    async def check_liveness() -> None:
+        if (found := probe_of(container, LIVENESS)) is not None:
+            async for succeeded in verdicts(found, True):
+                if not succeeded:
+                    give_up(LIVENESS)
+
+    async def check_readiness() -> None:
+        if (found := probe_of(container, READINESS)) is not None:
+            async for succeeded in verdicts(found):
+                listener.is_ready(id_, succeeded)
 
     startup = probe_of(container, STARTUP)
-    if startup is not None and not was_up:
-        results = ProbeResults(startup)
-        await _until_known(startup, results, id_, handlers, clock, report)
-        if not results.verdict:
-            gives_up(STARTUP)(False)
-            return
+    if startup is not None and not was_up and not await anext(verdicts(startup)):
+        give_up(STARTUP)
+        return
     listener.has_started(id_)
     if probe_of(container, READINESS) is None:
         listener.is_ready(id_, True)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(follow(LIVENESS, True, gives_up(LIVENESS)))
-        ready = follow(READINESS, None, lambda succeeded: listener.is_ready(id_, succeeded))
-        tasks.create_task(ready)
-
-
-async def _until_known(
-    probe_: Probe,
-    results: ProbeResults,
-    id_: ContainerId,
-    handlers: HandlerRunner,
-    clock: Clock,
-    report: Callable[[str], None],
-) -> None:
-    await clock.sleep(probe_.delay_s)
-    while results.verdict is None:
-        results.count(await _run(probe_, id_, handlers, report))
-        if results.verdict is None:
-            await clock.sleep(probe_.period_s)
-
-
-async def _follow(
-    probe_: Probe,
-    results: ProbeResults,
-    id_: ContainerId,
-    handlers: HandlerRunner,
-    clock: Clock,
-    report: Callable[[str], None],
-    changed: Callable[[bool], None],
-) -> None:
-    await clock.sleep(probe_.delay_s)
-    while True:
-        if results.count(await _run(probe_, id_, handlers, report)):
-            changed(bool(results.verdict))
-        await clock.sleep(probe_.period_s)
-
-
-async def _run(
-    probe_: Probe, id_: ContainerId, handlers: HandlerRunner, report: Callable[[str], None]
-) -> bool:
-    answer: ProbeResult = await handlers.run(id_, probe_.action, probe_.timeout_s)
-    if not answer.succeeded:
-        report(f"{probe_.kind} probe failed: {answer.text}")
-    return answer.succeeded
+        tasks.create_task(check_liveness())
+        tasks.create_task(check_readiness())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -159,7 +159,7 @@ class Runtime(Protocol):
     async def containers(self, pod_uid: str = "") -> Sequence[ContainerState]:
         """Return the containers that are not removed, also those of an earlier agent.
 
-        Only those of one pod, if its UID is given.
+        With a UID, only those of that pod.
         """
 
     def changes(self) -> AsyncIterator[ContainerState]:
@@ -203,21 +203,31 @@ class _Follower:
         self.has_news = asyncio.Event()
 
 
+async def _always() -> bool:
+    return True
+
+
 class LifecycleEvents:
     """Passes state changes on to everyone who follows a runtime (the kubelet's PLEG).
 
     A slow follower gets the current state of each container, not every state it was in, so nothing
-    piles up.
+    piles up. Following ends when `goes_on`, which is awaited before each wait, says no.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, goes_on: Callable[[], Awaitable[bool]] = _always) -> None:
         self._followers: list[_Follower] = []
+        self._goes_on = goes_on
 
     def publish(self, state: ContainerState) -> None:
         """Pass a container's new state on to all followers."""
         for each in self._followers:
             each.news.pop(state.id, None)  # moves to the end
             each.news[state.id] = state
+            each.has_news.set()
+
+    def wake(self) -> None:
+        """Have every follower check whether it goes on."""
+        for each in self._followers:
             each.has_news.set()
 
     def follow(self) -> AsyncIterator[ContainerState]:
@@ -228,10 +238,10 @@ class LifecycleEvents:
 
     async def _follow(self, follower: _Follower) -> AsyncIterator[ContainerState]:
         try:
-            while True:
-                await follower.has_news.wait()
+            while await self._goes_on():
                 while follower.news:
                     yield follower.news.pop(next(iter(follower.news)))
+                await follower.has_news.wait()
                 follower.has_news.clear()
         finally:
             self._followers.remove(follower)

@@ -20,6 +20,7 @@ import re
 import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,13 +124,10 @@ class SimRuntime:
         if spec.id not in containers:
             now = self._clock.now()
             end = end_of_container((*spec.command, *spec.args), spec.annotations)
-            if end is None or end.after_s > LONG_S:
-                container = _SimulatedContainer(spec.id, spec.image, _said(spec), now, None)
-            else:
+            container = _SimulatedContainer(spec.id, spec.image, _said(spec), now, None)
+            if end is not None and end.after_s <= LONG_S:
                 ends_at = now + timedelta(seconds=end.after_s)
-                container = _SimulatedContainer(
-                    spec.id, spec.image, _said(spec), now, ends_at, end.code % 256
-                )
+                container = structs.replace(container, ends_at=ends_at, exit_code=end.code % 256)
             self._put(container)
             self._await(container)
         return containers[spec.id].state()
@@ -202,17 +200,12 @@ class SimRuntime:
         """End a container on time; an overdue one ends now, with its proper time."""
         if container.has_ended or container.ends_at is None:
             return
+        end = partial(self._end, container.id, container.ends_at, container.exit_code, 0)
         due_s = (container.ends_at - self._clock.now()).total_seconds()
         if due_s <= 0:
-            self._end(container.id, container.ends_at, container.exit_code, 0)
+            end()
         else:
-            self._timers[container.id] = self._clock.call_later(
-                due_s, lambda: self._end_in_time(container)
-            )
-
-    def _end_in_time(self, container: _SimulatedContainer) -> None:
-        assert container.ends_at is not None
-        self._end(container.id, container.ends_at, container.exit_code, 0)
+            self._timers[container.id] = self._clock.call_later(due_s, end)
 
     def _end(self, id_: ContainerId, at: datetime, code: int, signal: int) -> None:
         container = self._all().get(id_)
@@ -281,9 +274,8 @@ def end_of(pod: Pod) -> End | None:
     annotations = pod.metadata.annotations
     if annotations.get(RUNS_FOR) == FOREVER:
         return None
-    asked = _asked(annotations)
-    if asked is not None:
-        return asked
+    if (annotated := _annotated_end(annotations)) is not None:
+        return annotated
     ends = [_end((*each.command, *each.args)) for each in pod.spec.containers]
     if any(each is None for each in ends):
         return None
@@ -297,7 +289,7 @@ def end_of_container(words: tuple[str, ...], annotations: Mapping[str, str]) -> 
     """Return how a container with this command ends; None if it runs until it is stopped."""
     if annotations.get(RUNS_FOR) == FOREVER:
         return None
-    return _asked(annotations) or _end(words)
+    return _annotated_end(annotations) or _end(words)
 
 
 def annotations_for(pod: Pod, container: str) -> dict[str, str]:
@@ -313,11 +305,11 @@ def annotations_for(pod: Pod, container: str) -> dict[str, str]:
     return {**annotations, RUNS_FOR: FOREVER} if is_restarted else {**annotations}
 
 
-def _asked(annotations: Mapping[str, str]) -> End | None:
-    asked_s = _seconds(annotations.get(RUNS_FOR, ""))
-    if asked_s is None:
+def _annotated_end(annotations: Mapping[str, str]) -> End | None:
+    after_s = _seconds(annotations.get(RUNS_FOR, ""))
+    if after_s is None:
         return None
-    return End(asked_s, _code(annotations.get(EXITS_WITH, "0")))
+    return End(after_s, _code(annotations.get(EXITS_WITH, "0")))
 
 
 def _end(words: tuple[str, ...]) -> End | None:

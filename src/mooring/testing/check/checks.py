@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mooring.api.names import dns1123_subdomain
 from mooring.client.writes import Delete, Target
+from mooring.testing.check import CheckAdvisedError, CheckFailedError, CheckSkippedError
 from mooring.testing.check.bench import GRACE_S
 from mooring.testing.check.claim_checks import (
     batch,
@@ -29,13 +30,13 @@ from mooring.testing.check.claim_checks import (
     unknown_claims,
     unprepare_again,
 )
-from mooring.testing.check.outcomes import CheckAdvisedError, CheckFailedError, CheckSkippedError
 from mooring.testing.check.plugin_client import (
     DRA_VERSIONS,
     HEALTH_VERSIONS,
     LISTEN_S,
     REPORTS_MAX,
     PluginCallError,
+    PluginInfo,
     ask_info,
     describe_devices,
     notify_registered,
@@ -77,15 +78,16 @@ async def registration_again(trial: Trial) -> None:
     exit and be restarted; then it must register as before.
     """
     before = trial.plug.info
-    again = await called(ask_info(trial.socket))
-    await called(notify_registered(trial.socket))
-    if again != before:
-        raise CheckFailedError(f"GetInfo returned {before}, and now {again}")
+    await _register_as(before, trial)
     with suppress(PluginCallError):
         await notify_registered(trial.socket, "a check says so")
     if await _ends_after(trial):
         trial.remark("it exited when its registration failed")
         await called(trial.revive())
+    await _register_as(before, trial)
+
+
+async def _register_as(before: PluginInfo, trial: Trial) -> None:
     again = await called(ask_info(trial.socket))
     await called(notify_registered(trial.socket))
     if again != before:

@@ -10,7 +10,7 @@ import asyncio
 from msgspec.structs import replace
 
 from mooring.api.cdi import CdiId
-from mooring.testing.check.outcomes import CheckFailedError, CheckSkippedError
+from mooring.testing.check import CheckFailedError, CheckSkippedError
 from mooring.testing.check.plugin_client import ClaimKey, describe_devices, same_devices
 from mooring.testing.check.trial import Trial, called
 

@@ -81,7 +81,7 @@ class ClaimFactory:
         """Create a claim without devices."""
         await self._ensure_class()
         metadata = ObjectMeta(name=f"claim-{next(self._numbers)}", namespace=NAMESPACE)
-        claim: ResourceClaim = await self._bench.client.write(Create(self._wish(metadata)))
+        claim: ResourceClaim = await self._bench.client.write(Create(_unallocated(metadata)))
         self._made[claim.metadata.uid] = claim
         return claim
 
@@ -132,11 +132,10 @@ class ClaimFactory:
     async def _give(self, claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
         reserved_for = await self._reserved()
         status = replace(claim.status, allocation=allocation, reserved_for=reserved_for)
-        given: ResourceClaim = await self._bench.client.write(
-            Update(replace(claim, status=status), "status")
-        )
-        self._made[given.metadata.uid] = given
-        return given
+        write = Update(replace(claim, status=status), "status")
+        allocated: ResourceClaim = await self._bench.client.write(write)
+        self._made[allocated.metadata.uid] = allocated
+        return allocated
 
     async def _inventory(self) -> Inventory:
         inventory = Inventory(Features.of(Gates.parse()))
@@ -154,15 +153,6 @@ class ClaimFactory:
         except AlreadyExistsError:
             return
 
-    def _wish(self, metadata: ObjectMeta) -> ResourceClaim:
-        exactly = ExactDeviceRequest(
-            device_class_name=CLASS, tolerations=(DeviceToleration(operator="Exists"),)
-        )
-        request = DeviceRequest(name="devices", exactly=exactly)
-        return ResourceClaim(
-            metadata=metadata, spec=ResourceClaimSpec(devices=DeviceClaim(requests=(request,)))
-        )
-
 
 def results_of(claim: ResourceClaim) -> Sequence[tuple[str, str]]:
     """Return the pools and names of a claim's devices."""
@@ -175,6 +165,16 @@ def share_ids_of(claim: ResourceClaim) -> set[str]:
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation else ()
     return {each.share_id for each in results if each.share_id}
+
+
+def _unallocated(metadata: ObjectMeta) -> ResourceClaim:
+    exactly = ExactDeviceRequest(
+        device_class_name=CLASS, tolerations=(DeviceToleration(operator="Exists"),)
+    )
+    request = DeviceRequest(name="devices", exactly=exactly)
+    return ResourceClaim(
+        metadata=metadata, spec=ResourceClaimSpec(devices=DeviceClaim(requests=(request,)))
+    )
 
 
 def _pod() -> Pod:

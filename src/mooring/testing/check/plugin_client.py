@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.testing.check import CheckFailedError
 from mooring.testing.check.claims import results_of, share_ids_of
-from mooring.testing.check.outcomes import CheckFailedError
 from mooring.wire import dra_v1_pb2 as dra
 from mooring.wire import grpc
 from mooring.wire import health_v1_pb2 as health
@@ -32,7 +32,7 @@ from mooring.wire.services import (
     open_socket,
 )
 
-CALL_S = 45.0  # as long as a kubelet waits for an answer
+CALL_S = 45.0  # as long as a kubelet waits
 LOOK_S = 0.05
 # How long to listen to health, and the limit of reports besides one for each device: a driver may
 # report each device separately.
@@ -207,8 +207,8 @@ async def _answer(
     wait_for_ready: bool = False,
 ) -> Any:
     try:
-        asked = call(channel, method)
-        return await asked(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
+        send = call(channel, method)
+        return await send(request, timeout=timeout_s, wait_for_ready=wait_for_ready)
     except grpc.aio.AioRpcError as error:
         raise PluginCallError(f"{method.name}: {_status_text(error)}", error.code()) from None
 
@@ -236,10 +236,12 @@ def check_devices(claim: ResourceClaim, response: PrepareResponse) -> None:
     """Fail the check if the prepared devices are not those of the allocation."""
     # A driver need not return any device: only those that the runtime gives to containers.
     requests = {each.name for each in claim.spec.devices.requests or ()}
-    wanted = set(results_of(claim))
+    allocated = set(results_of(claim))
     found = {(device.pool_name, device.device_name) for device in response.devices}
-    if found - wanted:
-        raise CheckFailedError(f"prepared {sorted(found - wanted)}, which the claim does not have")
+    if found - allocated:
+        raise CheckFailedError(
+            f"prepared {sorted(found - allocated)}, which the claim does not have"
+        )
     shares = share_ids_of(claim)
     for device in response.devices:
         if device.share_id and device.share_id not in shares:

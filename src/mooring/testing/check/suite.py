@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from mooring.client.errors import ClientError
-from mooring.testing.check.bench import Bench, DriverProcess
-from mooring.testing.check.checks import ADVICE, CHECKS, SETTLE_S, Check, end, promise_of
-from mooring.testing.check.outcomes import (
+from mooring.testing.check import (
     REPUBLISH_S,
     START_S,
     CheckAdvisedError,
@@ -20,6 +18,8 @@ from mooring.testing.check.outcomes import (
     Report,
     Result,
 )
+from mooring.testing.check.bench import Bench, DriverProcess
+from mooring.testing.check.checks import ADVICE, CHECKS, SETTLE_S, Check, end, promise_of
 from mooring.testing.check.plugin_client import PluginCallError
 from mooring.testing.check.trial import Trial
 

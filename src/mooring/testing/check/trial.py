@@ -13,9 +13,9 @@ from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
 from mooring.client.errors import ClientError
 from mooring.node.errors import UnresolvableError
 from mooring.node.runtime.cdi import CdiSpecs
+from mooring.testing.check import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
 from mooring.testing.check.bench import Bench, DriverProgram
 from mooring.testing.check.claims import ClaimFactory
-from mooring.testing.check.outcomes import REPUBLISH_S, START_S, CheckFailedError, CheckSkippedError
 from mooring.testing.check.plugin_client import (
     CALL_S,
     LOOK_S,
@@ -53,11 +53,10 @@ class Trial:
         call_s: float = CALL_S,
     ) -> None:
         self.bench, self.process = bench, process
-        self._given, self._start_s, self._call_s = socket, start_s, call_s
+        self._own_socket, self._start_s, self._call_s = socket, start_s, call_s
         self._republish_s = republish_s
-        self.progress: Callable[[str], None] = lambda _: (
-            None
-        )  # called with what the trial waits for
+        # Called with what the trial waits for.
+        self.progress: Callable[[str], None] = lambda _: None
         self._remarks: list[str] = []
         self._name = name  # empty: the first driver that responds
         self._publishes = True  # until waiting for slices timed out
@@ -73,7 +72,7 @@ class Trial:
         if self.process is not None:
             await self.process.start()
         waiting = self._waiting("the driver to register", self._start_s)
-        self._socket = self._given or await find_socket(
+        self._socket = self._own_socket or await find_socket(
             self.bench.folders.registry,
             self._start_s,
             self.death,
@@ -210,13 +209,13 @@ class Trial:
 
     async def prepare(self, *claims: ResourceClaim) -> dict[str, PrepareResponse]:
         """Prepare claims; an error or an invalid response fails the check."""
-        answer = await self._answered(claims)
+        answer = await called(self.plug.prepare(*map(ClaimKey.of, claims)))
         check_uids(answer, claims)
         for claim in claims:
-            said = response_of(answer, claim)
-            if said.error:
-                raise CheckFailedError(f"claim {claim.metadata.name}: {said.error}")
-            check_devices(claim, said)
+            response = response_of(answer, claim)
+            if response.error:
+                raise CheckFailedError(f"claim {claim.metadata.name}: {response.error}")
+            check_devices(claim, response)
         return answer
 
     def remark(self, text: str) -> None:
@@ -231,7 +230,7 @@ class Trial:
 
     async def unprepare(self, *claims: ResourceClaim) -> None:
         """Unprepare claims; an error fails the check."""
-        answer = await self._call_unprepare(ClaimKey.of(claim) for claim in claims)
+        answer = await called(self.plug.unprepare(*map(ClaimKey.of, claims)))
         check_uids(answer, claims)
         for claim in claims:
             uid = claim.metadata.uid
@@ -265,29 +264,13 @@ class Trial:
         except PluginCallError as error:
             return str(error)
 
-    async def _answered(self, claims: Iterable[ResourceClaim]) -> dict[str, PrepareResponse]:
-        return await self._call_prepare([ClaimKey.of(claim) for claim in claims])
-
-    async def _call_prepare(self, keys: Iterable[ClaimKey]) -> dict[str, PrepareResponse]:
-        try:
-            return await self.plug.prepare(*keys)
-        except PluginCallError as error:
-            raise CheckFailedError(str(error)) from None
-
-    async def _call_unprepare(self, keys: Iterable[ClaimKey]) -> dict[str, str]:
-        try:
-            return await self.plug.unprepare(*keys)
-        except PluginCallError as error:
-            raise CheckFailedError(str(error)) from None
-
     # --- CDI ------------------------------------------------------------------------------------
 
-    def edits(self, said: PrepareResponse) -> ContainerEdits:
+    def edits(self, response: PrepareResponse) -> ContainerEdits:
         """Return the container edits of a response; unknown CDI ids fail the check."""
         specs = CdiSpecs([Path("/etc/cdi"), Path("/var/run/cdi"), self.bench.folders.cdi])
-        ids = [id_ for device in said.devices for id_ in device.cdi_device_ids]
         try:
-            return specs.edits(dict.fromkeys(ids))
+            return specs.edits(id_ for device in response.devices for id_ in device.cdi_device_ids)
         except UnresolvableError as error:
             raise CheckFailedError(str(error)) from None
 

@@ -241,20 +241,21 @@ class PodmanRuntime:
         self, id_: ContainerId, command: Sequence[str], *, tty: bool, stdin: bool
     ) -> ExecSession:
         """Run a command in a container."""
-        name = lines.name_of(self.owner, id_)
-        state = await self._state(name)
-        if state is None or state.phase is not Phase.RUNNING:
-            raise RuntimeRefusedError("NotRunning", f"container {id_} does not run")
+        name = await self._running_name(id_)
         options = [*(["--interactive"] if stdin else []), *(["--tty"] if tty else [])]
         return await self._session(["exec", *options, name, *command], tty=tty, stdin=stdin)
 
     async def attach(self, id_: ContainerId, *, stdin: bool, tty: bool) -> ExecSession:
         """Receive a running container's output from now on, and send input if it takes any."""
+        name = await self._running_name(id_)
+        return await self._session(lines.attach_line(name, stdin=stdin), tty=tty, stdin=stdin)
+
+    async def _running_name(self, id_: ContainerId) -> str:
         name = lines.name_of(self.owner, id_)
         state = await self._state(name)
         if state is None or state.phase is not Phase.RUNNING:
             raise RuntimeRefusedError("NotRunning", f"container {id_} does not run")
-        return await self._session(lines.attach_line(name, stdin=stdin), tty=tty, stdin=stdin)
+        return name
 
     async def _session(self, line: Sequence[str], *, tty: bool, stdin: bool) -> ExecSession:
         if not tty:

@@ -6,7 +6,6 @@ process cannot have is refused, or noted in the container's status.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
@@ -27,6 +26,7 @@ from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
+    LifecycleEvents,
     LogRange,
     Phase,
     RuntimeRefusedError,
@@ -51,22 +51,22 @@ class ProcessRuntime:
         cdi_folders: Sequence[Path] = (),
         *,
         clock: Clock = REAL,
-        keeper_options: dict[str, Any] | None = None,
+        shim_options: dict[str, Any] | None = None,
     ) -> None:
         """Take the shim's folder, and those of CDI specs.
 
-        `keeper_options`: `idle_s`, after which an idle shim ends; `cgroup_mount`.
+        `shim_options`: `idle_s`, after which an idle shim ends; `cgroup_mount`.
         """
         self._root, self._clock = root, clock
         self._specs = CdiSpecs(cdi_folders)
         self._phases: dict[ContainerId, Phase] = {}
-        self._changes: set[_Changes] = set()
+        self._events = LifecycleEvents(self._is_connected)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._client = ShimClient(
             root.resolve(),
             on_state=self._note_state,
-            on_lost=self._lost,
-            options=keeper_options,
+            on_lost=self._events.wake,
+            options=shim_options,
             clock=clock,
         )
 
@@ -88,9 +88,14 @@ class ProcessRuntime:
 
     def changes(self) -> AsyncIterator[ContainerState]:
         """Yield each container whose phase changes, until the runtime is closed."""
-        changes = _Changes(self._client)
-        self._changes.add(changes)
-        return changes.all(self._changes)
+        return self._events.follow()
+
+    async def _is_connected(self) -> bool:
+        """Reconnect to the shim if it was lost; return whether the runtime is still open."""
+        if self._client.is_closed:
+            return False
+        await self._client.ensure()
+        return True
 
     async def start(self, spec: ContainerSpec) -> ContainerState:
         """Start a container, or return its state if it was started; else RuntimeRefusedError."""
@@ -152,40 +157,8 @@ class ProcessRuntime:
         changed = _state(state)
         if self._phases.get(changed.id) is not changed.phase:
             self._phases[changed.id] = changed.phase
-            for changes in self._changes if self._client.has_greeted else ():
-                changes.add(changed)
-
-    def _lost(self) -> None:
-        for changes in self._changes:
-            changes.wake()
-
-
-class _Changes:
-    """The changes that one watcher has not seen yet: the latest of each container."""
-
-    def __init__(self, client: ShimClient) -> None:
-        self._client = client
-        self._waiting: dict[ContainerId, ContainerState] = {}
-        self._is_awake = asyncio.Event()
-
-    def add(self, state: ContainerState) -> None:
-        self._waiting[state.id] = state
-        self._is_awake.set()
-
-    def wake(self) -> None:
-        """Check whether the shim is still there."""
-        self._is_awake.set()
-
-    async def all(self, listeners: set[_Changes]) -> AsyncIterator[ContainerState]:
-        try:
-            while not self._client.is_closed:
-                await self._client.ensure()
-                while self._waiting:
-                    yield self._waiting.pop(next(iter(self._waiting)))
-                await self._is_awake.wait()
-                self._is_awake.clear()
-        finally:
-            listeners.discard(self)
+            if self._client.has_greeted:
+                self._events.publish(changed)
 
 
 def _state(state: ShimState) -> ContainerState:

@@ -34,7 +34,7 @@ TRIES_MAX = 100
 RETRY_S = 0.05
 CHUNK_BYTES = 256 * 1024
 UNAVAILABLE = "RuntimeUnavailable"
-# Without `site`, which the shim does not need; so it is given the path of this package.
+# Without `site`, which the shim does not need; so the path of this package is an argument.
 _PROGRAM = (
     "import json, sys; sys.path.insert(0, sys.argv[1]); "
     "from mooring.node.runtime.shim.shim import main; "

@@ -129,8 +129,8 @@ class Container:
         record = self.record
         note = self.launch.note if self.launch is not None and record.is_running else ""
         hidden = ("digest", "boot", "pid_started")
-        told = {name: value for name, value in record._asdict().items() if name not in hidden}
-        return {**told, "message": record.message or note}
+        fields = {name: value for name, value in record._asdict().items() if name not in hidden}
+        return {**fields, "message": record.message or note}
 
     # --- start ------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Container:
         environment = {**launch.environment, MARKER: self.marker}
         with open_streams(tty=launch.tty, stdin=launch.stdin) as (streams, ours):
             self._forked = container_process.fork(
-                lambda told: self._become(launch, streams, environment, told)
+                lambda report_socket: self._become(launch, streams, environment, report_socket)
             )
         for descriptor, channel in ours.outputs.items():
             output.add(descriptor, channel)
@@ -193,20 +193,22 @@ class Container:
         launch: Launch,
         streams: StandardStreams,
         environment: dict[str, str],
-        told: socket.socket,
+        report_socket: socket.socket,
     ) -> NoReturn:
         container_process.take_streams(streams)
         container_process.take_limits(launch, self.cgroup.process_files)
         container_process.take_groups(launch.groups)
         staging, is_root = self.host.staging, self.host.is_root
-        container_process.take_mounts(launch.mounts, told, staging=staging, is_root=is_root)
+        container_process.take_mounts(
+            launch.mounts, report_socket, staging=staging, is_root=is_root
+        )
         limits = self.host.descriptor_limits
         container_process.run_program(launch.command, environment, launch.folder, limits)
 
     def _reported(self) -> None:
         if (forked := self._forked) is None:
             return
-        report = forked.heard()
+        report = forked.receive()
         if report.namespace is not None:
             self.namespace = report.namespace
             self.namespace_number = os.fstat(report.namespace).st_ino
@@ -237,7 +239,7 @@ class Container:
         self.host.records.remove(self.record.key)
         self.host.dropped(self)
         self._answer(ShimRefusalError("CreateContainerError", text))
-        self._tell_end()
+        self._notify_end()
 
     def _answer(self, what: Container | ShimRefusalError) -> None:
         answers, self._answers = self._answers, []
@@ -307,7 +309,7 @@ class Container:
         self._keep_record()
         self._answer(self)
         self.host.changed(self)
-        self._tell_end()
+        self._notify_end()
 
     def _final_record(self) -> Record:
         assert self._status is not None
@@ -348,7 +350,7 @@ class Container:
         self._output = self.input = self.namespace = None
         self.launch, self.cgroup = None, Cgroup(())
 
-    def _tell_end(self) -> None:
+    def _notify_end(self) -> None:
         calls, self._on_end = self._on_end, []
         for call in calls:
             call()

@@ -60,7 +60,7 @@ class ForkedChild(NamedTuple):
         os.write(self.word, b"!")
         os.close(self.word)
 
-    def heard(self) -> ChildReport:
+    def receive(self) -> ChildReport:
         """Return the next part of its report."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self.report, REPORT_BYTES_MAX, 1)
@@ -146,18 +146,18 @@ class _ProgramError(Exception): ...
 def fork(become: Callable[[socket.socket], NoReturn]) -> ForkedChild:
     """Return a child that calls `become` once it gets the go."""
     heard, word = os.pipe2(os.O_CLOEXEC)
-    report, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    report, report_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
     try:
         pid = os.fork()
     except OSError:  # too many processes
-        for descriptor in (heard, word, report.detach(), told.detach()):
+        for descriptor in (heard, word, report.detach(), report_socket.detach()):
             os.close(descriptor)
         raise
     if pid == 0:
-        _run_child(become, heard, word, told, parent)
+        _run_child(become, heard, word, report_socket, parent)
     os.close(heard)
-    told.close()
+    report_socket.close()
     report.setblocking(False)
     return ForkedChild(pid, word, report)
 
@@ -166,36 +166,36 @@ def _run_child(
     become: Callable[[socket.socket], NoReturn],
     heard: int,
     word: int,
-    told: socket.socket,
+    report_socket: socket.socket,
     parent: int,
 ) -> NoReturn:
-    def on_word(told: socket.socket) -> None:
+    def on_word(report_socket: socket.socket) -> None:
         signal.set_wakeup_fd(-1)
         os.close(word)
         if os.read(heard, 1) == b"!" and os.getppid() == parent:
-            become(told)
+            become(report_socket)
 
-    _attempt(on_word, told)
+    _attempt(on_word, report_socket)
 
 
-def _attempt(become: Callable[[socket.socket], None], told: socket.socket) -> NoReturn:
+def _attempt(become: Callable[[socket.socket], None], report_socket: socket.socket) -> NoReturn:
     """Call `become`; report what goes wrong, and exit."""
     try:
-        become(told)
+        become(report_socket)
     except _ProgramError as error:
-        _tell(told, StartFailure(True, str(error)))
+        _send_failure(report_socket, StartFailure(True, str(error)))
     except BaseException as error:
         text = str(error) or repr(error)
         if isinstance(error, OSError) and error.strerror:
             text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        _tell(told, StartFailure(False, text))
+        _send_failure(report_socket, StartFailure(False, text))
     finally:
         os._exit(127)
 
 
-def _tell(told: socket.socket, failure: StartFailure) -> None:
+def _send_failure(report_socket: socket.socket, failure: StartFailure) -> None:
     text = failure.text[: REPORT_BYTES_MAX // 8]
-    told.send(json.dumps((failure.is_program, text)).encode())
+    report_socket.send(json.dumps((failure.is_program, text)).encode())
 
 
 def take_streams(streams: StandardStreams) -> None:
@@ -234,7 +234,7 @@ def take_groups(groups: tuple[int, ...]) -> None:
 
 
 def take_mounts(
-    wanted: tuple[MountLaunch, ...], told: socket.socket, *, staging: str, is_root: bool
+    wanted: tuple[MountLaunch, ...], report_socket: socket.socket, *, staging: str, is_root: bool
 ) -> None:
     """Make mounts that the host does not see. Root always gets a mount namespace."""
     if not wanted and not is_root:
@@ -253,7 +253,7 @@ def take_mounts(
         return
     mounts.make(wanted, staging=staging)
     namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    socket.send_fds(told, [b"namespace"], [namespace])
+    socket.send_fds(report_socket, [b"namespace"], [namespace])
 
 
 def run_program(
@@ -349,25 +349,24 @@ def run_foreground(launch: int, report: int, parent: int, staging: str) -> None:
     `launch` is a descriptor to read the launch from, `report` a socket for failures. Working
     directory, streams and limits stay those that this process was started with.
     """
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # an interrupt ends this process as it would the program
+    # An interrupt ends this process as it would the program.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.set_inheritable(report, False)
 
-    def become(told: socket.socket) -> None:
+    def become(report_socket: socket.socket) -> None:
         _end_with_parent(parent)
         with open(launch, encoding="utf-8") as file:
-            _become_foreground(Launch.read(json.load(file)), told, staging)
+            _become_foreground(Launch.read(json.load(file)), report_socket, staging)
 
     _attempt(become, socket.socket(fileno=report))
 
 
-def _become_foreground(launch: Launch, told: socket.socket, staging: str) -> None:
+def _become_foreground(launch: Launch, report_socket: socket.socket, staging: str) -> None:
     take_limits(launch, ())
     is_root = os.geteuid() == 0
     take_groups(launch.groups)
     if launch.mounts:
-        take_mounts(launch.mounts, told, staging=staging, is_root=is_root)
+        take_mounts(launch.mounts, report_socket, staging=staging, is_root=is_root)
         os.chdir(launch.folder)  # the folder as mounts show it
     # With nohup, the command goes on when the terminal is closed.
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

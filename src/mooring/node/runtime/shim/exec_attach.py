@@ -147,7 +147,7 @@ class ExecCommand:
     def _reported(self) -> None:
         if (forked := self._forked) is None:
             return
-        report = forked.heard()
+        report = forked.receive()
         if not report.is_over:
             return
         self._forked = None

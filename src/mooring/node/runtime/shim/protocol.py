@@ -1,6 +1,6 @@
 """What the agent and the shim exchange: launches and messages on a socket, records on disk.
 
-    socket   a length, a channel, and so many bytes; channel MESSAGE has JSON, others stream data
+    socket   a length, a channel, and that many bytes; channel MESSAGE has JSON, others stream data
     disk     FOLDER/<pod uid>/<container>/<attempt>/record     JSON
              FOLDER/<pod uid>/<container>/<attempt>/log…
 

@@ -195,7 +195,7 @@ class Shim:
             or linux.marker(pid) == container.marker
         )
 
-    # --- recovery ----- ---------------------------------------------------------------------------
+    # --- recovery ---------------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Take over what an earlier shim left: records, and perhaps processes."""
@@ -206,7 +206,7 @@ class Shim:
             return
         self._kill_left(lost)
         for container in lost:
-            self._tell_lost(container)
+            self._record_lost(container)
 
     def _kill_left(self, lost: list[Container]) -> None:
         """Kill members that outlived the shim: the kernel killed only first processes."""
@@ -236,7 +236,7 @@ class Shim:
             )
         ]
 
-    def _tell_lost(self, container: Container) -> None:
+    def _record_lost(self, container: Container) -> None:
         record = container.record
         is_same_boot = record.boot == self.boot
         container.record = record._replace(
