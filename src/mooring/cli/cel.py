@@ -7,15 +7,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import msgspec
 
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang.values import key_value
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, device_source_options
-from mooring.cli.collection import Collected, collect, coloured, complain
+from mooring.cli.collection import Collected, collect
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import printable, printable_lines
+from mooring.cli.output import (
+    aligned,
+    coloured,
+    complain,
+    output_option,
+    print_tree,
+    printable,
+    printable_lines,
+)
 from mooring.insight.expressions.evaluation import (
     DeviceResult,
     EvaluationReport,
@@ -48,13 +55,12 @@ DEVICES_NAMED_MAX = 3
     help="Treat the expression as a derived attribute and print its value.",
 )
 @click.option("--show-all", is_flag=True, help="List every device that does not match.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; name prints driver/pool/device of the matching devices.",
+@output_option(
+    "table",
+    "wide",
+    "json",
+    "name",
+    text="Output format; name prints driver/pool/device of the matching devices.",
 )
 @device_source_options
 def command(sources: Sources, expression: str, derived: bool, show_all: bool, output: str) -> None:
@@ -72,7 +78,8 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     moor cel 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"' --profile dgx-h100
     kubectl get resourceslices -o yaml | moor cel 'device.driver == "gpu.example.com"' -f -
     """
-    if _has_stray_bytes(expression):
+    if any("\ud800" <= character <= "\udfff" for character in expression):
+        # Python represents bytes that are not UTF-8 as surrogates.
         raise click.UsageError("EXPR is not valid UTF-8")
     extensions = sources.context.extensions
     compiler = compiler_for(sources.context.gates, extensions=extensions)
@@ -84,7 +91,7 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     survey = EvaluationReport(inquiry, PublishedDevices(found.slices, names=extensions))
     match output:
         case "json":
-            click.echo(_json(survey, found))
+            print_tree(_tree(survey, found))
         case "name":
             _print_names(survey)
         case _:
@@ -93,14 +100,9 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     sys.exit(UNREADABLE if found.unreadable else status)
 
 
-def _has_stray_bytes(text: str) -> bool:
-    """Whether an argument has bytes that are no text; Python hands them on as surrogates."""
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def _print_refusal(refusal: InvalidExpression, expression: str, *, output: str) -> None:
     if output == "json":
-        click.echo(_formatted({"expression": expression, "error": refusal.error}))
+        print_tree({"expression": expression, "error": refusal.error})
     else:
         complain(refusal.error)
 
@@ -124,7 +126,7 @@ def _print_table(
     ]
     if rows:
         shown_rows = [tuple(map(printable, row)) for row in rows]
-        for line in _aligned([_header(survey, is_wide=is_wide), *shown_rows]):
+        for line in aligned([_header(survey, is_wide=is_wide), *shown_rows]):
             click.echo(line)
         click.echo()
     for explained in survey.explained if show_all else condensed(survey.explained):
@@ -145,13 +147,6 @@ def _row(
     value = (shown(answer.value),) if survey.is_about_values else ()
     place = (device.node or "-", device.slice_name) if is_wide else ()
     return (device.driver, device.pool, device.name, *value, str(answer.cost), *place)
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def _print_reasons(explained: Explained, *, show_all: bool) -> None:
@@ -205,39 +200,37 @@ def _costs(survey: EvaluationReport) -> str:
 # --- JSON ---------------------------------------------------------------------------------
 
 
-def _json(survey: EvaluationReport, found: Collected) -> str:
+def _tree(survey: EvaluationReport, found: Collected) -> dict[str, Any]:
     low, high = survey.costs or (None, None)
     reasons = {
         device.index: explained.reasons
         for explained in survey.explained
         for device in explained.devices
     }
-    return _formatted(
-        {
-            "expression": survey.evaluator.compiled.expression,
-            "devices": [
-                _device_json(device, answer, reasons.get(device.index, ()))
-                for device, answer in survey.by_device()
-            ],
-            "warning": survey.caveat,
-            "summary": {
-                "devices": len(survey.devices),
-                "match": survey.count(MatchOutcome.MATCH),
-                "noMatch": survey.count(MatchOutcome.NO_MATCH),
-                "value": survey.count(MatchOutcome.VALUE),
-                "error": survey.count(MatchOutcome.ERROR),
-                "costMin": low,
-                "costMax": high,
-                "costEstimate": survey.evaluator.compiled.cost_max,
-                "costLimit": COST_LIMIT,
-                "slicesOutdated": survey.devices.slices_outdated,
-                "objectsIgnored": found.ignored,
-            },
-        }
-    )
+    return {
+        "expression": survey.evaluator.compiled.expression,
+        "devices": [
+            _device_tree(device, answer, reasons.get(device.index, ()))
+            for device, answer in survey.by_device()
+        ],
+        "warning": survey.caveat,
+        "summary": {
+            "devices": len(survey.devices),
+            "match": survey.count(MatchOutcome.MATCH),
+            "noMatch": survey.count(MatchOutcome.NO_MATCH),
+            "value": survey.count(MatchOutcome.VALUE),
+            "error": survey.count(MatchOutcome.ERROR),
+            "costMin": low,
+            "costMax": high,
+            "costEstimate": survey.evaluator.compiled.cost_max,
+            "costLimit": COST_LIMIT,
+            "slicesOutdated": survey.devices.slices_outdated,
+            "objectsIgnored": found.ignored,
+        },
+    }
 
 
-def _device_json(device: PublishedDevice, answer: DeviceResult, reasons: Reasons) -> dict[str, Any]:
+def _device_tree(device: PublishedDevice, answer: DeviceResult, reasons: Reasons) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "driver": device.driver,
         "pool": device.pool,
@@ -252,11 +245,11 @@ def _device_json(device: PublishedDevice, answer: DeviceResult, reasons: Reasons
     if answer.outcome is MatchOutcome.ERROR:
         facts["error"] = answer.error
     if reasons:
-        facts["reasons"] = list(map(_reason_json, reasons))
+        facts["reasons"] = list(map(_reason_tree, reasons))
     return facts
 
 
-def _reason_json(reason: Reason) -> dict[str, Any]:
+def _reason_tree(reason: Reason) -> dict[str, Any]:
     return {
         "text": str(reason),
         "part": reason.part,
@@ -278,7 +271,3 @@ def _plain(value: Any) -> Any:
             return {str(key_value(key)): _plain(inner) for key, inner in value.items()}
         case _:
             return shown(value, length_max=None)
-
-
-def _formatted(report: dict[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(report)).decode()

@@ -25,7 +25,15 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.device_trees import amounts_tree
 from mooring.cli.errors import FITS
-from mooring.cli.output import Cell, age, print_table, print_tree, printable
+from mooring.cli.output import (
+    TABLE_FORMATS,
+    Cell,
+    age,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+)
 from mooring.insight.devices import ClaimState, ClaimUsage, usage_in
 from mooring.insight.devices.model import HeldDevice, RequestSummary
 from mooring.insight.messages import counted, natural_order
@@ -102,14 +110,7 @@ class ClaimFilter(NamedTuple):
     show_default=True,
     help="Sort order.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; name prints namespace/claim.",
-)
+@output_option(*TABLE_FORMATS, text="Output format; name prints namespace/claim.")
 @cluster_options
 def command(
     given: ClusterInput,
@@ -146,7 +147,7 @@ def command(
     if not claims and output in ("table", "wide"):
         _say_none(wanted, len(found.claims))
     else:
-        _print(claims, output, given.now, with_namespace=is_everywhere)
+        _print(claims, output, given.context.now, with_namespace=is_everywhere)
     sys.exit(given.exit_status(FITS))
 
 

@@ -13,7 +13,7 @@ from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail
-from mooring.cli.gate_options import check_numa_form, gate_options
+from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -46,9 +46,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
                 "controllers",
                 "use_service_account_credentials",
                 "root_ca_file",
-                "feature_gates",
-                "gates_preset",
-                "emulated_version",
+                *GATES,
             ),
         ),
         ("Simulated nodes", ("nodes_kubeconfig", "profiles", "form_name")),
@@ -90,14 +88,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     metavar="NAME[=COUNT]",
     help="Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`.",
 )
-@click.option(
-    "--numa-node",
-    "form_name",
-    type=click.Choice(["scalar", "list"]),
-    default="scalar",
-    show_default=True,
-    help="How the drivers of simulated machines publish numaNode.",
-)
+@numa_node_option("How the drivers of simulated machines publish numaNode.")
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
 def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:

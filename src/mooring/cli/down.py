@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration
 from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 

@@ -6,7 +6,7 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.driver_options import several_drivers
-from mooring.cli.output import print_tree
+from mooring.cli.output import output_option, print_tree
 from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of
 
 
@@ -14,14 +14,7 @@ from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of
     name="classes", context_settings=CONTEXT, epilog="Exit status: 0 success, 2 usage error."
 )
 @several_drivers
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Output format.",
-)
+@output_option("yaml", "json")
 def command(names: tuple[str, ...], options: DriverOptions, output: str) -> None:
     """Print the DeviceClasses of drivers.
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from mooring.cli.profiles import FORMS
+from mooring.cli.command_classes import add_options
+from mooring.cli.gate_options import numa_node_option
 from mooring.drivers.catalogue import (
     BY_NODE,
     BY_SOCKET,
@@ -20,6 +21,7 @@ from mooring.drivers.catalogue import (
     STATIC,
     DriverOptions,
 )
+from mooring.hardware.attributes import NumaNodeForm
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,13 +50,8 @@ _OPTIONS = (
         metavar="DIR",
         help="Root of procfs.",
     ),
-    click.option(
-        "--numa-node",
-        "form_name",
-        type=click.Choice(list(FORMS)),
-        default="scalar",
-        show_default=True,
-        help="How PCI devices publish numaNode; list needs the DRAListTypeAttributes feature gate.",
+    numa_node_option(
+        "How PCI devices publish numaNode; list needs the DRAListTypeAttributes feature gate."
     ),
     click.option(
         "--cpu-device-mode",
@@ -125,16 +122,13 @@ def _driver_options(function: F) -> F:
         }
         options = DriverOptions(
             node_name=node_name or socket.gethostname().lower(),
-            form=FORMS[form_name],
+            form=NumaNodeForm[form_name.upper()],
             ignored_xids=_numbers(ignored_xids),
             **own,
         )
         return function(options=options, **others)
 
-    wrapped: Any = with_options
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+    return add_options(with_options, _OPTIONS)  # type: ignore[return-value]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

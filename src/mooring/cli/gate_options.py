@@ -1,21 +1,33 @@
-"""The options that choose feature gates, the same for every command.
-
-And the one that the preset of gates decides, unless it is given: where explanations are written.
-"""
+"""The options that choose feature gates, and options whose meaning depends on the gates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 from mooring.api.errors import GateError
 from mooring.api.gates import Gate, Gates, Preset
+from mooring.cli.command_classes import add_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+GATES = ("feature_gates", "gates_preset", "emulated_version")  # the parameters of the options
 EXPLAIN_IN = ("condition", "event", "none")
+
+
+def numa_node_option(text: str) -> Callable[[F], F]:
+    """Return the option --numa-node with this help; the command gets `form_name`."""
+    return click.option(
+        "--numa-node",
+        "form_name",
+        type=click.Choice(["scalar", "list"]),
+        default="scalar",
+        show_default=True,
+        help=text,
+    )
 
 
 def check_numa_form(form_name: str, gates: Gates) -> None:
@@ -31,6 +43,7 @@ def check_numa_form(form_name: str, gates: Gates) -> None:
 def gate_options(function: F) -> F:
     """Add the options to a command; it gets a `gates` argument."""
 
+    @wraps(function)
     def with_gates(
         *args: Any, feature_gates: str, gates_preset: str, emulated_version: str, **kwargs: Any
     ) -> Any:
@@ -44,8 +57,6 @@ def gate_options(function: F) -> F:
             click.echo(f"note: {note}", err=True)
         return function(*args, gates=gates, **kwargs)
 
-    with_gates.__doc__ = function.__doc__
-    with_gates.__name__ = function.__name__
     options = [
         click.option(
             "--feature-gates",
@@ -68,11 +79,7 @@ def gate_options(function: F) -> F:
             help="Emulate the feature gates of this Kubernetes version.",
         ),
     ]
-    decorated: Any = with_gates
-    for option in reversed(options):
-        decorated = option(decorated)
-    result: F = decorated
-    return result
+    return add_options(with_gates, options)  # type: ignore[return-value]
 
 
 def explain_option(function: F) -> F:

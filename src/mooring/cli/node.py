@@ -14,7 +14,7 @@ from mooring.api.quantity import Quantity
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail, needs_extra
-from mooring.cli.gate_options import gate_options
+from mooring.cli.gate_options import GATES, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -62,7 +62,7 @@ def _amounts(
         ("The node", ("node_name", "node_ip", "node_labels", "max_pods", "system_reserved")),
         ("How pods run", ("root_dir", "runtime", "cdi_dirs", "stop_containers")),
         ("Logs and commands", ("credentials", "address", "port")),
-        ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
+        ("What it does", GATES),
         SECTIONS[-1],
     ),
     context_settings=CONTEXT,

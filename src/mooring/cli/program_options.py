@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration, add_options
 from mooring.cli.errors import DOES_NOT_FIT, fail
+from mooring.cli.gate_options import GATES
 from mooring.client.client_factory import RestConfig, load_rest_config
 from mooring.client.errors import (
     AccessError,
@@ -40,7 +41,7 @@ SECTIONS: Final = (
             "leader_elect_resource_namespace",
         ),
     ),
-    ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
+    ("What it does", GATES),
     ("Watching it", ("place", "verbosity")),
 )
 _LONG = Duration(0.1, 3600)
@@ -124,13 +125,8 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
         ),
     )
 
-    def decorate(function: F) -> F:
-        function = watching_options(metrics=metrics)(function)
-        for option in reversed(options):
-            function = option(function)
-        return cluster_access_options(function)
-
-    return decorate
+    watching = watching_options(metrics=metrics)
+    return lambda function: cluster_access_options(add_options(watching(function), options))
 
 
 def watching_options(*, metrics: str) -> Callable[[F], F]:
@@ -155,12 +151,7 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
         ),
     )
 
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    return lambda function: add_options(function, options)
 
 
 def lead_of(given: dict[str, Any]) -> LeaderLease | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration
 from mooring.cli.errors import DOES_NOT_FIT, fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 

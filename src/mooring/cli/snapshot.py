@@ -12,9 +12,9 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.collection import complain
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
+from mooring.cli.output import complain
 from mooring.insight.errors import ArchiveError
 from mooring.insight.messages import counted
 from mooring.insight.snapshot.archive import Manifest, read_archive, write_archive
@@ -109,8 +109,8 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
     try:
         data = write_archive(
             snapshot,
-            gates=given.gates,
-            extensions=given.extensions,
+            gates=given.context.gates,
+            extensions=given.context.extensions,
             redacted=redacts,
             anonymised=anonymises,
         )

@@ -21,17 +21,22 @@ from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
-from mooring.cli.errors import fail, needs_extra
-from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
+from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.gate_options import (
+    GATES,
+    check_numa_form,
+    explain_option,
+    gate_options,
+    numa_node_option,
+)
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
-from mooring.cli.up_view import ProgressView, standing_lines
+from mooring.cli.status import ProgressView, status_lines
 
 if TYPE_CHECKING:
     from mooring.cluster.cluster_processes import ClusterPlan, NodePlan
     from mooring.cluster.state_folder import StateFolder
     from mooring.cluster.supervisor import Supervisor
 
-GATES = ("feature_gates", "gates_preset", "emulated_version")
 DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
 START_S_MAX = 120.0
 LOOK_EVERY_S = 3.0
@@ -104,14 +109,7 @@ LOOK_EVERY_S = 3.0
     metavar="NAME[=COUNT]",
     help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
 )
-@click.option(
-    "--numa-node",
-    "form_name",
-    type=click.Choice(["scalar", "list"]),
-    default="scalar",
-    show_default=True,
-    help="How drivers publish numaNode.",
-)
+@numa_node_option("How drivers publish numaNode.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -215,8 +213,7 @@ def _drivers(text: str) -> tuple[str, ...]:
 
 
 def _run(folder: StateFolder, plan: ClusterPlan) -> None:
-    from mooring.cluster.socket_paths import ShortPathError
-    from mooring.cluster.state_folder import FolderError
+    from mooring.cluster.state_folder import FolderError, ShortPathError
     from mooring.cluster.supervisor import ProcessFailedError
 
     try:
@@ -225,8 +222,7 @@ def _run(folder: StateFolder, plan: ClusterPlan) -> None:
     except (FolderError, ProcessFailedError, ShortPathError) as error:
         fail(str(error))
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        fail(f"{where}{error.strerror or error}")
+        fail(os_error_text(error))
     click.echo("stopped")
 
 
@@ -303,7 +299,7 @@ async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Superv
         if supervisor.state.is_working:
             with suppress(ClientError):
                 overview = await _asked(kubeconfig, fetch_overview)
-        view.show(standing_lines(supervisor.state, overview))
+        view.show(status_lines(supervisor.state, overview))
 
 
 async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:

@@ -9,7 +9,6 @@ embedded             a cluster in one process without a network, for tests and e
 cluster_processes    the processes that `moor up` starts
 supervisor           keeps those processes running
 state_folder         the state files of `moor up`; reset removes them
-socket_paths         short paths for the unix sockets of a node
 driver_classes       DeviceClasses of bundled drivers
 overview             counts of a cluster's nodes, pods and devices
 simulation           simulated nodes and the pods on them

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mooring.cluster.node import END_GRACE_S, NodeError, held
 from mooring.cluster.run.holder_pod import FOLDER as RUNS
-from mooring.cluster.socket_paths import link_of, remove_short_path
 from mooring.cluster.state_folder import (
     CDI,
     CREDENTIALS,
@@ -26,6 +25,8 @@ from mooring.cluster.state_folder import (
     FolderError,
     NodeState,
     StateFolder,
+    link_of,
+    remove_short_path,
 )
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.store.errors import StoreError

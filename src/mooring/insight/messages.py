@@ -76,6 +76,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return best
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean NAME?` for the most similar name, or nothing."""
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
+
+
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return the question whether a known name was meant, or something else to do."""
     near = nearest(name, known)

@@ -30,7 +30,7 @@ from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from mooring.insight.explain.trials import Effort
-from mooring.insight.messages import full_name, listed, nearest, taint_text
+from mooring.insight.messages import did_you_mean, full_name, listed, taint_text
 from mooring.scheduler import framework
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -192,8 +192,7 @@ def _unbacked(name: str, index: DeviceClassIndex, state: NodeInfo) -> Iterator[s
     """Give the extended resources that neither a class nor a device plugin provides."""
     if index.class_for(name) is not None:
         return
-    near = nearest(name, (*index.resources(), *state.facts.allocatable.others))
-    hint = f"; did you mean {near}?" if near else ""
+    hint = did_you_mean(name, (*index.resources(), *state.facts.allocatable.others))
     yield f"no device class and no device plugin of the node has {name}{hint}"
 
 
