@@ -32,7 +32,7 @@ from mooring.cli.output import complain, printable, warn
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
-from mooring.insight.messages import did_you_mean
+from mooring.insight.messages import similar_hint
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import (
@@ -252,7 +252,7 @@ class _Reader:
                     return
                 known.append("/".join(parts))
         name = "/".join("*" if part is None else part for part in wanted)
-        remedy = did_you_mean(name, known)
+        remedy = similar_hint(name, known)
         raise click.UsageError(printable(f"{self.option}: there is no device {name}{remedy}"))
 
 

@@ -23,6 +23,7 @@ from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.device_trees import amounts_tree
 from mooring.cli.errors import FITS
 from mooring.cli.output import (
@@ -57,7 +58,7 @@ SORTS: dict[str, Callable[[ClaimUsage], Any]] = {
 
 
 class ClaimFilter(NamedTuple):
-    """Of each kind one must match; none given means all."""
+    """Filters on claims: one value of each kind must match; a kind without values matches all."""
 
     namespace: str | None
     labels: Selector
@@ -102,12 +103,11 @@ class ClaimFilter(NamedTuple):
     "--node", "nodes", multiple=True, metavar="NAME", help="Only claims allocated on this node."
 )
 @click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only claims of this pod.")
-@click.option(
+@option_with_default(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="namespace",
-    show_default=True,
     help="Sort order.",
 )
 @output_option(*TABLE_FORMATS, text="Output format; name prints namespace/claim.")

@@ -67,6 +67,11 @@ class LazyGroup(click.Group):
             formatter.write_dl(sorted(self.lines.items()))
 
 
+def option_with_default(*names: str, **attributes: Any) -> Callable[[F], F]:
+    """Return an option whose help shows its default."""
+    return click.option(*names, show_default=True, **attributes)
+
+
 def add_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
     """Add options to a command, which lists them in this order."""
     decorated: Any = function

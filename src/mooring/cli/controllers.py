@@ -11,7 +11,7 @@ import click
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail
 from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
 from mooring.cli.program_options import (
@@ -56,10 +56,9 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage error, 3 the cluster "
     "cannot be reached or used.",
 )
-@click.option(
+@option_with_default(
     "--controllers",
     default="*",
-    show_default=True,
     metavar="NAME,…",
     help="Controllers to run: * for all, NAME to enable one, -NAME to disable one.",
 )

@@ -12,6 +12,7 @@ from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.device_trees import device_tree, picture_option, write_picture
 from mooring.cli.errors import FITS
 from mooring.cli.output import (
@@ -34,7 +35,7 @@ from mooring.insight.expressions.evaluation import (
     selected_by_class,
     selected_by_expression,
 )
-from mooring.insight.messages import counted, did_you_mean, natural_order
+from mooring.insight.messages import counted, natural_order, similar_hint
 from mooring.insight.snapshot.snapshot import Snapshot
 
 COLOURS = {
@@ -92,12 +93,11 @@ SORTS: dict[str, Callable[[DeviceUsage], Any]] = {
 @click.option(
     "--select", "expression", metavar="CEL", help="Only devices that this CEL expression selects."
 )
-@click.option(
+@option_with_default(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="name",
-    show_default=True,
     help="Sort order.",
 )
 @click.option(
@@ -296,7 +296,7 @@ class DeviceFilter(NamedTuple):
         if class_name is not None:
             known = {each.metadata.name: each for each in snapshot.classes}
             if class_name not in known:
-                hint = did_you_mean(class_name, known)
+                hint = similar_hint(class_name, known)
                 raise click.UsageError(f"--class: no DeviceClass {class_name} is given{hint}")
             found = _checked(
                 "--class", selected_by_class(snapshot.slices, known[class_name], compiler)

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import Duration
+from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
 from mooring.client.errors import ClientError
 from mooring.kit.extras import MissingExtraError
@@ -44,20 +44,18 @@ _COLOURS = {
     help="Driver to check when COMMAND runs several. By default, the first that registers.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the checks and exit.")
-@click.option(
+@option_with_default(
     "--timeout",
     "start_s",
     type=Duration(1, 3600),
     default=f"{START_S:g}s",
-    show_default=True,
     help="How long the driver may take to register and to publish its devices.",
 )
-@click.option(
+@option_with_default(
     "--republish-timeout",
     "republish_s",
     type=Duration(1, 3600),
     default=f"{REPUBLISH_S:g}s",
-    show_default=True,
     help="How long the driver may take to publish deleted slices again.",
 )
 @click.option(
@@ -69,12 +67,11 @@ _COLOURS = {
 @click.option(
     "--node-name", metavar="NAME", default="", help="With SOCKET: node that the driver runs on."
 )
-@click.option(
+@option_with_default(
     "--cdi-dir",
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path("/var/run/cdi"),
-    show_default=True,
     help="With SOCKET: directory of the CDI specs that the driver writes.",
 )
 @click.option(

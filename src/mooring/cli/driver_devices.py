@@ -10,7 +10,7 @@ import click
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
 from mooring.cli import CONTEXT
-from mooring.cli.driver_options import one_driver
+from mooring.cli.driver_options import chosen_drivers, one_driver
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.output import (
     NOTHING,
@@ -20,7 +20,7 @@ from mooring.cli.output import (
     print_tree,
     printable,
 )
-from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of, published
+from mooring.drivers.catalogue import DriverOptions, published
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 
 
@@ -49,10 +49,7 @@ def command(name: str, options: DriverOptions, output: str) -> None:
 
 def show(name: str, options: DriverOptions, output: str) -> int:
     """Print the devices that a driver would publish, and return an exit status."""
-    try:
-        drivers = drivers_of(name, options)
-    except OptionError as error:
-        raise click.UsageError(str(error)) from None
+    drivers = chosen_drivers([name], options)
     slices = [each for driver in drivers for each in published(driver, options.node_name)]
     devices = [(each.spec.driver, device) for each in slices for device in each.spec.devices or ()]
     match output:

@@ -76,7 +76,7 @@ def command(given: ClusterInput, subject: str | None, is_everywhere: bool, outpu
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
 
 
-# --- what is asked about ------------------------------------------------------------------
+# --- the subject --------------------------------------------------------------------------
 
 
 def _chosen(
@@ -148,7 +148,7 @@ def _well(value: Any, subject: Subject) -> str:
     return f"{subject} has no pods that look for a node."
 
 
-# --- what is printed ----------------------------------------------------------------------
+# --- printing -----------------------------------------------------------------------------
 
 
 def _print_text(results: list[Result], explanations: list[Explanation], pending: int) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from mooring.api.apps import DaemonSet
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import no_such, parse_subject, subject_argument
 from mooring.cli.output import (
@@ -61,12 +62,11 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
     metavar="N",
     help="Check whether this many replicas fit, and stop there.",
 )
-@click.option(
+@option_with_default(
     "--max",
     "replicas_max",
     type=click.IntRange(1, REPLICAS_TRIED_MAX),
     default=REPLICAS_MAX,
-    show_default=True,
     metavar="N",
     help="Stop after this many replicas.",
 )
@@ -121,7 +121,7 @@ def _fitted(given: ClusterInput, subject: Subject, replicas_max: int) -> Fit:
     return found.fit
 
 
-# --- what is asked about ------------------------------------------------------------------
+# --- the subject --------------------------------------------------------------------------
 
 
 def _chosen(given: ClusterInput, text: str | None) -> Subject:

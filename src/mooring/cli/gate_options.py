@@ -10,7 +10,7 @@ import click
 
 from mooring.api.errors import GateError
 from mooring.api.gates import Gate, Gates, Preset
-from mooring.cli.command_classes import add_options
+from mooring.cli.command_classes import add_options, option_with_default
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,12 +20,11 @@ EXPLAIN_IN = ("condition", "event", "none")
 
 def numa_node_option(text: str) -> Callable[[F], F]:
     """Return the option --numa-node with this help; the command gets `form_name`."""
-    return click.option(
+    return option_with_default(
         "--numa-node",
         "form_name",
         type=click.Choice(["scalar", "list"]),
         default="scalar",
-        show_default=True,
         help=text,
     )
 
@@ -64,17 +63,15 @@ def gate_options(function: F) -> F:
             metavar="GATE=BOOL,…",
             help="Feature gates to turn on or off.",
         ),
-        click.option(
+        option_with_default(
             "--gates-preset",
             type=click.Choice([preset.value for preset in Preset]),
             default=Preset.MOORING.value,
-            show_default=True,
             help="Defaults of the feature gates: all on, or those of Kubernetes 1.37.",
         ),
-        click.option(
+        option_with_default(
             "--emulated-version",
             default="1.37",
-            show_default=True,
             metavar="1.34…1.37",
             help="Emulate the feature gates of this Kubernetes version.",
         ),

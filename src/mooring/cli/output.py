@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from mooring.api.timestamp import Timestamp
+from mooring.cli.command_classes import option_with_default
 
 if TYPE_CHECKING:
     from mooring.api.resource.v1 import DeviceAttribute
@@ -151,12 +152,11 @@ TABLE_FORMATS = ("table", "wide", "json", "yaml", "name")
 
 def output_option(*formats: str, text: str = "Output format.") -> Callable[[F], F]:
     """Return the option -o with this help; the first format is the default."""
-    return click.option(
+    return option_with_default(
         "-o",
         "--output",
         type=click.Choice(formats),
         default=formats[0],
-        show_default=True,
         help=text,
     )
 

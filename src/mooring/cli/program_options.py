@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from mooring.cli.command_classes import Duration, add_options
+from mooring.cli.command_classes import Duration, add_options, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, fail
 from mooring.cli.gate_options import GATES
 from mooring.client.client_factory import RestConfig, load_rest_config
@@ -88,38 +88,33 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
     """Return what adds the options to a command; `lease` and `metrics` are their defaults."""
     options = (
         switch("--leader-elect", default=True, text="Work only while holding the lease."),
-        click.option(
+        option_with_default(
             "--leader-elect-lease-duration",
             type=_LONG,
             default="15s",
-            show_default=True,
             help="How long candidates wait before taking over a lease that is not renewed.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-renew-deadline",
             type=_LONG,
             default="10s",
-            show_default=True,
             help="How long the leader tries to renew the lease before it gives up.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-retry-period",
             type=_LONG,
             default="2s",
-            show_default=True,
             help="How long to wait between attempts to acquire or renew the lease.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-resource-name",
             default=lease,
-            show_default=True,
             metavar="NAME",
             help="Name of the lease.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-resource-namespace",
             default="kube-system",
-            show_default=True,
             metavar="NAME",
             help="Namespace of the lease.",
         ),
@@ -132,11 +127,10 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
 def watching_options(*, metrics: str) -> Callable[[F], F]:
     """Return what adds the options by which a program is watched; `metrics` is the default."""
     options = (
-        click.option(
+        option_with_default(
             "--metrics-bind-address",
             "place",
             default=metrics,
-            show_default=True,
             metavar="HOST:PORT",
             callback=_place,
             help="Address of /metrics, /healthz and /readyz; port 0 picks a free one, 0 alone "

@@ -12,6 +12,7 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
 from mooring.cli.output import complain
@@ -58,11 +59,10 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     callback=_target,
     help="Archive to write.",
 )
-@click.option(
+@option_with_default(
     "--redact/--no-redact",
     "redacts",
     default=True,
-    show_default=True,
     help="Leave out what no answer depends on: environments, commands, driver parameters.",
 )
 @click.option(

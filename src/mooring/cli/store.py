@@ -212,7 +212,7 @@ async def _backup_etcd(etcd: Etcd, file: Path, created: str, others: dict[str, b
     from mooring.apiserver.storage.store import open_store
     from mooring.store.sqlite.backup_file import write_entries
 
-    # etcd does not tell when keys expire; events would stay for ever.
+    # etcd does not report when keys expire; events would stay forever.
     passing = tuple(r.prefix for r in Resources().all() if r.ttl_s is not None)
     async with open_store(Path(), etcd) as store:
         entries, revision = await _entries(store)

@@ -20,7 +20,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail, needs_extra, os_error_text
 from mooring.cli.gate_options import (
     GATES,
@@ -56,20 +56,18 @@ LOOK_EVERY_S = 3.0
     "could not be started.",
 )
 @data_dir_option
-@click.option(
+@option_with_default(
     "--bind-address",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="Address to listen on.",
 )
-@click.option(
+@option_with_default(
     "--secure-port",
     "--port",
     "port",
     type=click.IntRange(0, 65535),
     default=6443,
-    show_default=True,
     help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
@@ -85,17 +83,15 @@ LOOK_EVERY_S = 3.0
     metavar="NAME",
     help="Name of the node.",
 )
-@click.option(
+@option_with_default(
     "--runtime",
     type=click.Choice(["process", "podman", "sim"]),
     default="process",
-    show_default=True,
     help="Container runtime: local processes, podman, or simulated.",
 )
-@click.option(
+@option_with_default(
     "--drivers",
     default="auto",
-    show_default=True,
     metavar="NAME,…|auto|none",
     help="Drivers to run: cpu, memory, net, nvme, nvidia; auto runs those that find devices.",
 )
@@ -244,15 +240,15 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
     state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
     view = ProgressView(is_terminal=sys.stdout.isatty())
     supervisor = Supervisor(
-        folder, state, cluster_processes(plan), tell=view.line, on_working=on_working
+        folder, state, cluster_processes(plan), report=view.line, on_working=on_working
     )
-    task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
+    task = asyncio.ensure_future(supervisor.run(lambda: _print_addresses(view, supervisor, plan)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     looking = asyncio.gather(
-        _keep_looking(view, plan.folder / "kubeconfig", supervisor),
-        _furnish(view, is_serving, plan),
+        _show_status(view, plan.folder / "kubeconfig", supervisor),
+        _create_classes(view, is_serving, plan),
     )
     try:
         with suppress(asyncio.CancelledError):
@@ -263,7 +259,7 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
         view.clear()
 
 
-async def _furnish(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
+async def _create_classes(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
     from mooring.cluster.driver_classes import driver_names, make_classes
@@ -273,12 +269,12 @@ async def _furnish(view: ProgressView, is_serving: asyncio.Event, plan: ClusterP
         return
     await is_serving.wait()
     try:
-        await _asked(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
+        await _with_client(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
     except ClientError as error:
         view.line(f"classes of devices are not made: {error}")
 
 
-def _greet(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
+def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
     view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
     view.line(f"logs: {plan.folder / 'log'}")
@@ -286,7 +282,7 @@ def _greet(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> Non
         view.line(f"node {supervisor.state.node}")
 
 
-async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
+async def _show_status(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
     """Show how the cluster is doing, as long as it runs and somebody looks."""
     if not view.is_terminal:
         return
@@ -298,15 +294,15 @@ async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Superv
         await asyncio.sleep(LOOK_EVERY_S)
         if supervisor.state.is_working:
             with suppress(ClientError):
-                overview = await _asked(kubeconfig, fetch_overview)
+                overview = await _with_client(kubeconfig, fetch_overview)
         view.show(status_lines(supervisor.state, overview))
 
 
-async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
+async def _with_client(kubeconfig: Path, call: Callable[[Any], Any]) -> Any:
     from mooring.client.client_factory import http_client, load_rest_config
 
     async with http_client(load_rest_config(str(kubeconfig))) as client:
-        return await question(client)
+        return await call(client)
 
 
 # --- in the background ----------------------------------------------------------------------------

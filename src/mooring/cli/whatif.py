@@ -30,7 +30,7 @@ from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import Difference, UnknownNameError, difference
-from mooring.insight.whatif.difference import FreeDevices, PodPlacement, PodTurn, Turn
+from mooring.insight.whatif.difference import FreeDevices, PodChange, PodChangeKind, PodPlacement
 from mooring.insight.whatif.taint_evictions import RulePreview, TaintEviction
 
 NO_NODE = "<none>"
@@ -100,7 +100,7 @@ def _print(found: Difference, output: str) -> None:
             print_tree(_tree(found), output)
         case "name":
             for each in found.pods:
-                echo(printable(f"pod/{each.pod} {each.turn.value}"))
+                echo(printable(f"pod/{each.pod} {each.kind.value}"))
         case _:
             _print_tables(found, is_wide=output == "wide")
 
@@ -138,40 +138,40 @@ def _print_tables(found: Difference, *, is_wide: bool) -> None:
     echo(_summary(found))
 
 
-def _row(each: PodTurn) -> Row:
+def _row(each: PodChange) -> Row:
     return each.pod, _before(each), _after(each), _why(each)
 
 
-def _wide_row(each: PodTurn) -> Row:
+def _wide_row(each: PodChange) -> Row:
     devices = (_devices(each.before), _devices(each.after))
-    return each.pod, each.turn.value, _before(each), _after(each), *devices, _why(each)
+    return each.pod, each.kind.value, _before(each), _after(each), *devices, _why(each)
 
 
-def _before(each: PodTurn) -> str | Cell:
+def _before(each: PodChange) -> str | Cell:
     return "" if each.before is None else each.before.node or NO_NODE
 
 
-def _after(each: PodTurn) -> str | Cell:
+def _after(each: PodChange) -> str | Cell:
     if each.after is None:
-        return Cell(f"<{each.turn.value}>", "red" if each.is_worse else None)
-    colour = "red" if each.is_worse else "green" if each.turn is Turn.GAINS else None
+        return Cell(f"<{each.kind.value}>", "red" if each.is_worse else None)
+    colour = "red" if each.is_worse else "green" if each.kind is PodChangeKind.GAINS else None
     return Cell(each.after.node or NO_NODE, colour)
 
 
-def _why(each: PodTurn) -> str:
+def _why(each: PodChange) -> str:
     return "; ".join(filter(None, (each.why, *_consequences(each))))
 
 
-def _consequences(each: PodTurn) -> Iterator[str]:
+def _consequences(each: PodChange) -> Iterator[str]:
     """Yield short consequences for a pod."""
-    match each.turn:
-        case Turn.LOST:
+    match each.kind:
+        case PodChangeKind.LOST:
             yield "nothing makes it anew"
-        case Turn.RESTARTS:
+        case PodChangeKind.RESTARTS:
             yield "comes back to where it was"
-        case Turn.GAINS | Turn.NEW:
+        case PodChangeKind.GAINS | PodChangeKind.NEW:
             yield _devices(each.after)
-        case Turn.MOVES if not each.why or _is_same_node(each):
+        case PodChangeKind.MOVES if not each.why or _is_same_node(each):
             yield f"{_devices(each.before)} {ARROW} {_devices(each.after)}"
     if each.after is not None:
         yield each.after.message
@@ -179,7 +179,7 @@ def _consequences(each: PodTurn) -> Iterator[str]:
         yield f"leaves again: {each.again}"
 
 
-def _is_same_node(each: PodTurn) -> bool:
+def _is_same_node(each: PodChange) -> bool:
     return (
         each.before is not None and each.after is not None and each.before.node == each.after.node
     )

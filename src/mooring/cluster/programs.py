@@ -209,10 +209,3 @@ CONTROLLERS: tuple[str, ...] = (
 def controller_name(loop: str) -> str:
     """Return the name of the controller that a control loop belongs to."""
     return _LOOPS_OF.get(loop, loop)
-
-
-# MOVED
-Surroundings = ProgramContext  # MOVED
-Scheduling = SchedulerProgram  # MOVED
-Controlling = ControllerProgram  # MOVED
-informers_of = shared_informers  # MOVED

@@ -94,10 +94,10 @@ async def _end_containers(node: Path, known: NodeState | None) -> None:
 
 async def _end_processes(containers: Path) -> None:
     from mooring.node.runtime.process import ProcessRuntime
-    from mooring.node.runtime.shim.shim import LOCK as KEEPER_LOCK
+    from mooring.node.runtime.shim.shim import LOCK as SHIM_LOCK
 
     await ProcessRuntime(containers).shut_down(END_GRACE_S)
-    with (containers / KEEPER_LOCK).open("rb") as lock:  # which the keeper has until it ends
+    with (containers / SHIM_LOCK).open("rb") as lock:  # which the shim holds until it ends
         await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
 
 

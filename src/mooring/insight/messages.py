@@ -76,7 +76,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return best
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def similar_hint(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean NAME?` for the most similar name, or nothing."""
     near = nearest(name, known)
     return f"; did you mean {near}?" if near else ""

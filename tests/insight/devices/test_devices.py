@@ -8,7 +8,7 @@ import pytest
 
 from mooring.allocator import ALL_FEATURES
 from mooring.insight.devices import DeviceState, usage_of
-from mooring.insight.devices.model import by_driver, by_node, by_pool, count_states
+from mooring.insight.devices.model import by_node, count_states
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.devices.clusters import (
     GPU,
@@ -296,10 +296,11 @@ def test_numbers_add_up_by_pool_driver_and_node() -> None:
         slice_of("a", name="s2", pool="n2"),
         claim_of("c", result("a"), result("gone")),
     )
-    by = {key: counts.states for key, counts in count_states(found.devices, by_pool).items()}
+    by_pool = count_states(found.devices, lambda each: (each.id.driver, each.id.pool))
+    by = {key: counts.states for key, counts in by_pool.items()}
     assert by == {
         (GPU, "n1"): {DeviceState.TAKEN: 1, DeviceState.FREE: 1, DeviceState.MISSING: 1},
         (GPU, "n2"): {DeviceState.FREE: 1},
     }
-    assert count_states(found.devices, by_driver)[GPU,].total == 3
+    assert count_states(found.devices, lambda each: (each.id.driver,))[GPU,].total == 3
     assert count_states(found.devices, by_node)["n2", GPU].of(DeviceState.FREE) == 1

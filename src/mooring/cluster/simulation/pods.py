@@ -124,7 +124,7 @@ class SimulatedPods(Controller):
         if refusal is not None:
             yield RecordEvent(pod, refusal.reason, refusal.message, is_warning=True)
             ending = rejection(refusal, now)
-            yield from _told(
+            yield from _status_patches(
                 pod, PodSnapshot(started_at=now, is_rejected=True, termination=ending), now
             )
             return
@@ -180,7 +180,7 @@ class SimulatedPods(Controller):
             yield RecordEvent(pod, reason, message, is_warning=True)
         self._again.discard(uid)
         started = pod.status.start_time or now
-        yield from _told(pod, PodSnapshot(started_at=started, sync_failure=trouble), now)
+        yield from _status_patches(pod, PodSnapshot(started_at=started, sync_failure=trouble), now)
         yield RequeueAfter(object_key(pod), _until_s(trouble, now))
 
 
@@ -224,7 +224,7 @@ def _is_at_work(node: Node) -> bool:
     return is_simulated(node) and is_ready(node)
 
 
-def _told(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[Patch]:
+def _status_patches(pod: Pod, known: PodSnapshot, now: Timestamp) -> Iterator[Patch]:
     """Report the status of a pod that does not run, as a kubelet would."""
     patch = patch_of(pod, status_of(pod, known, now, NodeAddresses(HOST_IP)))
     if patch is not None:

@@ -179,23 +179,23 @@ def member_texts(
     """Return members of a conflict as text; requests that ask for the same share one line."""
     names: dict[str, list[str]] = {}
     for member in members:
-        text, name = _said(member, situation, obstacles)
+        text, name = _member(member, situation, obstacles)
         names.setdefault(text, []).append(name)
-    return [_said_of(text, each) for text, each in names.items()]
+    return [_with_requests(text, each) for text, each in names.items()]
 
 
-def _said_of(text: str, names: list[str]) -> str:
+def _with_requests(text: str, names: list[str]) -> str:
     noun = "request" if len(names) == 1 else "requests"
     each = " each" if len(names) > 1 else ""
     return text.replace(REQUESTS, f"{noun} {', '.join(names)}").replace(EACH, each)
 
 
-def _said(member: SituationChange, situation: Situation, obstacles: Obstacles) -> tuple[str, str]:
+def _member(member: SituationChange, situation: Situation, obstacles: Obstacles) -> tuple[str, str]:
     """Return the text of a member, with a placeholder for its request, and the request's name."""
     match member:
         case DropRequest():
             place = RequestPath(member.claim, member.request)
-            return f"{REQUESTS}: {_asked(place, situation)}{EACH}", _name(place, situation)
+            return f"{REQUESTS}: {_requested(place, situation)}{EACH}", _name(place, situation)
         case DropConstraint():
             constraint = _constraint(member, situation)
             kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
@@ -215,7 +215,7 @@ def _said(member: SituationChange, situation: Situation, obstacles: Obstacles) -
     return change_text(member, situation), ""
 
 
-def _asked(place: RequestPath, situation: Situation) -> str:
+def _requested(place: RequestPath, situation: Situation) -> str:
     request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
     details = request.first_available or ((request.exactly,) if request.exactly else ())
     wishes = [

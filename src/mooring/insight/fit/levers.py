@@ -96,7 +96,7 @@ class ReplicaChange(NamedTuple):
 def changes_of(
     model: Model, refused: UnplacedReplica, limits: Sequence[Limit]
 ) -> Iterator[ReplicaChange]:
-    """Give the changes that may help; the cluster must still be full."""
+    """Yield the changes that may help; the cluster must still be full."""
     reasons = dict.fromkeys(text for limit in limits for text in limit.reasons)
     for text in reasons:
         if text == TOO_MANY_PODS:
@@ -143,7 +143,7 @@ def _without_constraints(model: Model, template: ResourceClaimTemplate) -> Itera
 
 
 def _with_fewer(model: Model, name: str, usable: int) -> Iterator[ReplicaChange]:
-    """Give the request lowered to what the best node has left, or by one."""
+    """Yield the request lowered to what the best node has left, or by one."""
     for template in model.templates:
         requests = template.spec.spec.devices.requests or ()
         for index, request in enumerate(requests):

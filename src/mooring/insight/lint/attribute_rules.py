@@ -88,7 +88,7 @@ def mixed_lists(case: Case) -> Iterator[Oddity]:
 
 
 def _clashes(case: Case) -> Iterator[tuple[str, tuple[str, Sighting, str, Sighting]]]:
-    """Give the rarer types that were first seen in this slice, so that each is reported once."""
+    """Yield the rarer types that were first seen in this slice, so that each is reported once."""
     slice_ = slice_of(case)
     sightings = case.context.objects.sightings
     for name in sightings.mixed:

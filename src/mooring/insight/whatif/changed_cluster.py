@@ -282,7 +282,7 @@ class _Settling:
         return staying + [made_anew(each.pod) for each in departures if each.fate is PodFate.BACK]
 
     def _departures(self) -> Iterable[EvictedPod]:
-        """Give the pods that leave: on order, then because of their node, then of their devices."""
+        """Yield the pods that leave: on request, or because of their node or devices."""
         orders = dict(self._edited.orders)
         staying = [p for p in self._snapshot.pods if is_active(p) and full_name(p) not in orders]
         for on_node in find_node_evictions(staying, self._nodes, now=self._context.now):

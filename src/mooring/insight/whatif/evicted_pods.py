@@ -182,7 +182,7 @@ def _without_users(
 
 
 def without_claims(pods: Iterable[Pod], gone: Collection[tuple[str, str]]) -> Iterator[Pod]:
-    """Give the pods; waiting ones forget generated claims that were deleted."""
+    """Yield the pods; waiting ones forget generated claims that were deleted."""
     for pod in pods:
         namespace = pod.metadata.namespace
         statuses = tuple(

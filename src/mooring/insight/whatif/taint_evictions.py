@@ -52,7 +52,7 @@ class RulePreview(Struct, frozen=True, rename="camel"):
 def taint_evictions_of(
     eviction: Eviction | NodeEviction | None, now: Timestamp
 ) -> Iterator[TaintEviction]:
-    """Give the taints behind an eviction; none if the pod leaves for another reason."""
+    """Yield the taints behind an eviction; none if the pod leaves for another reason."""
     match eviction:
         case NodeEviction(pod, when, taint):
             text = taint_text(taint.key, taint.value, taint.effect)
