@@ -235,7 +235,7 @@ def test_device_may_choose_its_nodes_itself() -> None:
     devices = [{"name": "a", "nodeName": "n1"}, {"name": "b", "nodeName": "n9"}]
     found = holdings(node(), slice_of(*devices, perDeviceNodeSelection=True))
     assert states(found) == {"a": "free", "b": "unusable"}
-    assert [str(each.place) for each in found.devices] == ["n1", "n9"]
+    assert [str(each.node_selection) for each in found.devices] == ["n1", "n9"]
 
 
 def test_without_nodes_devices_are_judged_as_if_they_were_there() -> None:
@@ -255,7 +255,7 @@ def test_without_nodes_devices_are_judged_as_if_they_were_there() -> None:
     )
     assert not found.are_nodes_known
     assert set(states(found).values()) == {"free"}
-    assert [str(each.place) for each in found.devices] == ["n1", "zone", "<all>", "zone"]
+    assert [str(each.node_selection) for each in found.devices] == ["n1", "zone", "<all>", "zone"]
 
 
 def test_selector_that_cannot_be_read_makes_everything_unusable() -> None:
