@@ -56,41 +56,39 @@ ChangeValues = dict[str, tuple[str, ...]]  # the values of all options, by field
 
 
 class Option(NamedTuple):
-    """An option, and where its values are kept."""
+    """An option that describes a change."""
 
     name: str
-    field: str
     metavar: str
     help: str
 
+    @property
+    def field(self) -> str:
+        """The name of its parameter."""
+        return self.name.removeprefix("--").replace("-", "_")
+
 
 OPTIONS = (
-    Option(
-        "--add", "add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"
-    ),
-    Option(
-        "--add-profile", "add_profile", "NAME[=COUNT]", "Hardware profile whose machines to add."
-    ),
+    Option("--add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"),
+    Option("--add-profile", "NAME[=COUNT]", "Hardware profile whose machines to add."),
     Option(
         "--replace-slices",
-        "replace_slices",
         "FILE|DIR|-",
         "ResourceSlices that replace all current ones of their drivers.",
     ),
-    Option("--rule", "rule", "FILE|DIR|-", "DeviceTaintRules to create."),
-    Option("--remove-rule", "remove_rule", "NAME", "DeviceTaintRule to delete."),
+    Option("--rule", "FILE|DIR|-", "DeviceTaintRules to create."),
+    Option("--remove-rule", "NAME", "DeviceTaintRule to delete."),
     Option(
         "--taint-device",
-        "taint_device",
         "DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT",
         "Devices to taint; * matches every driver, pool or device.",
     ),
-    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "Node to taint."),
-    Option("--cordon", "cordon", "NAME", "Node to cordon."),
-    Option("--drain", "drain", "NAME", "Node to drain."),
-    Option("--remove-node", "remove_node", "NAME", "Node to remove, with its slices and pods."),
-    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "Pod to delete."),
-    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "Claim to delete."),
+    Option("--taint-node", "NAME=KEY[=VALUE]:EFFECT", "Node to taint."),
+    Option("--cordon", "NAME", "Node to cordon."),
+    Option("--drain", "NAME", "Node to drain."),
+    Option("--remove-node", "NAME", "Node to remove, with its slices and pods."),
+    Option("--delete-pod", "[NAMESPACE/]NAME", "Pod to delete."),
+    Option("--delete-claim", "[NAMESPACE/]NAME", "Claim to delete."),
 )
 
 

@@ -161,10 +161,10 @@ async def _run(
     chosen: frozenset[str],
 ) -> None:
     from mooring.client.client_factory import http_client
-    from mooring.cluster.controller_accounts import ControllerClients
     from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
     from mooring.cluster.programs import (
         CONTROLLERS_AGENT,
+        ControllerClients,
         ControllerProgram,
         ProgramContext,
         controller_name,

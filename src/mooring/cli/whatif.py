@@ -31,7 +31,7 @@ from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import Difference, UnknownNameError, difference
 from mooring.insight.whatif.difference import FreeDevices, PodChange, PodChangeKind, PodPlacement
-from mooring.insight.whatif.taint_evictions import RulePreview, TaintEviction
+from mooring.insight.whatif.evicted_pods import RulePreview, TaintEviction
 
 NO_NODE = "<none>"
 ARROW = "→"

@@ -1,7 +1,6 @@
 """Programs put together from the other packages, and whole clusters of programs.
 
 programs             the scheduler and the controller manager, run with a client
-controller_accounts  each controller with the client of its service account
 leader_process       a program as a process, with leader election
 status_server        metrics and health pages of a program
 node                 the agent of a node; node_adapters connects its managers

@@ -27,7 +27,7 @@ from mooring.insight.whatif import (
     UnknownNameError,
     apply,
 )
-from mooring.insight.whatif.taint_evictions import TaintEviction
+from mooring.insight.whatif.evicted_pods import TaintEviction
 from tests.insight.whatif.clusters import (
     CONTEXT,
     FIRST,

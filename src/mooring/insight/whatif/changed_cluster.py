@@ -30,18 +30,16 @@ from mooring.insight.whatif.evicted_pods import (
     EvictedPod,
     EvictionOrder,
     PodFate,
-    evict,
-    is_static,
-    is_tied_to_node,
-    made_anew,
-    released,
-    without_claims,
-)
-from mooring.insight.whatif.taint_evictions import (
     RuleOutlook,
+    evict,
     evictions_in,
     find_node_evictions,
+    is_static,
+    is_tied_to_node,
     marked_devices,
+    recreated,
+    released,
+    without_claims,
 )
 from mooring.scheduler.features import Features
 from mooring.validation.strategy import Context
@@ -279,7 +277,7 @@ class _Settling:
         gone = {id(each.pod) for each in departures}
         staying = [pod for pod in self._snapshot.pods if id(pod) not in gone]
         # Pods created again are the youngest, so they are scheduled last.
-        return staying + [made_anew(each.pod) for each in departures if each.fate is PodFate.BACK]
+        return staying + [recreated(each.pod) for each in departures if each.fate is PodFate.BACK]
 
     def _departures(self) -> Iterable[EvictedPod]:
         """Yield the pods that leave: on request, or because of their node or devices."""

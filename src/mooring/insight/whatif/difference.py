@@ -17,8 +17,9 @@ from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif.changed_cluster import ChangedCluster, ClusterChange, apply
-from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
-from mooring.insight.whatif.taint_evictions import (
+from mooring.insight.whatif.evicted_pods import (
+    EvictedPod,
+    PodFate,
     RulePreview,
     TaintEviction,
     evicted_again,
