@@ -37,9 +37,7 @@ class Collected:
         self.slices: list[ResourceSlice] = []
         self.objects: list[LintObject] = []
         self.ignored = 0  # objects of other kinds
-        self.unwritten: set[str] = (
-            set()
-        )  # sources without text, so without lines: clusters, profiles
+        self.unwritten: set[str] = set()  # sources without lines: clusters, profiles
         self.unreadable: list[str] = []
         self.unread: set[str] = set()
         self.concerns: list[Concern] = []

@@ -35,7 +35,7 @@ from mooring.insight.expressions.evaluation import (
     selected_by_class,
     selected_by_expression,
 )
-from mooring.insight.messages import counted, natural_order, similar_hint
+from mooring.insight.messages import counted, natural_order, shortened, similar_hint
 from mooring.insight.snapshot.snapshot import Snapshot
 
 COLOURS = {
@@ -226,13 +226,8 @@ def _details(holding: DeviceUsage) -> Iterator[str]:
 def _reason(reason: UnavailableReason) -> str:
     if not reason.users:
         return reason.text
-    users = [
-        f"{user.device.device} ({','.join(map(str, user.claims))})"
-        for user in reason.users[:USERS_NAMED_MAX]
-    ]
-    if len(reason.users) > USERS_NAMED_MAX:
-        users.append(f"{len(reason.users) - USERS_NAMED_MAX} more")
-    return f"{reason.text}: {', '.join(users)}"
+    users = (f"{each.device.device} ({','.join(map(str, each.claims))})" for each in reason.users)
+    return f"{reason.text}: {', '.join(shortened(users, USERS_NAMED_MAX))}"
 
 
 # --- summary ------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from mooring.insight.explain.situation import (
     SwitchFeature,
     Tolerate,
 )
-from mooring.insight.messages import counted, taint_text
+from mooring.insight.messages import counted, shortened, taint_text
 
 EXPRESSION_LENGTH_MAX = 80
 DEVICES_SHOWN_MAX = 4
@@ -234,10 +234,7 @@ def _constrained(change: DropConstraint, situation: Situation) -> str:
 
 
 def _enumerated(texts: Iterable[str]) -> str:
-    names = list(texts)
-    more = len(names) - DEVICES_SHOWN_MAX
-    shown = names[:DEVICES_SHOWN_MAX]
-    return ", ".join([*shown, f"{more} more"] if more > 0 else shown)
+    return ", ".join(shortened(texts, DEVICES_SHOWN_MAX))
 
 
 # --- rejections ---------------------------------------------------------------------------
