@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from mooring.client.client_factory import RestConfig, http_client, load_rest_config
 from mooring.cluster.programs import (
-    Controlling,
-    Scheduling,
-    Surroundings,
-    informers_of,
+    ControllerProgram,
+    ProgramContext,
+    SchedulerProgram,
     run_all,
+    shared_informers,
 )
 from mooring.kit.process_memory import relax_garbage_collector
 
@@ -46,15 +46,15 @@ def main(folder: Path) -> None:
 
 async def _run(folder: Path) -> None:
     access = load_rest_config(str(folder / "kubeconfig"))
-    around = Surroundings()
+    around = ProgramContext()
     async with (
         http_client(_as_scheduler(access, folder), manager="kube-scheduler") as scheduler,
         http_client(access, manager="kube-controller-manager") as manager,
     ):
         authority = access.authority.decode()
-        informers = informers_of(manager, around)
-        scheduling = Scheduling(scheduler, around, informers=informers)
-        controlling = Controlling(manager, around, authority=authority, informers=informers)
+        informers = shared_informers(manager, around)
+        scheduling = SchedulerProgram(scheduler, around, informers=informers)
+        controlling = ControllerProgram(manager, around, authority=authority, informers=informers)
         task = asyncio.create_task(run_all(informers, scheduling, controlling))
         await informers.wait_for_sync()
         relax_garbage_collector()

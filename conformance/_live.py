@@ -25,7 +25,7 @@ from mooring.api.gates import Gates
 from mooring.api.kinds import Kind
 from mooring.client.contract import Request
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.programs import ProgramContext
 from mooring.kit.clock import LoopClock
 from mooring.store.memory import open_memory
 
@@ -130,7 +130,7 @@ async def live_cluster(folder: Path, gates: Gates) -> AsyncIterator[Live]:
     The folder keeps what is costly to make, and may be used again; objects are not kept.
     """
     clock = LoopClock()
-    around = Surroundings(gates, clock, random.Random(0).random)  # noqa: S311
+    around = ProgramContext(gates, clock, random.Random(0).random)  # noqa: S311
     async with (
         open_memory(clock=lambda: clock.now().timestamp()) as store,
         embedded(folder, around, store=store) as cluster,

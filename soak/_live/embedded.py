@@ -23,7 +23,7 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.errors import ClientError
 from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.programs import ProgramContext
 from soak._live import pools, things
 from soak._live.laws import check_given
 
@@ -46,13 +46,13 @@ def run_embedded(seed: str) -> Counter[str]:
 async def _history(folder: Path, random: Random) -> Counter[str]:
     counts: Counter[str] = Counter()
     for number in range(ROUNDS):
-        async with embedded(folder, Surroundings()) as cluster:
+        async with embedded(folder, ProgramContext()) as cluster:
             if number == 0:
                 await _furnish(cluster)
             for _ in range(random.randint(2, ACTIONS_MAX)):
                 await _act(cluster, random, counts)
         counts["embedded restarts"] += 1
-    async with embedded(folder, Surroundings()) as cluster:
+    async with embedded(folder, ProgramContext()) as cluster:
         await _wait(cluster, _is_settled)
         check_given(cluster.controlling.informers.objects.list(ResourceClaim))
         counts["embedded pods on nodes"] += _bound(cluster)

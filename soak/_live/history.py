@@ -30,7 +30,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError
 from mooring.client.writes import Create, Delete, Target, Update
-from mooring.cluster.programs import Controlling, Scheduling, Surroundings
+from mooring.cluster.programs import ControllerProgram, ProgramContext, SchedulerProgram
 from mooring.controllers.controller import WriteRefused
 from mooring.kit.clock import ManualClock
 from mooring.scheduler.live import Backoff, SchedulerConfig
@@ -159,8 +159,8 @@ class World:
         if running:
             self.laws.is_fair = False
         client = SimClient(self.server, kind)
-        around = Surroundings(clock=self.clock, random=self.random.random, fresh=self._fresh)
-        program: Scheduling | Controlling
+        around = ProgramContext(clock=self.clock, random=self.random.random, fresh=self._fresh)
+        program: SchedulerProgram | ControllerProgram
         if kind in SCHEDULERS:
             # Nothing is tried only because it waited long: what can help it must wake it.
             backoff = Backoff(parked_most_s=NEVER_S)
@@ -170,9 +170,9 @@ class World:
                 filter_timeout_s=0.0,
                 binding_timeout_s=BINDING_TIMEOUT_S,
             )
-            program = Scheduling(client, around, config=config)
+            program = SchedulerProgram(client, around, config=config)
         else:
-            program = Controlling(client, around)
+            program = ControllerProgram(client, around)
         task = asyncio.get_running_loop().create_task(program.run())
         self.programs.append(Program(kind, client, task))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.cli.up_view import ProgressView, standing_lines
+from mooring.cli.status import ProgressView, status_lines
 from mooring.cluster.overview import Overview
 from mooring.cluster.state_folder import ClusterState, ProcessState
 
@@ -32,7 +32,7 @@ def test_the_same_is_not_drawn_twice_and_a_file_has_only_lines_that_stay() -> No
 
 
 def test_processes_pods_and_devices_are_told() -> None:
-    assert standing_lines(state(True, True), OVERVIEW)[1:] == [
+    assert status_lines(state(True, True), OVERVIEW)[1:] == [
         "processes  2 of 2 working",
         "nodes      1 of 1 ready",
         "pods       2 running",
@@ -42,4 +42,4 @@ def test_processes_pods_and_devices_are_told() -> None:
 
 
 def test_a_process_that_does_not_work_is_named() -> None:
-    assert standing_lines(state(True, False), None)[1] == "processes  1 of 2 working; p1: starting"
+    assert status_lines(state(True, False), None)[1] == "processes  1 of 2 working; p1: starting"

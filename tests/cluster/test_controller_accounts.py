@@ -21,9 +21,13 @@ from mooring.apiserver.auth.bootstrap_policy import CONTROLLER_PREFIX, bootstrap
 from mooring.client.client_factory import Tokens
 from mooring.client.errors import ForbiddenError, NotFoundError
 from mooring.client.writes import Create, Delete, Patch, Target
-from mooring.cluster.controller_accounts import ControllerClients, account_of
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import ControllerProgram, ProgramContext
+from mooring.cluster.programs import (
+    ControllerClients,
+    ControllerProgram,
+    ProgramContext,
+    account_of,
+)
 from mooring.kit.clock import ManualClock
 from tests.client.servers import until
 from tests.cluster.test_embedded import furnish, pod

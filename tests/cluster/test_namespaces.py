@@ -306,4 +306,4 @@ def test_what_cannot_be_deleted_is_told(answer: Any) -> None:
     pods = "/api/v1/namespaces/ns/pods"
     method = "DELETE" if isinstance(answer, ClientError) else "GET"
     (failure,) = empty(scripted([], **{f"{method} {pods}": answer})).failures
-    assert failure in ("you may not",) or failure.startswith("the answer of the server cannot be")
+    assert failure in ("you may not",) or failure.startswith("the server's response cannot be")

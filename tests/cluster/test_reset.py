@@ -12,8 +12,7 @@ from click.testing import CliRunner, Result
 from mooring.cli.main import moor
 from mooring.cluster.node import held
 from mooring.cluster.reset import ResetError, found, reset_cluster
-from mooring.cluster.socket_paths import short_path
-from mooring.cluster.state_folder import StateFolder
+from mooring.cluster.state_folder import StateFolder, short_path
 from mooring.node.runtime.contract import ContainerId, ContainerSpec
 from mooring.node.runtime.process import ProcessRuntime
 from mooring.store.sqlite.database import Folder

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster import socket_paths
-from mooring.cluster.socket_paths import (
+from mooring.cluster import state_folder
+from mooring.cluster.state_folder import (
     LENGTH_MAX,
     ShortPathError,
     link_of,
@@ -63,6 +63,6 @@ def test_a_folder_of_links_that_others_can_write_is_refused(
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
-    monkeypatch.setattr(socket_paths, "link_of", lambda _: shared / "link")
+    monkeypatch.setattr(state_folder, "link_of", lambda _: shared / "link")
     with pytest.raises(ShortPathError, match="others can write there"):
         short_path(folder)

@@ -31,7 +31,7 @@ def part(name: str, script: str) -> ProcessSpec:
 
 def supervised(folder: StateFolder, told: list[str], *parts: ProcessSpec) -> Supervisor:
     (folder.path / "log").mkdir(parents=True, exist_ok=True)
-    return Supervisor(folder, STATE, parts, tell=told.append, program=PYTHON)
+    return Supervisor(folder, STATE, parts, report=told.append, program=PYTHON)
 
 
 def test_a_part_that_is_killed_is_started_again_and_that_is_told(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mooring.api.quantity import Quantity
 from mooring.apiserver.auth.credentials import ADMIN
 from mooring.client.writes import Create, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.programs import ProgramContext
 from mooring.kit.clock import REAL
 from mooring.node.agent import Agent
 from mooring.node.node_status import MachineInfo, NodeDescription
@@ -51,7 +51,7 @@ class Scene(NamedTuple):
 
 @asynccontextmanager
 async def scene(folder: Path) -> AsyncIterator[Scene]:
-    async with asyncio.timeout(60), embedded(folder, Surroundings()) as cluster:
+    async with asyncio.timeout(60), embedded(folder, ProgramContext()) as cluster:
         runtime = MemoryRuntime(REAL)
         devices = MemoryDevices(runtime)
         description = NodeDescription("n", MACHINE, "10.0.0.1", runtime.name, Gates.parse())

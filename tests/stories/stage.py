@@ -29,7 +29,7 @@ from mooring.client.contract import Request
 from mooring.client.in_process import InProcessTransport
 from mooring.client.writes import Delete, Patch, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.programs import ProgramContext
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.plan.placements import stand_in
@@ -281,7 +281,7 @@ def play(
     """
 
     async def run() -> T:
-        around = Surroundings(gates or Gates.parse(), clock)
+        around = ProgramContext(gates or Gates.parse(), clock)
         async with (
             asyncio.timeout(PLAY_S_MAX),
             embedded(folder, around, config=config, server_gates=server) as cluster,

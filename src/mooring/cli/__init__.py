@@ -6,19 +6,16 @@ Commands         cel, claims, controllers, devices, down, explain, fit, kubeconf
                  validate, whatif
 driver           `moor driver` and its subcommands: driver_check, driver_classes, driver_devices,
                  driver_new, driver_run
-command_classes  click classes: groups that load lazily, options in sections
+command_classes  classes for click: groups that load lazily, options in sections, durations
 errors           exit statuses, and how a command ends with an error
 cluster_options  the options with which every command reads a cluster and manifests
 cluster_sources  where objects come from: files, archives, profiles; live_source: a running cluster
 inputs           files and archives behind -f
 collection       objects with their source text, for commands that report lines
-planning         planning with progress and warnings
-output           tables, JSON, YAML, ages, progress
+output           tables, JSON, YAML, warnings, ages, progress; the option -o
 object_argument  the argument KIND/NAME
-device_trees     devices as JSON and YAML
-up_view          the status lines of `moor up`
-Options          change_options, driver_options, etcd_options, gate_options, picture_option,
-                 program_options, server_options; duration parses 1h30m
+device_trees     devices as JSON, YAML and pictures
+Options          change_options, driver_options, gate_options, program_options, server_options
 """
 
 # The same for every command, also when it is called on its own.

@@ -7,15 +7,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import msgspec
 
 from mooring.cel.device import COST_LIMIT
 from mooring.cel.lang.values import key_value
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, device_source_options
-from mooring.cli.collection import Collected, collect, coloured, complain
+from mooring.cli.collection import Collected, collect
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import printable, printable_lines
+from mooring.cli.output import (
+    aligned,
+    coloured,
+    complain,
+    output_option,
+    print_tree,
+    printable,
+    printable_lines,
+)
 from mooring.insight.expressions.evaluation import (
     DeviceResult,
     EvaluationReport,
@@ -48,13 +55,12 @@ DEVICES_NAMED_MAX = 3
     help="Treat the expression as a derived attribute and print its value.",
 )
 @click.option("--show-all", is_flag=True, help="List every device that does not match.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; name prints driver/pool/device of the matching devices.",
+@output_option(
+    "table",
+    "wide",
+    "json",
+    "name",
+    text="Output format; name prints driver/pool/device of the matching devices.",
 )
 @device_source_options
 def command(sources: Sources, expression: str, derived: bool, show_all: bool, output: str) -> None:
@@ -72,42 +78,38 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     moor cel 'device.attributes["gpu.nvidia.com"].architecture == "Hopper"' --profile dgx-h100
     kubectl get resourceslices -o yaml | moor cel 'device.driver == "gpu.example.com"' -f -
     """
-    if _has_stray_bytes(expression):
+    if any("\ud800" <= character <= "\udfff" for character in expression):
+        # Python represents bytes that are not UTF-8 as surrogates.
         raise click.UsageError("EXPR is not valid UTF-8")
     extensions = sources.context.extensions
     compiler = compiler_for(sources.context.gates, extensions=extensions)
-    inquiry = evaluator_of(expression, compiler, derived=derived)
+    evaluator = evaluator_of(expression, compiler, derived=derived)
     found = collect([*sources.cluster, *sources.manifests], sources.context)
-    if isinstance(inquiry, InvalidExpression):
-        _print_refusal(inquiry, expression, output=output)
+    if isinstance(evaluator, InvalidExpression):
+        _print_refusal(evaluator, expression, output=output)
         sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
-    survey = EvaluationReport(inquiry, PublishedDevices(found.slices, names=extensions))
+    report = EvaluationReport(evaluator, PublishedDevices(found.slices, names=extensions))
     match output:
         case "json":
-            click.echo(_json(survey, found))
+            print_tree(_tree(report, found))
         case "name":
-            _print_names(survey)
+            _print_names(report)
         case _:
-            _print_table(survey, found, is_wide=output == "wide", show_all=show_all)
-    status = FITS if survey.is_good else DOES_NOT_FIT
+            _print_table(report, found, is_wide=output == "wide", show_all=show_all)
+    status = FITS if report.is_good else DOES_NOT_FIT
     sys.exit(UNREADABLE if found.unreadable else status)
-
-
-def _has_stray_bytes(text: str) -> bool:
-    """Whether an argument has bytes that are no text; Python hands them on as surrogates."""
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _print_refusal(refusal: InvalidExpression, expression: str, *, output: str) -> None:
     if output == "json":
-        click.echo(_formatted({"expression": expression, "error": refusal.error}))
+        print_tree({"expression": expression, "error": refusal.error})
     else:
         complain(refusal.error)
 
 
-def _print_names(survey: EvaluationReport) -> None:
-    for device, answer in survey.by_device():
-        if answer.outcome is survey.wanted:
+def _print_names(report: EvaluationReport) -> None:
+    for device, answer in report.by_device():
+        if answer.outcome is report.wanted:
             click.echo(printable(str(device)))
 
 
@@ -115,43 +117,36 @@ def _print_names(survey: EvaluationReport) -> None:
 
 
 def _print_table(
-    survey: EvaluationReport, found: Collected, *, is_wide: bool, show_all: bool
+    report: EvaluationReport, found: Collected, *, is_wide: bool, show_all: bool
 ) -> None:
     rows = [
-        _row(device, answer, survey, is_wide=is_wide)
-        for device, answer in survey.by_device()
-        if answer.outcome is survey.wanted
+        _row(device, answer, report, is_wide=is_wide)
+        for device, answer in report.by_device()
+        if answer.outcome is report.wanted
     ]
     if rows:
         shown_rows = [tuple(map(printable, row)) for row in rows]
-        for line in _aligned([_header(survey, is_wide=is_wide), *shown_rows]):
+        for line in aligned([_header(report, is_wide=is_wide), *shown_rows]):
             click.echo(line)
         click.echo()
-    for explained in survey.explained if show_all else condensed(survey.explained):
+    for explained in report.explained if show_all else condensed(report.explained):
         _print_reasons(explained, show_all=show_all)
-    for line in _summary(survey, found):
+    for line in _summary(report, found):
         click.echo(line)
 
 
-def _header(survey: EvaluationReport, *, is_wide: bool) -> tuple[str, ...]:
-    value = ("VALUE",) if survey.is_about_values else ()
+def _header(report: EvaluationReport, *, is_wide: bool) -> tuple[str, ...]:
+    value = ("VALUE",) if report.is_about_values else ()
     place = ("NODE", "SLICE") if is_wide else ()
     return ("DRIVER", "POOL", "DEVICE", *value, "COST", *place)
 
 
 def _row(
-    device: PublishedDevice, answer: DeviceResult, survey: EvaluationReport, *, is_wide: bool
+    device: PublishedDevice, answer: DeviceResult, report: EvaluationReport, *, is_wide: bool
 ) -> tuple[str, ...]:
-    value = (shown(answer.value),) if survey.is_about_values else ()
+    value = (shown(answer.value),) if report.is_about_values else ()
     place = (device.node or "-", device.slice_name) if is_wide else ()
     return (device.driver, device.pool, device.name, *value, str(answer.cost), *place)
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def _print_reasons(explained: Explained, *, show_all: bool) -> None:
@@ -171,33 +166,33 @@ def _named(devices: tuple[PublishedDevice, ...], *, show_all: bool) -> list[str]
     return [*names, f"… and {len(devices) - len(names):,} more"]
 
 
-def _summary(survey: EvaluationReport, found: Collected) -> Iterator[str]:
-    number, devices = survey.count(survey.wanted), counted(len(survey.devices), "device")
-    if survey.is_about_values:
+def _summary(report: EvaluationReport, found: Collected) -> Iterator[str]:
+    number, devices = report.count(report.wanted), counted(len(report.devices), "device")
+    if report.is_about_values:
         text = f"{number:,} of {devices} {'has' if number == 1 else 'have'} a value"
     else:
         text = f"{number:,} of {devices} {'matches' if number == 1 else 'match'}"
-    yield f"{text}; {_costs(survey)}"
+    yield f"{text}; {_costs(report)}"
     warning = coloured("warning", "yellow")
-    if survey.caveat:
-        role = "selector" if survey.evaluator.compiled.kind != "derived" else "derived attribute"
-        yield f"{warning}: Kubernetes refuses this as a {role}: {survey.caveat}"
-    elif errors := survey.count(MatchOutcome.ERROR):
+    if report.caveat:
+        role = "selector" if report.evaluator.compiled.kind != "derived" else "derived attribute"
+        yield f"{warning}: Kubernetes refuses this as a {role}: {report.caveat}"
+    elif errors := report.count(MatchOutcome.ERROR):
         devices = f"{counted(errors, 'device')} {'gives' if errors == 1 else 'give'} an error"
         yield f"{warning}: {devices}; scheduling aborts when it looks at one of them"
-    if survey.devices.slices_outdated:
-        slices = counted(survey.devices.slices_outdated, "slice")
+    if report.devices.slices_outdated:
+        slices = counted(report.devices.slices_outdated, "slice")
         yield f"left out: {slices} of an older generation of the pool"
     if found.ignored:
         yield f"left out: {counted(found.ignored, 'object')} of other kinds"
 
 
-def _costs(survey: EvaluationReport) -> str:
-    cost_max = survey.evaluator.compiled.cost_max
+def _costs(report: EvaluationReport) -> str:
+    cost_max = report.evaluator.compiled.cost_max
     estimate = f"at most {shown_cost(cost_max)} by estimate, limit {COST_LIMIT:,}"
-    if survey.costs is None:
+    if report.costs is None:
         return f"cost {estimate}"
-    low, high = survey.costs
+    low, high = report.costs
     spent = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     return f"cost {spent}, {estimate}"
 
@@ -205,39 +200,37 @@ def _costs(survey: EvaluationReport) -> str:
 # --- JSON ---------------------------------------------------------------------------------
 
 
-def _json(survey: EvaluationReport, found: Collected) -> str:
-    low, high = survey.costs or (None, None)
+def _tree(report: EvaluationReport, found: Collected) -> dict[str, Any]:
+    low, high = report.costs or (None, None)
     reasons = {
         device.index: explained.reasons
-        for explained in survey.explained
+        for explained in report.explained
         for device in explained.devices
     }
-    return _formatted(
-        {
-            "expression": survey.evaluator.compiled.expression,
-            "devices": [
-                _device_json(device, answer, reasons.get(device.index, ()))
-                for device, answer in survey.by_device()
-            ],
-            "warning": survey.caveat,
-            "summary": {
-                "devices": len(survey.devices),
-                "match": survey.count(MatchOutcome.MATCH),
-                "noMatch": survey.count(MatchOutcome.NO_MATCH),
-                "value": survey.count(MatchOutcome.VALUE),
-                "error": survey.count(MatchOutcome.ERROR),
-                "costMin": low,
-                "costMax": high,
-                "costEstimate": survey.evaluator.compiled.cost_max,
-                "costLimit": COST_LIMIT,
-                "slicesOutdated": survey.devices.slices_outdated,
-                "objectsIgnored": found.ignored,
-            },
-        }
-    )
+    return {
+        "expression": report.evaluator.compiled.expression,
+        "devices": [
+            _device_tree(device, answer, reasons.get(device.index, ()))
+            for device, answer in report.by_device()
+        ],
+        "warning": report.caveat,
+        "summary": {
+            "devices": len(report.devices),
+            "match": report.count(MatchOutcome.MATCH),
+            "noMatch": report.count(MatchOutcome.NO_MATCH),
+            "value": report.count(MatchOutcome.VALUE),
+            "error": report.count(MatchOutcome.ERROR),
+            "costMin": low,
+            "costMax": high,
+            "costEstimate": report.evaluator.compiled.cost_max,
+            "costLimit": COST_LIMIT,
+            "slicesOutdated": report.devices.slices_outdated,
+            "objectsIgnored": found.ignored,
+        },
+    }
 
 
-def _device_json(device: PublishedDevice, answer: DeviceResult, reasons: Reasons) -> dict[str, Any]:
+def _device_tree(device: PublishedDevice, answer: DeviceResult, reasons: Reasons) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "driver": device.driver,
         "pool": device.pool,
@@ -252,11 +245,11 @@ def _device_json(device: PublishedDevice, answer: DeviceResult, reasons: Reasons
     if answer.outcome is MatchOutcome.ERROR:
         facts["error"] = answer.error
     if reasons:
-        facts["reasons"] = list(map(_reason_json, reasons))
+        facts["reasons"] = list(map(_reason_tree, reasons))
     return facts
 
 
-def _reason_json(reason: Reason) -> dict[str, Any]:
+def _reason_tree(reason: Reason) -> dict[str, Any]:
     return {
         "text": str(reason),
         "part": reason.part,
@@ -278,7 +271,3 @@ def _plain(value: Any) -> Any:
             return {str(key_value(key)): _plain(inner) for key, inner in value.items()}
         case _:
             return shown(value, length_max=None)
-
-
-def _formatted(report: dict[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(report)).decode()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import click
-from msgspec import Struct
 
 from mooring.api import names
 from mooring.api.catalogue import CATALOGUE
@@ -23,15 +23,16 @@ from mooring.api.resource.v1 import (
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
-from mooring.cli.cluster_options import FORMS, ClusterInput
+from mooring.cli.cluster_options import ClusterInput
 from mooring.cli.cluster_sources import FileSource, give_all
-from mooring.cli.collection import coloured, complain
+from mooring.cli.command_classes import add_options
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.inputs import STDIN
-from mooring.cli.output import printable
+from mooring.cli.output import complain, printable, warn
+from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError
-from mooring.insight.messages import nearest
+from mooring.insight.messages import similar_hint
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import (
@@ -51,44 +52,43 @@ from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
+ChangeValues = dict[str, tuple[str, ...]]  # the values of all options, by field
 
 
 class Option(NamedTuple):
-    """An option, and where its values are kept."""
+    """An option that describes a change."""
 
     name: str
-    field: str
     metavar: str
     help: str
 
+    @property
+    def field(self) -> str:
+        """The name of its parameter."""
+        return self.name.removeprefix("--").replace("-", "_")
+
 
 OPTIONS = (
-    Option(
-        "--add", "add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"
-    ),
-    Option(
-        "--add-profile", "add_profile", "NAME[=COUNT]", "Hardware profile whose machines to add."
-    ),
+    Option("--add", "FILE|DIR|-", "Objects to apply: nodes, slices, classes, claims, pods …"),
+    Option("--add-profile", "NAME[=COUNT]", "Hardware profile whose machines to add."),
     Option(
         "--replace-slices",
-        "replace_slices",
         "FILE|DIR|-",
         "ResourceSlices that replace all current ones of their drivers.",
     ),
-    Option("--rule", "rule", "FILE|DIR|-", "DeviceTaintRules to create."),
-    Option("--remove-rule", "remove_rule", "NAME", "DeviceTaintRule to delete."),
+    Option("--rule", "FILE|DIR|-", "DeviceTaintRules to create."),
+    Option("--remove-rule", "NAME", "DeviceTaintRule to delete."),
     Option(
         "--taint-device",
-        "taint_device",
         "DRIVER/POOL/DEVICE=KEY[=VALUE]:EFFECT",
         "Devices to taint; * matches every driver, pool or device.",
     ),
-    Option("--taint-node", "taint_node", "NAME=KEY[=VALUE]:EFFECT", "Node to taint."),
-    Option("--cordon", "cordon", "NAME", "Node to cordon."),
-    Option("--drain", "drain", "NAME", "Node to drain."),
-    Option("--remove-node", "remove_node", "NAME", "Node to remove, with its slices and pods."),
-    Option("--delete-pod", "delete_pod", "[NAMESPACE/]NAME", "Pod to delete."),
-    Option("--delete-claim", "delete_claim", "[NAMESPACE/]NAME", "Claim to delete."),
+    Option("--taint-node", "NAME=KEY[=VALUE]:EFFECT", "Node to taint."),
+    Option("--cordon", "NAME", "Node to cordon."),
+    Option("--drain", "NAME", "Node to drain."),
+    Option("--remove-node", "NAME", "Node to remove, with its slices and pods."),
+    Option("--delete-pod", "[NAMESPACE/]NAME", "Pod to delete."),
+    Option("--delete-claim", "[NAMESPACE/]NAME", "Claim to delete."),
 )
 
 
@@ -99,42 +99,25 @@ class RequestedChange(NamedTuple):
     change: ClusterChange
 
 
-class ChangeValues(Struct, frozen=True):
-    """The values of all options, by field."""
-
-    values: dict[str, tuple[str, ...]]
-
-    def of(self, field: str) -> tuple[str, ...]:
-        """Return the values of one option."""
-        return self.values[field]
-
-
 def change_options(function: F) -> F:
     """Add the options to a command; it gets a `changes` argument."""
 
+    @wraps(function)  # with the options that the function has already
     def with_changes(*args: Any, **kwargs: Any) -> Any:
         values = {option.field: kwargs.pop(option.field) for option in OPTIONS}
-        return function(*args, changes=ChangeValues(values), **kwargs)
+        return function(*args, changes=values, **kwargs)
 
-    with_changes.__doc__ = function.__doc__
-    with_changes.__name__ = function.__name__
-    decorated: Any = with_changes
-    # The options of the command so far, which click keeps at the function that it is given.
-    decorated.__click_params__ = list(getattr(function, "__click_params__", ()))
-    for option in reversed(OPTIONS):
-        decorated = click.option(
-            option.name, option.field, multiple=True, metavar=option.metavar, help=option.help
-        )(decorated)
-    result: F = decorated
-    return result
+    options = [
+        click.option(each.name, each.field, multiple=True, metavar=each.metavar, help=each.help)
+        for each in OPTIONS
+    ]
+    return add_options(with_changes, options)  # type: ignore[return-value]
 
 
-def read_changes(
-    changes: ChangeValues, given: ClusterInput, context: Context
-) -> list[RequestedChange]:
+def read_changes(changes: ChangeValues, given: ClusterInput) -> list[RequestedChange]:
     """Return the changes in the order in which they apply; raise UsageError for a wrong one."""
     _check_usage(changes)
-    reader = _Reader(changes, given, context)
+    reader = _Reader(changes, given)
     try:
         return list(reader.changes())
     except (TaintTextError, ProfileError) as error:
@@ -142,24 +125,24 @@ def read_changes(
 
 
 def _check_usage(changes: ChangeValues) -> None:
-    if not any(changes.values.values()):
+    if not any(changes.values()):
         names = ", ".join(option.name for option in OPTIONS)
         raise click.UsageError(f"nothing is changed: give one of {names}")
     params = click.get_current_context().params
     inputs = [name for field in ("filenames", "cluster_names") for name in params.get(field) or ()]
     files = ("add", "replace_slices", "rule")
-    if [*inputs, *(name for field in files for name in changes.of(field))].count(STDIN) > 1:
+    if [*inputs, *(name for field in files for name in changes[field])].count(STDIN) > 1:
         raise click.UsageError("standard input can be read once only: - stands there twice")
 
 
 class _Reader:
     """Turns the values of options into changes."""
 
-    def __init__(self, changes: ChangeValues, given: ClusterInput, context: Context) -> None:
+    def __init__(self, changes: ChangeValues, given: ClusterInput) -> None:
         self.option = ""  # the one at hand, with its value
         self._changes = changes
         self._given = given
-        self._context = context
+        self._context = given.context
         self._known = given.everything
 
     def changes(self) -> Iterator[RequestedChange]:
@@ -179,7 +162,7 @@ class _Reader:
             "delete_claim": lambda name: [DeleteClaims((self._full(name),))],
         }
         for option in OPTIONS:
-            for value in self._changes.of(option.field):
+            for value in self._changes[option.field]:
                 self.option = f"{option.name} {value}"
                 for change in makers[option.field](value):
                     yield RequestedChange(self.option, change)
@@ -225,13 +208,15 @@ class _Reader:
         if intake.refused:
             sys.exit(DOES_NOT_FIT)
         for concern in intake.concerns():
-            click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+            warn(str(concern))
         return intake.snapshot()
 
     # --- the rest -----------------------------------------------------------------------------
 
     def _add_profile(self, name: str) -> Iterator[ClusterChange]:
-        form = FORMS[click.get_current_context().params.get("form_name") or "scalar"]
+        form = NumaNodeForm[
+            (click.get_current_context().params.get("form_name") or "scalar").upper()
+        ]
         taken = [node.metadata.name for node in self._known.nodes]
         fleet = Catalogue().fleet(name, form, taken=taken)
         intake = SnapshotBuilder(self._context)
@@ -265,8 +250,7 @@ class _Reader:
                     return
                 known.append("/".join(parts))
         name = "/".join("*" if part is None else part for part in wanted)
-        near = nearest(name, known)
-        remedy = f"; did you mean {near}?" if near is not None else ""
+        remedy = similar_hint(name, known)
         raise click.UsageError(printable(f"{self.option}: there is no device {name}{remedy}"))
 
 

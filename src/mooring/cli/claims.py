@@ -23,9 +23,18 @@ from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.timestamp import Timestamp
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.device_trees import amounts_tree
 from mooring.cli.errors import FITS
-from mooring.cli.output import Cell, age, print_table, print_tree, printable
+from mooring.cli.output import (
+    TABLE_FORMATS,
+    Cell,
+    age,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+)
 from mooring.insight.devices import ClaimState, ClaimUsage, usage_in
 from mooring.insight.devices.model import HeldDevice, RequestSummary
 from mooring.insight.messages import counted, natural_order
@@ -49,7 +58,7 @@ SORTS: dict[str, Callable[[ClaimUsage], Any]] = {
 
 
 class ClaimFilter(NamedTuple):
-    """Of each kind one must match; none given means all."""
+    """Filters on claims: one value of each kind must match; a kind without values matches all."""
 
     namespace: str | None
     labels: Selector
@@ -94,22 +103,14 @@ class ClaimFilter(NamedTuple):
     "--node", "nodes", multiple=True, metavar="NAME", help="Only claims allocated on this node."
 )
 @click.option("--pod", "pods", multiple=True, metavar="NAME", help="Only claims of this pod.")
-@click.option(
+@option_with_default(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="namespace",
-    show_default=True,
     help="Sort order.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; name prints namespace/claim.",
-)
+@output_option(*TABLE_FORMATS, text="Output format; name prints namespace/claim.")
 @cluster_options
 def command(
     given: ClusterInput,
@@ -146,7 +147,7 @@ def command(
     if not claims and output in ("table", "wide"):
         _say_none(wanted, len(found.claims))
     else:
-        _print(claims, output, given.now, with_namespace=is_everywhere)
+        _print(claims, output, given.context.now, with_namespace=is_everywhere)
     sys.exit(given.exit_status(FITS))
 
 

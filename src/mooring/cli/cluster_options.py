@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -14,10 +15,11 @@ from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.cli.cluster_sources import ClusterSource, FileSource, Profiles, give_all
-from mooring.cli.collection import coloured, complain
+from mooring.cli.command_classes import add_options
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
-from mooring.cli.gate_options import gate_options
+from mooring.cli.gate_options import gate_options, numa_node_option
 from mooring.cli.inputs import STDIN
+from mooring.cli.output import complain, warn
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 LINES_SHOWN_MAX = 100
-FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
 
 
 class ClusterInput(Struct, frozen=True):
@@ -43,6 +44,7 @@ class ClusterInput(Struct, frozen=True):
     warnings    what is odd about all of them; printed already
     refused     what an API server would not take, with its place; printed already
     unreadable  what could not be read; printed already
+    context     gates, time and extensions
     """
 
     cluster: Snapshot
@@ -50,20 +52,13 @@ class ClusterInput(Struct, frozen=True):
     warnings: tuple[Concern, ...]
     refused: tuple[str, ...]
     unreadable: tuple[str, ...]
-    gates: Gates
-    now: Timestamp
+    context: Context
     namespace: str = "default"
-    extensions: bool = True
 
     @property
     def everything(self) -> Snapshot:
         """The cluster with the manifests in it."""
         return self.cluster.with_objects(self.manifests.objects())
-
-    @property
-    def context(self) -> Context:
-        """What decides besides the objects: gates, time, extensions."""
-        return Context(gates=self.gates, now=self.now, extensions=self.extensions)
 
     def exit_status(self, answer: int) -> int:
         """Return the status to exit with: what could not be used outweighs the answer."""
@@ -84,20 +79,13 @@ class Sources(NamedTuple):
 def cluster_options(function: F) -> F:
     """Add the options to a command; it gets a `given` argument, a ClusterInput."""
 
+    @wraps(function)
     def with_cluster(*args: Any, sources: Sources, **kwargs: Any) -> Any:
-        given = read_cluster(
-            cluster=sources.cluster,
-            manifests=sources.manifests,
-            context=sources.context,
-            namespace=sources.namespace,
-        )
-        _tell(given)
+        given = read_cluster(**sources._asdict())
+        _print_findings(given)
         return function(*args, given=given, **kwargs)
 
-    with_cluster.__doc__ = function.__doc__
-    with_cluster.__name__ = function.__name__
-    result: F = source_options(with_cluster)  # type: ignore[assignment]
-    return result
+    return source_options(with_cluster)  # type: ignore[return-value]
 
 
 def source_options(function: F) -> F:
@@ -111,6 +99,7 @@ def device_source_options(function: F) -> F:
 
 
 def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
+    @wraps(function)
     def with_sources(
         *args: Any,
         filenames: tuple[str, ...],
@@ -135,7 +124,11 @@ def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
             cluster=[
                 *_files(cluster_names, recursive=recursive, schema=schema),
                 *live,
-                *([Profiles(profile_names, FORMS[form_name])] if profile_names else ()),
+                *(
+                    [Profiles(profile_names, NumaNodeForm[form_name.upper()])]
+                    if profile_names
+                    else ()
+                ),
             ],
             manifests=_files(filenames, recursive=recursive, schema=schema),
             context=Context(gates=gates, now=_now(now_text), extensions=not strict),
@@ -143,13 +136,7 @@ def _with_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
         )
         return function(*args, sources=sources, **kwargs)
 
-    with_sources.__doc__ = function.__doc__
-    with_sources.__name__ = function.__name__
-    decorated: Any = gate_options(with_sources)
-    for option in reversed(options):
-        decorated = option(decorated)
-    result: F = decorated
-    return result
+    return add_options(gate_options(with_sources), options)  # type: ignore[return-value]
 
 
 _NAMESPACE = click.option(
@@ -199,14 +186,7 @@ _OPTIONS = (
         help="Hardware profile whose machines to add to the cluster; see `moor profiles`. "
         "May be repeated.",
     ),
-    click.option(
-        "--numa-node",
-        "form_name",
-        type=click.Choice(list(FORMS)),
-        default="scalar",
-        show_default=True,
-        help="How the drivers of --profile publish numaNode.",
-    ),
+    numa_node_option("How the drivers of --profile publish numaNode."),
     _NAMESPACE,
     click.option("--strict", is_flag=True, help="Allow only what Kubernetes 1.37 supports."),
     click.option(
@@ -241,10 +221,8 @@ def read_cluster(
         warnings=warnings,
         refused=(*base.refused, *added.refused),
         unreadable=(*base.unreadable, *added.unreadable),
-        gates=context.gates,
-        now=context.now,
+        context=context,
         namespace=namespace,
-        extensions=context.extensions,
     )
 
 
@@ -277,17 +255,12 @@ def _now(text: str | None) -> Timestamp:
         raise click.UsageError(f"--now: {error}") from None
 
 
-def _tell(given: ClusterInput) -> None:
+def _print_findings(given: ClusterInput) -> None:
     errors = (*given.unreadable, *given.refused)
     for message in errors[:LINES_SHOWN_MAX]:
         complain(message)
     for warning in given.warnings[:LINES_SHOWN_MAX]:
-        click.echo(f"{coloured('warning', 'yellow')}: {_printable(str(warning))}", err=True)
+        warn(str(warning))
     for what, found in (("errors", errors), ("warnings", given.warnings)):
         if len(found) > LINES_SHOWN_MAX:
             click.echo(f"… and {len(found) - LINES_SHOWN_MAX:,} {what} more", err=True)
-
-
-def _printable(text: str) -> str:
-    """Return the text with control characters escaped; names may contain anything."""
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)

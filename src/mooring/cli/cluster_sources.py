@@ -1,7 +1,7 @@
 """Where the objects of a cluster come from: files, archives and profiles.
 
-A source gives its objects to an intake, and to it says what it cannot read. A cluster that is
-asked over the network is one more source: `live_source`.
+A source passes its objects to an intake, and reports to it what it cannot read. A running cluster
+is one more source: `live_source`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mooring.insight.snapshot.archive import Archive
 class Taker(Protocol):
     """A receiver of objects: an intake, or the collection of a command."""
 
-    on_object: Callable[[str], None]  # is told where an object was found
+    on_object: Callable[[str], None]  # called with the source of each object
     unreadable: list[str]
     unread: set[str]  # kinds of which not all objects may be read
 

@@ -14,7 +14,7 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceSlice
 from mooring.cli.cluster_sources import ClusterSource, give_all
-from mooring.cli.output import printable_lines
+from mooring.cli.output import complain, warn
 from mooring.hardware.errors import ProfileError
 from mooring.insight.lint.subjects import LintObject, read_object, read_slice, resource_kind
 from mooring.insight.messages import Concern
@@ -37,9 +37,7 @@ class Collected:
         self.slices: list[ResourceSlice] = []
         self.objects: list[LintObject] = []
         self.ignored = 0  # objects of other kinds
-        self.unwritten: set[str] = (
-            set()
-        )  # sources without text, so without lines: clusters, profiles
+        self.unwritten: set[str] = set()  # sources without lines: clusters, profiles
         self.unreadable: list[str] = []
         self.unread: set[str] = set()
         self.concerns: list[Concern] = []
@@ -116,18 +114,3 @@ def collect(
     for concern in found.concerns[:LINES_SHOWN_MAX]:
         warn(str(concern))
     return found
-
-
-def warn(message: str) -> None:
-    """Print a warning; names in it may hold anything."""
-    click.echo(f"{coloured('warning', 'yellow')}: {printable_lines(message)}", err=True)
-
-
-def complain(message: str) -> None:
-    """Print an error; names in it may hold anything."""
-    click.echo(f"{coloured('error', 'red')}: {printable_lines(message)}", err=True)
-
-
-def coloured(text: str, colour: str) -> str:
-    """Return highlighted text for a terminal."""
-    return click.style(text, fg=colour, bold=True)

@@ -1,16 +1,19 @@
-"""Classes of click commands: groups that load lazily, and options listed in sections."""
+"""Classes for click: groups that load lazily, options in sections, durations."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 
 from mooring.cli.errors import fail
 from mooring.kit.extras import missing_extra, remedy
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class LazyGroup(click.Group):
@@ -64,6 +67,20 @@ class LazyGroup(click.Group):
             formatter.write_dl(sorted(self.lines.items()))
 
 
+def option_with_default(*names: str, **attributes: Any) -> Callable[[F], F]:
+    """Return an option whose help shows its default."""
+    return click.option(*names, show_default=True, **attributes)
+
+
+def add_options(function: F, options: Sequence[Callable[[Any], Any]]) -> F:
+    """Add options to a command, which lists them in this order."""
+    decorated: Any = function
+    for option in reversed(options):
+        decorated = option(decorated)
+    result: F = decorated
+    return result
+
+
 Sections = Sequence[tuple[str, Sequence[str]]]  # a title, and names of parameters
 
 
@@ -86,3 +103,33 @@ class SectionedCommand(click.Command):
                 formatter.write_dl([records.pop(name) for name in names if name in records])
         with formatter.section("Others"):
             formatter.write_dl(list(records.values()))
+
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+
+class Duration(click.ParamType[float]):
+    """A duration between two bounds, as seconds."""
+
+    name = "duration"
+
+    def __init__(self, minimum_s: float, maximum_s: float) -> None:
+        self._minimum_s = minimum_s
+        self._maximum_s = maximum_s
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse a duration into seconds."""
+        if isinstance(value, float):
+            return value
+        text = str(value)
+        parts = _PART.findall(text)
+        if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text:
+            self.fail(f"{text!r} is no duration such as 90s or 1h30m", param, ctx)
+        seconds = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+        if not self._minimum_s <= seconds <= self._maximum_s:
+            bounds = f"{self._minimum_s:g}s to {self._maximum_s:g}s"
+            self.fail(f"{text!r} is not in {bounds}", param, ctx)
+        return seconds

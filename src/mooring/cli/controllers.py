@@ -11,9 +11,9 @@ import click
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail
-from mooring.cli.gate_options import check_numa_form, gate_options
+from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -46,9 +46,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
                 "controllers",
                 "use_service_account_credentials",
                 "root_ca_file",
-                "feature_gates",
-                "gates_preset",
-                "emulated_version",
+                *GATES,
             ),
         ),
         ("Simulated nodes", ("nodes_kubeconfig", "profiles", "form_name")),
@@ -58,10 +56,9 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     epilog="Exit status: 0 stopped, 1 the lease was lost, 2 usage error, 3 the cluster "
     "cannot be reached or used.",
 )
-@click.option(
+@option_with_default(
     "--controllers",
     default="*",
-    show_default=True,
     metavar="NAME,…",
     help="Controllers to run: * for all, NAME to enable one, -NAME to disable one.",
 )
@@ -90,14 +87,7 @@ REMEDY = "; with --use-service-account-credentials=false controllers need no tok
     metavar="NAME[=COUNT]",
     help="Hardware profile to simulate (with --nodes-kubeconfig); see `moor profiles`.",
 )
-@click.option(
-    "--numa-node",
-    "form_name",
-    type=click.Choice(["scalar", "list"]),
-    default="scalar",
-    show_default=True,
-    help="How the drivers of simulated machines publish numaNode.",
-)
+@numa_node_option("How the drivers of simulated machines publish numaNode.")
 @program_options(lease="kube-controller-manager", metrics="127.0.0.1:10257")
 @gate_options
 def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
@@ -171,10 +161,10 @@ async def _run(
     chosen: frozenset[str],
 ) -> None:
     from mooring.client.client_factory import http_client
-    from mooring.cluster.controller_accounts import ControllerClients
     from mooring.cluster.leader_process import check_connection, empties_namespaces, run_as_leader
     from mooring.cluster.programs import (
         CONTROLLERS_AGENT,
+        ControllerClients,
         ControllerProgram,
         ProgramContext,
         controller_name,

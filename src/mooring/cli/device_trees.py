@@ -1,24 +1,31 @@
-"""A device and its holders as JSON and YAML."""
+"""Devices and their holders as JSON and YAML, and as pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
 
 from mooring.api.codec import to_tree
 from mooring.api.quantity import Quantity
-from mooring.insight.devices import DeviceUsage
+from mooring.cli.errors import UNREADABLE
+from mooring.cli.output import complain
+from mooring.insight.devices import ClusterUsage, DeviceUsage
 from mooring.insight.devices.model import AppliedTaint, Holder, UnavailableReason
+from mooring.insight.snapshot.snapshot import Snapshot
 
 
 def device_tree(holding: DeviceUsage) -> dict[str, Any]:
-    """Return all facts about a device, without those that are often empty and are."""
+    """Return all facts about a device; those that are often empty are left out if they are."""
     device = holding.device
     tree: dict[str, Any] = {
         "driver": holding.id.driver,
         "pool": holding.id.pool,
         "device": holding.id.device,
-        "nodes": _place_tree(holding),
+        "nodes": _nodes_tree(holding),
         "slice": holding.slice_name,
         "state": holding.state.value,
         "open": holding.is_open,
@@ -28,10 +35,10 @@ def device_tree(holding: DeviceUsage) -> dict[str, Any]:
         "admins": [_holder_tree(holder) for holder in holding.admins],
         "conflict": holding.conflict,
         "reasons": [_reason_tree(reason) for reason in holding.reasons],
-        "taints": [_mark_tree(mark) for mark in holding.taints],
+        "taints": [_taint_tree(each) for each in holding.taints],
         "shares": {
-            room.name: {"total": str(room.total), "used": str(room.used), "left": str(room.left)}
-            for room in holding.capacities
+            each.name: {"total": str(each.total), "used": str(each.used), "left": str(each.left)}
+            for each in holding.capacities
         },
         "bindingConditions": list(device.binding_conditions),
     }
@@ -48,13 +55,13 @@ def amounts_tree(amounts: Iterable[tuple[str, Quantity]]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts}
 
 
-def _place_tree(holding: DeviceUsage) -> dict[str, Any]:
-    place = holding.node_selection
-    if place.node:
-        return {"nodeName": place.node}
-    if place.all_nodes:
+def _nodes_tree(holding: DeviceUsage) -> dict[str, Any]:
+    selection = holding.node_selection
+    if selection.node:
+        return {"nodeName": selection.node}
+    if selection.all_nodes:
         return {"allNodes": True}
-    return {"nodeSelector": to_tree(place.selector)} if place.selector is not None else {}
+    return {"nodeSelector": to_tree(selection.selector)} if selection.selector is not None else {}
 
 
 def _holder_tree(holder: Holder) -> dict[str, Any]:
@@ -70,9 +77,8 @@ def _holder_tree(holder: Holder) -> dict[str, Any]:
     return tree
 
 
-def _mark_tree(mark: AppliedTaint) -> dict[str, Any]:
-    rule = {"rule": mark.rule} if mark.rule else {}
-    return {**to_tree(mark.taint), **rule}
+def _taint_tree(applied: AppliedTaint) -> dict[str, Any]:
+    return {**to_tree(applied.taint), **({"rule": applied.rule} if applied.rule else {})}
 
 
 def _reason_tree(reason: UnavailableReason) -> dict[str, Any]:
@@ -80,3 +86,41 @@ def _reason_tree(reason: UnavailableReason) -> dict[str, Any]:
         {"device": str(user.device), "claims": list(map(str, user.claims))} for user in reason.users
     ]
     return {"state": reason.state.value, "text": reason.text, **({"by": users} if users else {})}
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def picture_option(function: F) -> F:
+    """Add the option --picture; the command gets `picture_file`."""
+    return click.option(
+        "--picture",
+        "picture_file",
+        metavar="FILE.svg|FILE.html",
+        callback=_check_suffix,
+        help="Write a picture of nodes and devices, coloured by claim.",
+    )(function)
+
+
+def _check_suffix(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    from mooring.insight.topology import Format, format_of
+
+    if name is not None and format_of(name) is None:
+        suffixes = " or ".join(format_.value for format_ in Format)
+        raise click.BadParameter(f"{name!r} does not end in {suffixes}")
+    return name
+
+
+def write_picture(snapshot: Snapshot, holdings: ClusterUsage, name: str, *, title: str) -> None:
+    """Write the picture of a snapshot, or print the error and exit."""
+    from mooring.insight.topology import format_of, picture
+
+    format_ = format_of(name)
+    assert format_ is not None
+    drawn = picture(snapshot, title=title, format=format_, holdings=holdings)
+    try:
+        Path(name).write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        complain(f"{name}: {error.strerror or error}")
+        sys.exit(UNREADABLE)
+    click.echo(f"{name} written", err=True)

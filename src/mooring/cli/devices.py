@@ -8,16 +8,24 @@ from typing import Any, NamedTuple
 
 import click
 
-from mooring.api.codec import to_tree
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.device_trees import device_tree
+from mooring.cli.command_classes import option_with_default
+from mooring.cli.device_trees import device_tree, picture_option, write_picture
 from mooring.cli.errors import FITS
-from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.picture_option import picture_option, write_picture
+from mooring.cli.output import (
+    TABLE_FORMATS,
+    Cell,
+    Row,
+    attribute_texts,
+    echo,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+)
 from mooring.insight.devices import DeviceState, DeviceUsage, usage_in
 from mooring.insight.devices.model import StateCounts, UnavailableReason, by_node, count_states
 from mooring.insight.expressions.evaluation import (
@@ -27,7 +35,7 @@ from mooring.insight.expressions.evaluation import (
     selected_by_class,
     selected_by_expression,
 )
-from mooring.insight.messages import counted, natural_order, nearest
+from mooring.insight.messages import counted, natural_order, shortened, similar_hint
 from mooring.insight.snapshot.snapshot import Snapshot
 
 COLOURS = {
@@ -85,12 +93,11 @@ SORTS: dict[str, Callable[[DeviceUsage], Any]] = {
 @click.option(
     "--select", "expression", metavar="CEL", help="Only devices that this CEL expression selects."
 )
-@click.option(
+@option_with_default(
     "--sort-by",
     "sort",
     type=click.Choice(list(SORTS)),
     default="name",
-    show_default=True,
     help="Sort order.",
 )
 @click.option(
@@ -99,14 +106,7 @@ SORTS: dict[str, Callable[[DeviceUsage], Any]] = {
     is_flag=True,
     help="Print counts by node and driver instead of devices.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; name prints driver/pool/device.",
-)
+@output_option(*TABLE_FORMATS, text="Output format; name prints driver/pool/device.")
 @picture_option
 @cluster_options
 def command(
@@ -149,7 +149,7 @@ def command(
     devices.sort(key=lambda each: list(map(natural_order, each.id)))
     devices.sort(key=SORTS[sort])
     if given.unreadable and not found.devices:
-        sys.exit(given.exit_status(FITS))  # there is nothing to say of what was not seen
+        sys.exit(given.exit_status(FITS))  # nothing can be said about unread devices
     if is_summary:
         _print_summary(devices, output)
     else:
@@ -199,21 +199,13 @@ def _wide_cells(holding: DeviceUsage) -> Iterator[str]:
     yield ",".join(dict.fromkeys(users))
     yield ",".join(dict.fromkeys(str(holder.claim) for holder in holding.admins))
     yield ",".join(f"{mark} ({mark.rule})" if mark.rule else str(mark) for mark in holding.taints)
-    tree = device_tree(holding)
-    yield " ".join(f"{name}={value}" for name, value in tree["capacity"].items())
-    yield " ".join(f"{name}={_shown(value)}" for name, value in tree["attributes"].items())
-    yield ",".join(holding.device.binding_conditions)
+    device = holding.device
+    yield " ".join(f"{name}={entry.value}" for name, entry in device.capacity.items())
+    yield " ".join(
+        f"{name}={','.join(attribute_texts(value))}" for name, value in device.attributes.items()
+    )
+    yield ",".join(device.binding_conditions)
     yield holding.slice_name
-
-
-def _shown(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case list():
-            return ",".join(map(_shown, value))
-        case _:
-            return str(value)
 
 
 def _details(holding: DeviceUsage) -> Iterator[str]:
@@ -222,8 +214,8 @@ def _details(holding: DeviceUsage) -> Iterator[str]:
         yield f"conflict: {holding.conflict}"
     shares = sum(bool(holder.share_id) for holder in holding.holders)
     if shares:
-        rooms = [f"{room.name} {room.used} of {room.total}" for room in holding.capacities]
-        yield ", ".join([counted(shares, "share"), *rooms])
+        amounts = [f"{each.name} {each.used} of {each.total}" for each in holding.capacities]
+        yield ", ".join([counted(shares, "share"), *amounts])
     for reason in holding.reasons:
         if reason.state is holding.state or not holding.holders:
             yield _reason(reason)
@@ -234,13 +226,8 @@ def _details(holding: DeviceUsage) -> Iterator[str]:
 def _reason(reason: UnavailableReason) -> str:
     if not reason.users:
         return reason.text
-    users = [
-        f"{user.device.device} ({','.join(map(str, user.claims))})"
-        for user in reason.users[:USERS_NAMED_MAX]
-    ]
-    if len(reason.users) > USERS_NAMED_MAX:
-        users.append(f"{len(reason.users) - USERS_NAMED_MAX} more")
-    return f"{reason.text}: {', '.join(users)}"
+    users = (f"{each.device.device} ({','.join(map(str, each.claims))})" for each in reason.users)
+    return f"{reason.text}: {', '.join(shortened(users, USERS_NAMED_MAX))}"
 
 
 # --- summary ------------------------------------------------------------------------------
@@ -278,11 +265,11 @@ def _counts_tree(counts: StateCounts) -> dict[str, int]:
     return {"total": counts.total, **{state.value: counts.of(state) for state in DeviceState}}
 
 
-# --- which devices are asked for ----------------------------------------------------------------
+# --- filters -----------------------------------------------------------------------------------
 
 
 class DeviceFilter(NamedTuple):
-    """Of each kind one must match; none given means all."""
+    """Filters on devices: one value of each kind must match; a kind without values matches all."""
 
     drivers: tuple[str, ...]
     pools: tuple[str, ...]
@@ -299,14 +286,13 @@ class DeviceFilter(NamedTuple):
         expression: str | None,
     ) -> Selected | None:
         """Return what class and expression select; None if neither is given."""
-        compiler = compiler_for(given.gates, extensions=given.extensions)
+        compiler = compiler_for(given.context.gates, extensions=given.context.extensions)
         found: Selected | None = None
         if class_name is not None:
             known = {each.metadata.name: each for each in snapshot.classes}
             if class_name not in known:
-                hint = nearest(class_name, known)
-                more = f"; did you mean {hint}?" if hint else ""
-                raise click.UsageError(f"--class: no DeviceClass {class_name} is given{more}")
+                hint = similar_hint(class_name, known)
+                raise click.UsageError(f"--class: no DeviceClass {class_name} is given{hint}")
             found = _checked(
                 "--class", selected_by_class(snapshot.slices, known[class_name], compiler)
             )
@@ -345,10 +331,7 @@ def _checked(option: str, selected: Selected | InvalidExpression) -> Selected:
 
 
 def _has_attribute(holding: DeviceUsage, key: str, sign: str, value: str) -> bool:
-    """Return whether a device has an attribute, with the value where one is asked for.
-
-    A key without a domain is in the driver's, as in a slice.
-    """
+    """Return whether a device has the attribute; a key without a domain is in the driver's."""
     attributes = holding.device.attributes
     domain, slash, name = key.rpartition("/")
     found = attributes.get(key)
@@ -356,13 +339,4 @@ def _has_attribute(holding: DeviceUsage, key: str, sign: str, value: str) -> boo
         found = attributes.get(f"{holding.id.driver}/{key}")
     if found is None and slash and domain == holding.id.driver:
         found = attributes.get(name)
-    return found is not None and (not sign or value in _texts(found))
-
-
-def _texts(attribute: DeviceAttribute) -> list[str]:
-    """Return the value as text, or each element of a list."""
-    found: list[str] = []
-    for content in to_tree(attribute).values():
-        values = content if isinstance(content, list | tuple) else [content]
-        found += (str(each).lower() if isinstance(each, bool) else str(each) for each in values)
-    return found
+    return found is not None and (not sign or value in attribute_texts(found))

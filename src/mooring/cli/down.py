@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
 
@@ -22,12 +22,11 @@ from mooring.cli.server_options import data_dir_option
     epilog="Exit status: 0 nothing is running, 2 usage error, 3 the cluster could not be stopped.",
 )
 @data_dir_option
-@click.option(
+@option_with_default(
     "--timeout",
     "timeout_s",
     type=Duration(1, 3600),
     default="60s",
-    show_default=True,
     help="How long to wait for the cluster to stop.",
 )
 def command(data_dir: Path, timeout_s: float) -> None:

@@ -7,14 +7,16 @@ import inspect
 import json
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any
 
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
 from mooring.client.errors import ClientError
 from mooring.kit.extras import MissingExtraError
@@ -42,20 +44,18 @@ _COLOURS = {
     help="Driver to check when COMMAND runs several. By default, the first that registers.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the checks and exit.")
-@click.option(
+@option_with_default(
     "--timeout",
     "start_s",
     type=Duration(1, 3600),
     default=f"{START_S:g}s",
-    show_default=True,
     help="How long the driver may take to register and to publish its devices.",
 )
-@click.option(
+@option_with_default(
     "--republish-timeout",
     "republish_s",
     type=Duration(1, 3600),
     default=f"{REPUBLISH_S:g}s",
-    show_default=True,
     help="How long the driver may take to publish deleted slices again.",
 )
 @click.option(
@@ -67,12 +67,11 @@ _COLOURS = {
 @click.option(
     "--node-name", metavar="NAME", default="", help="With SOCKET: node that the driver runs on."
 )
-@click.option(
+@option_with_default(
     "--cdi-dir",
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path("/var/run/cdi"),
-    show_default=True,
     help="With SOCKET: directory of the CDI specs that the driver writes.",
 )
 @click.option(
@@ -81,19 +80,7 @@ _COLOURS = {
 @click.option("--log", is_flag=True, help="Print the end of the driver's log.")
 @click.argument("subject", nargs=-1, type=click.UNPROCESSED, metavar="SOCKET|COMMAND…")
 @needs_extra("server")
-def command(
-    only: str,
-    driver: str,
-    lists: bool,
-    start_s: float,
-    republish_s: float,
-    kubeconfig: str,
-    node_name: str,
-    cdi_dir: Path,
-    output: str,
-    log: bool,
-    subject: tuple[str, ...],
-) -> None:
+def command(only: str, lists: bool, output: str, subject: tuple[str, ...], **given: Any) -> None:
     """Check a DRA driver as a kubelet uses it.
 
     SOCKET|COMMAND… is what to check. COMMAND is started with an API server of its own, killed and
@@ -129,21 +116,9 @@ def command(
         raise click.UsageError(f"--only: no check {min(unknown)!r}; there are {', '.join(CHECKS)}")
     if not subject:
         raise click.UsageError("nothing to check: give a SOCKET or a COMMAND")
-    limits = _Limits(start_s, republish_s)
+    print_outcome = _print_outcome if output == "text" else lambda _: None
     try:
-        report = asyncio.run(
-            _check(
-                subject,
-                driver,
-                chosen,
-                limits,
-                kubeconfig,
-                node_name,
-                cdi_dir,
-                tells=output == "text",
-                log=log,
-            )
-        )
+        report = asyncio.run(_check(subject, chosen, print_outcome, given))
     except (BenchError, ClientError) as error:
         fail(str(error))
     if output == "json":
@@ -153,40 +128,28 @@ def command(
     sys.exit(FITS if report.is_good else DOES_NOT_FIT)
 
 
-class _Limits(NamedTuple):
-    start_s: float
-    republish_s: float
-
-
 async def _check(
     subject: tuple[str, ...],
-    driver: str,
     only: frozenset[str],
-    limits: _Limits,
-    kubeconfig: str,
-    node_name: str,
-    cdi_dir: Path,
-    *,
-    tells: bool,
-    log: bool,
+    print_outcome: Callable[[Outcome], None],
+    given: dict[str, Any],
 ) -> Report:
     from mooring.testing.check.bench import BenchError, attached, bench
     from mooring.testing.check.suite import check_process, check_socket, run_checks
 
-    tell = _tell if tells else _nobody
-    given = limits._asdict()
+    limits = {name: given[name] for name in ("start_s", "republish_s")}
+    run = partial(run_checks, only=only, tell=print_outcome, progress=_progress)
     if len(subject) == 1 and Path(subject[0]).is_socket():
-        if not (kubeconfig and node_name):
+        if not (given["kubeconfig"] and given["node_name"]):
             raise click.UsageError("a SOCKET needs --kubeconfig and --node-name as well")
-        async with attached(kubeconfig, node_name, cdi_dir) as place:
-            trial = check_socket(place, Path(subject[0]), **given)
-            return await run_checks(trial, only=only, tell=tell, progress=_progress)
+        async with attached(given["kubeconfig"], given["node_name"], given["cdi_dir"]) as place:
+            return await run(check_socket(place, Path(subject[0]), **limits))
     if shutil.which(subject[0]) is None:
         raise BenchError(f"{subject[0]}: neither a socket nor a program that can be run")
     async with bench() as place:
-        trial = check_process(place, subject, name=driver, **given)
-        report = await run_checks(trial, only=only, tell=tell, progress=_progress)
-        if log and trial.process is not None:
+        trial = check_process(place, subject, name=given["driver"], **limits)
+        report = await run(trial)
+        if given["log"] and trial.process is not None:
             click.echo(f"\nThe driver's last words:\n{trial.process.last_words(40)}", err=True)
         return report
 
@@ -198,7 +161,7 @@ def _list() -> None:
         click.echo(f"{name:{_width()}}  {promise_of(check)}")
 
 
-def _tell(outcome: Outcome) -> None:
+def _print_outcome(outcome: Outcome) -> None:
     mark, width = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result]), _width()
     click.echo(f"{mark}  {outcome.check:{width}}  {outcome.promise}")
     for line in outcome.why.splitlines():
@@ -214,10 +177,6 @@ def _width() -> int:
 
 def _progress(check: str, text: str) -> None:
     click.echo(f"{'…':6}  {check:{_width()}}  {text}", err=True)
-
-
-def _nobody(_: Outcome) -> None:
-    """Report nothing: all is printed at the end."""
 
 
 def _summary(report: Report) -> str:
@@ -239,7 +198,7 @@ def _tree(report: Report) -> dict[str, object]:
 
 
 def _checks_help() -> str:
-    """Return what each check wants, as paragraphs that keep their lines."""
+    """Return the description of each check, as paragraphs that keep their lines."""
     try:
         from mooring.testing.check.checks import CHECKS, details_of, promise_of
     except MissingExtraError:  # which the help says, too

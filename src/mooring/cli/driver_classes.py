@@ -5,23 +5,16 @@ from __future__ import annotations
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.driver_options import several_drivers
-from mooring.cli.output import print_tree
-from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of
+from mooring.cli.driver_options import chosen_drivers, several_drivers
+from mooring.cli.output import output_option, print_tree
+from mooring.drivers.catalogue import DriverOptions
 
 
 @click.command(
     name="classes", context_settings=CONTEXT, epilog="Exit status: 0 success, 2 usage error."
 )
 @several_drivers
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Output format.",
-)
+@output_option("yaml", "json")
 def command(names: tuple[str, ...], options: DriverOptions, output: str) -> None:
     """Print the DeviceClasses of drivers.
 
@@ -35,10 +28,7 @@ def command(names: tuple[str, ...], options: DriverOptions, output: str) -> None
     from mooring.api.codec import to_tree
     from mooring.hardware.machine import CLASSES, device_classes
 
-    try:
-        drivers = [driver.name for name in names for driver in drivers_of(name, options)]
-    except OptionError as error:
-        raise click.UsageError(str(error)) from None
+    drivers = [driver.name for driver in chosen_drivers(names, options)]
     found = device_classes(dict.fromkeys(name for name in drivers if name in CLASSES))
     items = [to_tree(each) for each in found]
     print_tree({"apiVersion": "v1", "kind": "List", "items": items}, output)

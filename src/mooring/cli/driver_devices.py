@@ -10,10 +10,17 @@ import click
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import Device, DeviceAttribute, ResourceSlice
 from mooring.cli import CONTEXT
-from mooring.cli.driver_options import one_driver
+from mooring.cli.driver_options import chosen_drivers, one_driver
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.output import NOTHING, print_table, print_tree, printable
-from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of, published
+from mooring.cli.output import (
+    NOTHING,
+    attribute_texts,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+)
+from mooring.drivers.catalogue import DriverOptions, published
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 
 
@@ -23,13 +30,13 @@ from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
     epilog="Exit status: 0 devices were found, 1 none were found, 2 usage error.",
 )
 @one_driver
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "yaml", "json", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; yaml and json print ResourceSlices, wide adds all attributes.",
+@output_option(
+    "table",
+    "wide",
+    "yaml",
+    "json",
+    "name",
+    text="Output format; yaml and json print ResourceSlices, wide adds all attributes.",
 )
 def command(name: str, options: DriverOptions, output: str) -> None:
     """Show the devices that a driver would publish.
@@ -42,10 +49,7 @@ def command(name: str, options: DriverOptions, output: str) -> None:
 
 def show(name: str, options: DriverOptions, output: str) -> int:
     """Print the devices that a driver would publish, and return an exit status."""
-    try:
-        drivers = drivers_of(name, options)
-    except OptionError as error:
-        raise click.UsageError(str(error)) from None
+    drivers = chosen_drivers([name], options)
     slices = [each for driver in drivers for each in published(driver, options.node_name)]
     devices = [(each.spec.driver, device) for each in slices for device in each.spec.devices or ()]
     match output:
@@ -95,8 +99,4 @@ def _others(device: Device, standard: tuple[str, ...]) -> Iterator[str]:
 def _text(attribute: DeviceAttribute | None) -> str:
     if attribute is None:
         return NOTHING
-    tree = to_tree(attribute)
-    value = next(iter(tree.values()), NOTHING)
-    values = value if isinstance(value, list) else [value]
-    shown = ",".join(str(each).lower() if isinstance(each, bool) else str(each) for each in values)
-    return printable(shown)
+    return printable(",".join(attribute_texts(attribute))) or NOTHING

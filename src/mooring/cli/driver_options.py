@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mooring.cli.profiles import FORMS
+from mooring.cli.command_classes import add_options, option_with_default
+from mooring.cli.gate_options import numa_node_option
 from mooring.drivers.catalogue import (
     BY_NODE,
     BY_SOCKET,
@@ -19,7 +20,13 @@ from mooring.drivers.catalogue import (
     INDIVIDUAL,
     STATIC,
     DriverOptions,
+    OptionError,
+    drivers_of,
 )
+from mooring.hardware.attributes import NumaNodeForm
+
+if TYPE_CHECKING:
+    from mooring.driver.driver import Driver
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,42 +39,33 @@ _OPTIONS = (
         envvar="NODE_NAME",
         help="Node that the devices are on. By default, the hostname.",
     ),
-    click.option(
+    option_with_default(
         "--sysfs",
         type=FOLDER,
         default="/sys",
-        show_default=True,
         metavar="DIR",
         help="Root of sysfs; point it elsewhere to read another machine.",
     ),
-    click.option(
+    option_with_default(
         "--proc",
         type=FOLDER,
         default="/proc",
-        show_default=True,
         metavar="DIR",
         help="Root of procfs.",
     ),
-    click.option(
-        "--numa-node",
-        "form_name",
-        type=click.Choice(list(FORMS)),
-        default="scalar",
-        show_default=True,
-        help="How PCI devices publish numaNode; list needs the DRAListTypeAttributes feature gate.",
+    numa_node_option(
+        "How PCI devices publish numaNode; list needs the DRAListTypeAttributes feature gate."
     ),
-    click.option(
+    option_with_default(
         "--cpu-device-mode",
         type=click.Choice([GROUPED, INDIVIDUAL]),
         default=GROUPED,
-        show_default=True,
         help="cpu: publish one device per group with consumable CPUs, or one device per CPU.",
     ),
-    click.option(
+    option_with_default(
         "--group-by",
         type=click.Choice([BY_NODE, BY_SOCKET]),
         default=BY_NODE,
-        show_default=True,
         help="cpu: how CPUs are grouped.",
     ),
     click.option(
@@ -82,11 +80,10 @@ _OPTIONS = (
         default=True,
         help="net: publish virtual functions instead of their physical NICs.",
     ),
-    click.option(
+    option_with_default(
         "--mig",
         type=click.Choice([STATIC, DYNAMIC]),
         default=STATIC,
-        show_default=True,
         help="nvidia: publish existing MIG partitions, or create them on demand.",
     ),
     click.option(
@@ -112,6 +109,14 @@ def several_drivers(function: F) -> F:
     return names(_driver_options(function))
 
 
+def chosen_drivers(names: Iterable[str], options: DriverOptions) -> list[Driver]:
+    """Return the drivers behind names; a wrong option is a usage error."""
+    try:
+        return [driver for name in names for driver in drivers_of(name, options)]
+    except OptionError as error:
+        raise click.UsageError(str(error)) from None
+
+
 def _driver_options(function: F) -> F:
     @wraps(function)
     def with_options(
@@ -125,16 +130,13 @@ def _driver_options(function: F) -> F:
         }
         options = DriverOptions(
             node_name=node_name or socket.gethostname().lower(),
-            form=FORMS[form_name],
+            form=NumaNodeForm[form_name.upper()],
             ignored_xids=_numbers(ignored_xids),
             **own,
         )
         return function(options=options, **others)
 
-    wrapped: Any = with_options
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+    return add_options(with_options, _OPTIONS)  # type: ignore[return-value]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.cli import CONTEXT
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.driver_devices import show
-from mooring.cli.driver_options import several_drivers
+from mooring.cli.driver_options import chosen_drivers, several_drivers
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
-from mooring.drivers.catalogue import DriverOptions, OptionError, drivers_of
+from mooring.drivers.catalogue import DriverOptions
 from mooring.kit.process_memory import limit_malloc_arenas
 
 if TYPE_CHECKING:
@@ -35,21 +36,19 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @several_drivers
 @cluster_access_options
-@click.option(
+@option_with_default(
     "--kubelet-dir",
     type=FOLDER,
     default=KUBELET_FOLDER,
-    show_default=True,
     envvar="KUBELET_DIR",
     show_envvar=True,
     metavar="DIR",
     help="Kubelet directory that contains plugins and plugins_registry.",
 )
-@click.option(
+@option_with_default(
     "--cdi-dir",
     type=FOLDER,
     default="/var/run/cdi",
-    show_default=True,
     envvar="CDI_ROOT",
     show_envvar=True,
     metavar="DIR",
@@ -88,10 +87,7 @@ def command(
     """
     if dry_run:
         sys.exit(max(show(name, options, "yaml") for name in names))
-    try:
-        drivers = tuple(driver for name in names for driver in drivers_of(name, options))
-    except OptionError as error:
-        raise click.UsageError(str(error)) from None
+    drivers = tuple(chosen_drivers(names, options))
     access = access_of(given)
     limit_malloc_arenas()
     folders = kubelet_dir.absolute(), cdi_dir.absolute()

@@ -26,6 +26,12 @@ def fail(text: str) -> NoReturn:
     raise SystemExit(UNREADABLE)
 
 
+def os_error_text(error: OSError) -> str:
+    """Return file and reason of an error of the operating system."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
 def needs_extra(extra: str, *, unless: str = "") -> Callable[[F], F]:
     """Require an extra of the distribution for a command, and say so in its help.
 

@@ -12,8 +12,8 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
-from mooring.cli.output import Progress, echo, print_tree, printable
-from mooring.cli.planning import planned
+from mooring.cli.output import Progress, echo, output_option, print_tree, printable
+from mooring.cli.plan import planned
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation, explain
 from mooring.insight.explain.report import explanation_lines, explanation_tree, name_of, placed_line
 from mooring.insight.messages import counted, full_name
@@ -39,14 +39,7 @@ PODS_EXPLAINED_MAX = 5
     help="Look for [KIND/NAME] in all namespaces. Without [KIND/NAME], all namespaces "
     "are always explained.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@output_option("text", "json", "yaml")
 @cluster_options
 def command(given: ClusterInput, subject: str | None, is_everywhere: bool, output: str) -> None:
     """Explain why pods get no node: per node, per request, down to the device.
@@ -83,7 +76,7 @@ def command(given: ClusterInput, subject: str | None, is_everywhere: bool, outpu
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
 
 
-# --- what is asked about ------------------------------------------------------------------
+# --- the subject --------------------------------------------------------------------------
 
 
 def _chosen(
@@ -155,7 +148,7 @@ def _well(value: Any, subject: Subject) -> str:
     return f"{subject} has no pods that look for a node."
 
 
-# --- what is printed ----------------------------------------------------------------------
+# --- printing -----------------------------------------------------------------------------
 
 
 def _print_text(results: list[Result], explanations: list[Explanation], pending: int) -> None:

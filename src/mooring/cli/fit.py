@@ -12,10 +12,20 @@ import msgspec
 from mooring.api.apps import DaemonSet
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.collection import coloured
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import no_such, parse_subject, subject_argument
-from mooring.cli.output import Progress, Row, echo, print_table, print_tree, printable
+from mooring.cli.output import (
+    TABLE_FORMATS,
+    Progress,
+    Row,
+    echo,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+    warn,
+)
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.fit import (
     REPLICAS_MAX,
@@ -30,7 +40,6 @@ from mooring.insight.fit import (
 from mooring.insight.messages import Concern, counted, full_name, listed, natural_order, titled
 from mooring.insight.plan.placements import Placement
 from mooring.insight.snapshot.snapshot import Snapshot
-from mooring.validation.strategy import Context
 
 REPLICAS_TRIED_MAX = 100_000
 LIMITS_SHOWN_MAX = 8
@@ -53,24 +62,16 @@ PER_NODE = ("NODE", "REPLICAS", "DEVICES", "WHY NO MORE")
     metavar="N",
     help="Check whether this many replicas fit, and stop there.",
 )
-@click.option(
+@option_with_default(
     "--max",
     "replicas_max",
     type=click.IntRange(1, REPLICAS_TRIED_MAX),
     default=REPLICAS_MAX,
-    show_default=True,
     metavar="N",
     help="Stop after this many replicas.",
 )
 @click.option("--per-node", is_flag=True, help="Print one line per node, with its devices.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; wide names all nodes and devices.",
-)
+@output_option(*TABLE_FORMATS, text="Output format; wide names all nodes and devices.")
 @cluster_options
 def command(
     given: ClusterInput,
@@ -102,22 +103,25 @@ def command(
 
 
 def _fitted(given: ClusterInput, subject: Subject, replicas_max: int) -> Fit:
-    context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
     try:
         with Progress("replicas placed") as progress:
             found = fit(
-                given.everything, subject, context, replicas_max=replicas_max, progress=progress
+                given.everything,
+                subject,
+                given.context,
+                replicas_max=replicas_max,
+                progress=progress,
             )
     except TooManyPodsError as error:
         raise click.UsageError(str(error)) from None
     if isinstance(found, Concern):
         raise click.UsageError(str(found))
     for concern in found.concerns:
-        click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+        warn(str(concern))
     return found.fit
 
 
-# --- what is asked about ------------------------------------------------------------------
+# --- the subject --------------------------------------------------------------------------
 
 
 def _chosen(given: ClusterInput, text: str | None) -> Subject:

@@ -1,21 +1,32 @@
-"""The options that choose feature gates, the same for every command.
-
-And the one that the preset of gates decides, unless it is given: where explanations are written.
-"""
+"""The options that choose feature gates, and options whose meaning depends on the gates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 from mooring.api.errors import GateError
 from mooring.api.gates import Gate, Gates, Preset
+from mooring.cli.command_classes import add_options, option_with_default
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+GATES = ("feature_gates", "gates_preset", "emulated_version")  # the parameters of the options
 EXPLAIN_IN = ("condition", "event", "none")
+
+
+def numa_node_option(text: str) -> Callable[[F], F]:
+    """Return the option --numa-node with this help; the command gets `form_name`."""
+    return option_with_default(
+        "--numa-node",
+        "form_name",
+        type=click.Choice(["scalar", "list"]),
+        default="scalar",
+        help=text,
+    )
 
 
 def check_numa_form(form_name: str, gates: Gates) -> None:
@@ -31,6 +42,7 @@ def check_numa_form(form_name: str, gates: Gates) -> None:
 def gate_options(function: F) -> F:
     """Add the options to a command; it gets a `gates` argument."""
 
+    @wraps(function)
     def with_gates(
         *args: Any, feature_gates: str, gates_preset: str, emulated_version: str, **kwargs: Any
     ) -> Any:
@@ -44,8 +56,6 @@ def gate_options(function: F) -> F:
             click.echo(f"note: {note}", err=True)
         return function(*args, gates=gates, **kwargs)
 
-    with_gates.__doc__ = function.__doc__
-    with_gates.__name__ = function.__name__
     options = [
         click.option(
             "--feature-gates",
@@ -53,26 +63,20 @@ def gate_options(function: F) -> F:
             metavar="GATE=BOOL,…",
             help="Feature gates to turn on or off.",
         ),
-        click.option(
+        option_with_default(
             "--gates-preset",
             type=click.Choice([preset.value for preset in Preset]),
             default=Preset.MOORING.value,
-            show_default=True,
             help="Defaults of the feature gates: all on, or those of Kubernetes 1.37.",
         ),
-        click.option(
+        option_with_default(
             "--emulated-version",
             default="1.37",
-            show_default=True,
             metavar="1.34…1.37",
             help="Emulate the feature gates of this Kubernetes version.",
         ),
     ]
-    decorated: Any = with_gates
-    for option in reversed(options):
-        decorated = option(decorated)
-    result: F = decorated
-    return result
+    return add_options(with_gates, options)  # type: ignore[return-value]
 
 
 def explain_option(function: F) -> F:

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
-import msgspec
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, source_options
-from mooring.cli.collection import collect, coloured
+from mooring.cli.collection import collect
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import printable, report_options
+from mooring.cli.output import coloured, print_tree, printable, report_options
 from mooring.insight.expressions.evaluation import compiler_for
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import (
@@ -92,7 +91,7 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
     given = LintInput.read(sources)
     findings = lint(given.subjects, given.world, disabled=disabled)
     if output == "json":
-        click.echo(_json(findings, given))
+        print_tree(_tree(findings, given))
     else:
         for finding in findings:
             click.echo(_text(finding, given))
@@ -190,10 +189,10 @@ def _enumerated(texts: list[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _json(findings: list[Finding], given: LintInput) -> str:
+def _tree(findings: list[Finding], given: LintInput) -> dict[str, Any]:
     counts = Counter(finding.severity for finding in findings)
-    report: dict[str, Any] = {
-        "findings": [_finding_json(finding, given) for finding in findings],
+    return {
+        "findings": [_finding_tree(finding, given) for finding in findings],
         "unreadable": given.unreadable,
         "summary": {
             "files": given.files or 0,
@@ -207,10 +206,9 @@ def _json(findings: list[Finding], given: LintInput) -> str:
             "rulesNotApplied": [rule.id for rule in lacking(given.subjects, given.world)],
         },
     }
-    return msgspec.json.format(msgspec.json.encode(report)).decode()
 
 
-def _finding_json(finding: Finding, given: LintInput) -> dict[str, Any]:
+def _finding_tree(finding: Finding, given: LintInput) -> dict[str, Any]:
     facts = finding._asdict()
     if finding.source in given.unwritten:
         del facts["line"], facts["column"]

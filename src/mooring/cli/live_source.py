@@ -1,6 +1,6 @@
-"""A cluster that is asked over the network, as one more source of objects.
+"""A running cluster as a source of objects.
 
-Whoever asks may often read a few namespaces only. So a kind that may not be listed in the whole
+Users may often read only a few namespaces. So a kind that may not be listed in the whole
 cluster is listed in each namespace that is known: all, where namespaces may be listed, else that
 of the kubeconfig's context and the one that was named.
 
@@ -50,7 +50,7 @@ class Live(NamedTuple):
         try:
             if isinstance(self.access, ClientError):
                 raise self.access
-            found = asyncio.run(_ask(self.access, self.namespace))
+            found = asyncio.run(_read_cluster(self.access, self.namespace))
         except ClientError as error:
             intake.unreadable.append(f"cluster: {error}")
             return
@@ -84,13 +84,13 @@ class Found(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-async def _ask(access: RestConfig, namespace: str) -> Found:
+async def _read_cluster(access: RestConfig, namespace: str) -> Found:
     async with http_client(access) as client:
-        inquiry = _Inquiry(client, dict.fromkeys((namespace, access.namespace)))
-        return await inquiry.found()
+        reader = _ClusterReader(client, dict.fromkeys((namespace, access.namespace)))
+        return await reader.found()
 
 
-class _Inquiry:
+class _ClusterReader:
     """Reads all kinds of a cluster, as far as that is allowed."""
 
     def __init__(self, client: ApiClient, namespaces: Iterable[str]) -> None:

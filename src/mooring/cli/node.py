@@ -12,9 +12,9 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.quantity import Quantity
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import SectionedCommand
+from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail, needs_extra
-from mooring.cli.gate_options import gate_options
+from mooring.cli.gate_options import GATES, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -25,7 +25,7 @@ from mooring.cli.program_options import (
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig
-    from mooring.cluster.node import Door, NodeSettings
+    from mooring.cluster.node import KubeletEndpoint, NodeSettings
     from mooring.cluster.status_server import ListenAddress
 
 
@@ -62,7 +62,7 @@ def _amounts(
         ("The node", ("node_name", "node_ip", "node_labels", "max_pods", "system_reserved")),
         ("How pods run", ("root_dir", "runtime", "cdi_dirs", "stop_containers")),
         ("Logs and commands", ("credentials", "address", "port")),
-        ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
+        ("What it does", GATES),
         SECTIONS[-1],
     ),
     context_settings=CONTEXT,
@@ -88,11 +88,10 @@ def _amounts(
     callback=_pairs,
     help="Labels to add when the node registers.",
 )
-@click.option(
+@option_with_default(
     "--max-pods",
     type=click.IntRange(0, 10_000),
     default=110,
-    show_default=True,
     help="Maximum number of pods.",
 )
 @click.option(
@@ -103,28 +102,25 @@ def _amounts(
     help="Resources reserved from pods: cpu, memory, ephemeral-storage. By default, "
     "100Mi of memory and a tenth of the disk.",
 )
-@click.option(
+@option_with_default(
     "--root-dir",
     type=click.Path(path_type=Path, file_okay=False),
     default="/var/lib/kubelet",
-    show_default=True,
     metavar="FOLDER",
     help="Directory for volumes, logs and driver sockets; not shared with another agent.",
 )
-@click.option(
+@option_with_default(
     "--runtime",
     type=click.Choice(["process", "podman", "sim"]),
     default="process",
-    show_default=True,
     help="Container runtime: local processes, podman, or simulated.",
 )
-@click.option(
+@option_with_default(
     "--cdi-dir",
     "cdi_dirs",
     type=click.Path(path_type=Path, file_okay=False),
     multiple=True,
     default=("/etc/cdi", "/var/run/cdi"),
-    show_default=True,
     metavar="FOLDER",
     help="Directory of CDI specs. May be repeated; later ones take precedence.",
 )
@@ -142,18 +138,16 @@ def _amounts(
     "--kubeconfig is given) and the serving certificate for `kubectl logs` and "
     "`exec`.",
 )
-@click.option(
+@option_with_default(
     "--address",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="Address that the node serves logs and exec on; needs --credentials.",
 )
-@click.option(
+@option_with_default(
     "--port",
     type=click.IntRange(0, 65535),
     default=10250,
-    show_default=True,
     help="Port for --address; 0 picks a free one.",
 )
 @cluster_access_options
@@ -185,7 +179,7 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
         pods_max=given["max_pods"],
         reserved=given["system_reserved"],
         labels=given["node_labels"],
-        door=_door(given),
+        endpoint=_endpoint(given),
         ends_containers=given["stop_containers"],
     )
     if given["credentials"] is not None and not given["kubeconfig"]:
@@ -197,9 +191,9 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     )
 
 
-def _door(given: dict[str, Any]) -> Door | None:
+def _endpoint(given: dict[str, Any]) -> KubeletEndpoint | None:
     """Return where the server reaches the node; None without a certificate for it."""
-    from mooring.cluster.node import Door
+    from mooring.cluster.node import KubeletEndpoint
     from mooring.node.kubelet_server import TlsFiles
 
     folder: Path | None = given["credentials"]
@@ -209,7 +203,7 @@ def _door(given: dict[str, Any]) -> Door | None:
     for path in files:
         if not path.is_file():
             fail(f"--credentials: {path}: there is no such file")
-    return Door(given["address"], given["port"], files)
+    return KubeletEndpoint(given["address"], given["port"], files)
 
 
 async def _run(

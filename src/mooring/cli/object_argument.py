@@ -10,35 +10,19 @@ import click
 
 from mooring.insight.messages import listed
 
-# What may stand before the slash, and what it means.
-KINDS = {
-    "pod": "Pod",
-    "pods": "Pod",
-    "po": "Pod",
-    "claim": "ResourceClaim",
-    "resourceclaim": "ResourceClaim",
-    "resourceclaims": "ResourceClaim",
-    "template": "ResourceClaimTemplate",
-    "resourceclaimtemplate": "ResourceClaimTemplate",
-    "resourceclaimtemplates": "ResourceClaimTemplate",
-    "deployment": "Deployment",
-    "deployments": "Deployment",
-    "deploy": "Deployment",
-    "replicaset": "ReplicaSet",
-    "replicasets": "ReplicaSet",
-    "rs": "ReplicaSet",
-    "statefulset": "StatefulSet",
-    "statefulsets": "StatefulSet",
-    "sts": "StatefulSet",
-    "daemonset": "DaemonSet",
-    "daemonsets": "DaemonSet",
-    "ds": "DaemonSet",
-    "job": "Job",
-    "jobs": "Job",
-    "podgroup": "PodGroup",
-    "podgroups": "PodGroup",
+# Words that may stand before the slash, by the kind that they mean.
+_WORDS = {
+    "Pod": "pod pods po",
+    "ResourceClaim": "claim resourceclaim resourceclaims",
+    "ResourceClaimTemplate": "template resourceclaimtemplate resourceclaimtemplates",
+    "Deployment": "deployment deployments deploy",
+    "ReplicaSet": "replicaset replicasets rs",
+    "StatefulSet": "statefulset statefulsets sts",
+    "DaemonSet": "daemonset daemonsets ds",
+    "Job": "job jobs",
+    "PodGroup": "podgroup podgroups",
 }
-
+KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,11 +53,9 @@ class Subject(NamedTuple):
         return self.namespace in ("", namespace)
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind} {self.namespace}/{self.name}"
-            if self.namespace
-            else (f"{self.kind} {self.name} in any namespace")
-        )
+        if self.namespace:
+            return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.kind} {self.name} in any namespace"
 
 
 def parse_subject(text: str, *, namespace: str) -> Subject:
@@ -85,9 +67,8 @@ def parse_subject(text: str, *, namespace: str) -> Subject:
         near = difflib.get_close_matches(kind.lower(), KINDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise click.UsageError(f"{text}: there is no kind {kind!r} here{hint}")
-    space, slash, rest = name.partition("/")
-    if slash:
-        return Subject(KINDS[kind.lower()], space, rest)
+    if "/" in name:
+        namespace, _, name = name.partition("/")
     return Subject(KINDS[kind.lower()], namespace, name)
 
 

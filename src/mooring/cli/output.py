@@ -7,12 +7,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import click
 import msgspec
 
 from mooring.api.timestamp import Timestamp
+from mooring.cli.command_classes import option_with_default
+
+if TYPE_CHECKING:
+    from mooring.api.resource.v1 import DeviceAttribute
 
 NOTHING = "-"
 CELL_MAX = 120  # characters of a cell in a table that is not wide
@@ -44,7 +48,7 @@ def echo(text: str) -> None:
     click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
 
 
-def print_tree(tree: Any, output: str) -> None:
+def print_tree(tree: Any, output: str = "json") -> None:
     """Print a value as JSON or YAML."""
     if output == "yaml":
         import yaml
@@ -53,6 +57,29 @@ def print_tree(tree: Any, output: str) -> None:
     else:
         text = msgspec.json.format(msgspec.json.encode(tree)).decode()
     click.echo(text)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def warn(message: str) -> None:
+    """Print a warning; names in it may hold anything."""
+    click.echo(f"{coloured('warning', 'yellow')}: {printable_lines(message)}", err=True)
+
+
+def complain(message: str) -> None:
+    """Print an error; names in it may hold anything."""
+    click.echo(f"{coloured('error', 'red')}: {printable_lines(message)}", err=True)
+
+
+def coloured(text: str, colour: str) -> str:
+    """Return highlighted text for a terminal."""
+    return click.style(text, fg=colour, bold=True)
 
 
 def printable(text: str) -> str:
@@ -65,6 +92,25 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """Return lines of text with control characters escaped."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+
+
+def by_pool(devices: Iterable[tuple[str, str]]) -> str:
+    """Return pools with their devices: `driver/pool/gpu-0,gpu-1; driver/other/gpu-0`."""
+    pools: dict[str, list[str]] = {}
+    for pool, device in devices:
+        pools.setdefault(pool, []).append(device)
+    return "; ".join(f"{pool}/{','.join(names)}" for pool, names in pools.items())
+
+
+def attribute_texts(attribute: DeviceAttribute) -> list[str]:
+    """Return the value of an attribute as text, or each element of a list."""
+    from mooring.api.codec import to_tree
+
+    found: list[str] = []
+    for content in to_tree(attribute).values():
+        values = content if isinstance(content, list | tuple) else [content]
+        found += (str(each).lower() if isinstance(each, bool) else str(each) for each in values)
+    return found
 
 
 def age(then: Timestamp | None, now: Timestamp) -> str:
@@ -101,19 +147,26 @@ def _padded(line: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def report_options(function: F) -> F:
-    """Add the options that control how findings are printed."""
-    function = click.option(
+TABLE_FORMATS = ("table", "wide", "json", "yaml", "name")
+
+
+def output_option(*formats: str, text: str = "Output format.") -> Callable[[F], F]:
+    """Return the option -o with this help; the first format is the default."""
+    return option_with_default(
         "-o",
         "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="Output format.",
-    )(function)
-    return click.option(
+        type=click.Choice(formats),
+        default=formats[0],
+        help=text,
+    )
+
+
+def report_options(function: F) -> F:
+    """Add the options that control how findings are printed."""
+    quiet = click.option(
         "-q", "--quiet", is_flag=True, help="Print findings only, without the summary."
-    )(function)
+    )
+    return quiet(output_option("text", "json")(function))
 
 
 # --- progress ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -13,11 +14,23 @@ from msgspec.structs import replace
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
+from mooring.cli.device_trees import picture_option, write_picture
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.output import Cell, Row, echo, print_table, print_tree, printable
-from mooring.cli.picture_option import picture_option, write_picture
-from mooring.cli.planning import planned
+from mooring.cli.output import (
+    TABLE_FORMATS,
+    Cell,
+    Progress,
+    Row,
+    by_pool,
+    echo,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+    warn,
+)
 from mooring.insight.devices import usage_in
+from mooring.insight.errors import TooManyPodsError
 from mooring.insight.explain.pods import kubernetes_writes
 from mooring.insight.messages import counted
 from mooring.insight.plan.placements import (
@@ -28,10 +41,11 @@ from mooring.insight.plan.placements import (
     placement_of,
     stand_ins,
 )
-from mooring.insight.plan.planner import BetterOrder, Plan, Result, better_order
+from mooring.insight.plan.planner import BetterOrder, Plan, Result, better_order, plan
+from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.scheduling_cycle import Pending
 
-ALIKE_MIN = 4  # so many pods of one owner in a row are not named one by one
+ALIKE_MIN = 4  # this many pods of one owner in a row are named together
 RUNS_MAX = 8
 SAME = " "  # a cell that says what the one above does
 NO_NODE = "<none>"
@@ -45,13 +59,9 @@ WIDE = ("POD", "NODE", "CLAIM", "REQUEST", "DEVICE", "SHARE", "CONSUMES")
     epilog="Exit status: 0 every pod gets a node, 1 some do not or are invalid, 2 usage "
     "error, 3 an input could not be read.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; wide prints a line per device, with claim, share and capacity.",
+@output_option(
+    *TABLE_FORMATS,
+    text="Output format; wide prints a line per device, with claim, share and capacity.",
 )
 @click.option(
     "--all",
@@ -181,11 +191,13 @@ def _wide_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
 
 def _devices(granted: GrantedRequest) -> str:
     """Return a short text for the devices of a request, grouped by pool."""
-    pools: dict[str, list[str]] = {}
-    for given in granted.devices:
-        shown = f"{given.device} ({_amounts(given)})" if given.consumed else given.device
-        pools.setdefault(f"{given.driver}/{given.pool}", []).append(shown)
-    return "; ".join(f"{pool}/{','.join(devices)}" for pool, devices in pools.items())
+    return by_pool(
+        (
+            f"{each.driver}/{each.pool}",
+            f"{each.device} ({_amounts(each)})" if each.consumed else each.device,
+        )
+        for each in granted.devices
+    )
 
 
 def _amounts(given: GrantedDevice) -> str:
@@ -227,3 +239,16 @@ def _order_text(better: BetterOrder, total: int) -> str:
 def _nodes(placements: Iterable[Placement], plan: Plan) -> str:
     used = {each.node for each in placements if each.node}
     return f"{len(used)} of {counted(len(plan.before.nodes), 'node')}"
+
+
+def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
+    """Return the plan for the input of a command, or for a variant of it."""
+    gc.freeze()  # The input stays; collecting it again and again would take a fifth of the time.
+    try:
+        with Progress("pods planned") as progress:
+            found = plan(snapshot or given.everything, given.context, progress=progress)
+    except TooManyPodsError as error:
+        raise click.UsageError(str(error)) from None
+    for concern in found.concerns:
+        warn(str(concern))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,19 @@ import click
 import msgspec
 
 from mooring.api.codec import to_tree
-from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cli import CONTEXT
 from mooring.cli.errors import FITS, UNREADABLE
+from mooring.cli.gate_options import numa_node_option
+from mooring.cli.output import aligned, attribute_texts, complain, output_option, print_tree
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Board, Profile
 from mooring.hardware.catalogue import Catalogue, Fleet
 from mooring.hardware.errors import ProfileError
 from mooring.hardware.sysfs import sysfs_entries
 from mooring.hardware.sysfs_tree import write_entries
+from mooring.insight.messages import counted
 
 DEVICES_SHOWN_MAX = 64
-FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
 
 
 @click.command(
@@ -31,13 +32,8 @@ FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
     "be written.",
 )
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option(
-    "--numa-node",
-    "form_name",
-    type=click.Choice(list(FORMS)),
-    default="scalar",
-    show_default=True,
-    help="How drivers publish numaNode; list needs the DRAListTypeAttributes feature gate.",
+@numa_node_option(
+    "How drivers publish numaNode; list needs the DRAListTypeAttributes feature gate."
 )
 @click.option(
     "--write",
@@ -46,13 +42,12 @@ FORMS = {"scalar": NumaNodeForm.SCALAR, "list": NumaNodeForm.LIST}
     help="Write Nodes, ResourceSlices and DeviceClasses as YAML files.",
 )
 @click.option("--sysfs", "sysfs_folder", metavar="DIR", help="Write the sysfs tree of one machine.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; wide adds sources, or attributes of devices.",
+@output_option(
+    "table",
+    "wide",
+    "json",
+    "name",
+    text="Output format; wide adds sources, or attributes of devices.",
 )
 def command(
     name: str | None,
@@ -75,7 +70,7 @@ def command(
         _print_all([catalogue.profile(each) for each in catalogue.names], output)
         sys.exit(FITS)
     try:
-        fleet = catalogue.fleet(name, FORMS[form_name])
+        fleet = catalogue.fleet(name, NumaNodeForm[form_name.upper()])
     except ProfileError as error:
         raise click.UsageError(str(error)) from None
     if objects_folder or sysfs_folder:
@@ -89,7 +84,7 @@ def command(
 def _print_all(profiles: list[Profile], output: str) -> None:
     match output:
         case "json":
-            click.echo(_formatted([_profile_json(profile) for profile in profiles]))
+            print_tree([_profile_json(profile) for profile in profiles])
         case "name":
             for profile in profiles:
                 click.echo(profile.name)
@@ -97,7 +92,8 @@ def _print_all(profiles: list[Profile], output: str) -> None:
             header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD")
             wide = ("ALIASES", "SUMMARY") if output == "wide" else ()
             rows = [_profile_row(profile, is_wide=bool(wide)) for profile in profiles]
-            _print_table([header + wide, *rows])
+            for line in aligned([header + wide, *rows]):
+                click.echo(line)
 
 
 def _profile_row(profile: Profile, *, is_wide: bool) -> tuple[str, ...]:
@@ -127,7 +123,7 @@ def _profile_json(profile: Profile) -> dict[str, Any]:
 def _print_one(fleet: Fleet, output: str) -> None:
     match output:
         case "json":
-            click.echo(_formatted(_fleet_json(fleet)))
+            print_tree(_fleet_json(fleet))
         case "name":
             for node in fleet.nodes:
                 click.echo(node.metadata.name)
@@ -139,15 +135,15 @@ def _print_one(fleet: Fleet, output: str) -> None:
 def _board_lines(fleet: Fleet, *, is_wide: bool) -> Iterator[str]:
     board = fleet.profile.board
     yield f"{board.title}: {board.summary}"
-    machines = _counted(len(fleet.nodes), "machine")
+    machines = counted(len(fleet.nodes), "machine")
     yield f"{machines}; each {len(board.sockets)} × {board.cpu.model}"
     yield ""
-    yield from _aligned(list(_numa_rows(board)))
+    yield from aligned(list(_numa_rows(board)))
     yield ""
-    yield from _aligned([("ROOT", "NUMA", "BELOW IT"), *_root_rows(fleet.profile)])
+    yield from aligned([("ROOT", "NUMA", "BELOW IT"), *_root_rows(fleet.profile)])
     yield ""
     rows = list(_device_rows(fleet, is_wide=is_wide))
-    yield from _aligned([_device_header(is_wide=is_wide), *rows])
+    yield from aligned([_device_header(is_wide=is_wide), *rows])
     yield ""
     yield from _fact_lines(fleet.profile)
 
@@ -184,7 +180,9 @@ def _device_rows(fleet: Fleet, *, is_wide: bool) -> Iterator[tuple[str, ...]]:
     ]
     shown = found if is_wide else found[:DEVICES_SHOWN_MAX]
     for driver, device in shown:
-        values = {name: _shown(value) for name, value in device.attributes.items()}
+        values = {
+            name: ",".join(attribute_texts(value)) for name, value in device.attributes.items()
+        }
         root = values.pop("resource.kubernetes.io/pcieRoot", "-")
         node = values.pop("resource.kubernetes.io/numaNode", "-")
         others = " ".join(f"{name}={value}" for name, value in values.items())
@@ -209,17 +207,6 @@ def _fact_lines(profile: Profile) -> Iterator[str]:
     for fields_text, parts in assumed.items():
         yield f"assumed: {fields_text}"
         yield f"    {', '.join(parts)}"
-
-
-def _shown(value: DeviceAttribute) -> str:
-    (content,) = to_tree(value).values()
-    match content:
-        case bool():
-            return str(content).lower()
-        case list() | tuple():
-            return ",".join(map(str, content))
-        case _:
-            return str(content)
 
 
 def _fleet_json(fleet: Fleet) -> dict[str, Any]:
@@ -248,8 +235,7 @@ def _write(fleet: Fleet, objects_folder: str | None, sysfs_folder: str | None) -
             write_entries(Path(sysfs_folder), entries)
             click.echo(f"{sysfs_folder}: {len(entries):,} files and links of sysfs")
     except OSError as error:
-        label = click.style("error", fg="red", bold=True)
-        click.echo(f"{label}: {error.filename}: {error.strerror or error}", err=True)
+        complain(f"{error.filename}: {error.strerror or error}")
         return UNREADABLE
     return FITS
 
@@ -267,31 +253,8 @@ def _write_objects(fleet: Fleet, folder: Path) -> Iterator[str]:
         trees = [to_tree(each) for each in objects]
         text = yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True)
         (folder / name).write_text(text, encoding="utf-8")
-        yield f"{folder / name}: {_counted(len(trees), 'object')}"
+        yield f"{folder / name}: {counted(len(trees), 'object')}"
 
 
 def _objects(fleet: Fleet) -> Iterator[msgspec.Struct]:
     yield from (*fleet.classes, *fleet.nodes, *fleet.slices)
-
-
-# --- printing -----------------------------------------------------------------------------
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    for line in _aligned(rows):
-        click.echo(line)
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> Iterable[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _formatted(report: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(report)).decode()

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration, add_options, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, fail
+from mooring.cli.gate_options import GATES
 from mooring.client.client_factory import RestConfig, load_rest_config
 from mooring.client.errors import (
     AccessError,
@@ -40,7 +41,7 @@ SECTIONS: Final = (
             "leader_elect_resource_namespace",
         ),
     ),
-    ("What it does", ("feature_gates", "gates_preset", "emulated_version")),
+    ("What it does", GATES),
     ("Watching it", ("place", "verbosity")),
 )
 _LONG = Duration(0.1, 3600)
@@ -87,60 +88,49 @@ def program_options(*, lease: str, metrics: str) -> Callable[[F], F]:
     """Return what adds the options to a command; `lease` and `metrics` are their defaults."""
     options = (
         switch("--leader-elect", default=True, text="Work only while holding the lease."),
-        click.option(
+        option_with_default(
             "--leader-elect-lease-duration",
             type=_LONG,
             default="15s",
-            show_default=True,
             help="How long candidates wait before taking over a lease that is not renewed.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-renew-deadline",
             type=_LONG,
             default="10s",
-            show_default=True,
             help="How long the leader tries to renew the lease before it gives up.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-retry-period",
             type=_LONG,
             default="2s",
-            show_default=True,
             help="How long to wait between attempts to acquire or renew the lease.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-resource-name",
             default=lease,
-            show_default=True,
             metavar="NAME",
             help="Name of the lease.",
         ),
-        click.option(
+        option_with_default(
             "--leader-elect-resource-namespace",
             default="kube-system",
-            show_default=True,
             metavar="NAME",
             help="Namespace of the lease.",
         ),
     )
 
-    def decorate(function: F) -> F:
-        function = watching_options(metrics=metrics)(function)
-        for option in reversed(options):
-            function = option(function)
-        return cluster_access_options(function)
-
-    return decorate
+    watching = watching_options(metrics=metrics)
+    return lambda function: cluster_access_options(add_options(watching(function), options))
 
 
 def watching_options(*, metrics: str) -> Callable[[F], F]:
     """Return what adds the options by which a program is watched; `metrics` is the default."""
     options = (
-        click.option(
+        option_with_default(
             "--metrics-bind-address",
             "place",
             default=metrics,
-            show_default=True,
             metavar="HOST:PORT",
             callback=_place,
             help="Address of /metrics, /healthz and /readyz; port 0 picks a free one, 0 alone "
@@ -155,12 +145,7 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
         ),
     )
 
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    return lambda function: add_options(function, options)
 
 
 def lead_of(given: dict[str, Any]) -> LeaderLease | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.cli import CONTEXT
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, fail, needs_extra
 from mooring.cli.server_options import data_dir_option
 
@@ -62,12 +62,11 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
     metavar="NAME=CEL",
     help="CEL expression that devices for NAME must match. May be repeated.",
 )
-@click.option(
+@option_with_default(
     "--timeout",
     "timeout_s",
     type=Duration(1, 86400),
     default="30s",
-    show_default=True,
     help="How long to wait for devices.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the claim and the pod without creating them.")
@@ -196,16 +195,18 @@ async def _with_devices(
         holder = DeviceHolder(client, run, node_folder=Path(node.folder))
         async with _signals() as signals:
             try:
-                held = await holder.take(devices, timeout_s=given["timeout_s"], tell=_say)
+                held = await holder.take(devices, timeout_s=given["timeout_s"], tell=_print_line)
                 if not given["quiet"]:
-                    _say("; ".join(held.devices))
+                    _print_line("; ".join(held.devices))
                 return await _command(data_dir, command_line, held, signals)
             except asyncio.CancelledError:
                 return 128 + signals.last
             finally:
                 signals.ignore()
                 if not await holder.release():
-                    _say(f"the devices are not free yet: pod and claim {name} are still there")
+                    _print_line(
+                        f"the devices are not free yet: pod and claim {name} are still there"
+                    )
 
 
 async def _command(
@@ -226,7 +227,7 @@ async def _command(
     context = CommandContext(os.environ, os.getcwd(), data_dir / FOLDER / STAGING)
     launch = command_launch(command_line, specs.edits(held.cdi_ids), context)
     if launch.note:
-        _say(launch.note)
+        _print_line(launch.note)
     signals.hold()
     process = await start_command(launch, context)
     signals.pass_on_to(process.pid)
@@ -235,7 +236,7 @@ async def _command(
 
 @contextmanager
 def _pipe(path: Path) -> Iterator[None]:
-    """Have a pipe open, by whose end others see that we ended."""
+    """Keep a pipe open during a block; when it closes, others see that we have ended."""
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         os.mkfifo(path, 0o600)
@@ -264,13 +265,13 @@ class Signals:
         self._is_holding = True
 
     def pass_on_to(self, pid: int) -> None:
-        """From now on they are the command's, and so is one that was kept."""
+        """Send signals to the command from now on, also one that was kept."""
         self._pid = pid
         if self._held is not None:
             self._pass_on(self._held)
 
     def ignore(self) -> None:
-        """From now on nothing stops us."""
+        """Ignore signals from now on."""
         self._is_over = True
 
     def got(self, number: int) -> None:
@@ -317,7 +318,7 @@ def _is_in_foreground() -> bool:
     return False
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     from mooring.cli.output import printable
 
     click.echo(f"moor run: {printable(text)}", err=True)

@@ -12,7 +12,7 @@ from mooring.api.gates import Gates, Preset
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail
-from mooring.cli.gate_options import explain_option, gate_options
+from mooring.cli.gate_options import GATES, explain_option, gate_options
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         SECTIONS[0],
         (
             "What it does",
-            ("config", "explain_in", "feature_gates", "gates_preset", "emulated_version"),
+            ("config", "explain_in", *GATES),
         ),
         *(each for each in SECTIONS[1:] if each[0] != "What it does"),
     ),

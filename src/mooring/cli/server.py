@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +13,15 @@ from mooring.api.gates import Gates
 from mooring.apiserver.settings import Auditing, Etcd, Settings
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
-from mooring.cli.errors import UNREADABLE, needs_extra
-from mooring.cli.etcd_options import etcd_options
+from mooring.cli.errors import fail, needs_extra, os_error_text
 from mooring.cli.gate_options import gate_options
-from mooring.cli.server_options import SECTIONS, data_dir_option, read_runtime, server_options
+from mooring.cli.server_options import (
+    SECTIONS,
+    data_dir_option,
+    etcd_options,
+    read_runtime,
+    server_options,
+)
 from mooring.kit.process_memory import relax_garbage_collector
 
 if TYPE_CHECKING:
@@ -107,7 +112,7 @@ def _auditing(given: dict[str, Any]) -> Auditing | None:
     try:
         policy = DEFAULT_POLICY if path is None else read_policy(path.read_bytes(), str(path))
     except (OSError, AuditPolicyError) as error:
-        _fail(f"--audit-policy-file: {error}")
+        fail(f"--audit-policy-file: {error}")
     sizes = (f"audit_log_{name}" for name in ("maxsize", "maxbackup", "maxage"))
     return Auditing(given["audit_log_path"], policy, Rotation(*(given[name] for name in sizes)))
 
@@ -121,7 +126,7 @@ def _tokens(path: Path | None) -> StaticTokens:
     try:
         return read_tokens(path.read_text(), source=str(path))
     except (OSError, UnicodeDecodeError, TokenFileError) as error:
-        _fail(f"--token-auth-file: {error}")
+        fail(f"--token-auth-file: {error}")
 
 
 def _run(settings: Settings) -> None:
@@ -136,16 +141,10 @@ def _run(settings: Settings) -> None:
     try:
         asyncio.run(serve(settings, started))
     except (StoreError, CredentialsError) as error:
-        _fail(str(error))
+        fail(str(error))
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
         is_taken = error.errno == errno.EADDRINUSE
         hint = "; --secure-port names another port, and 0 takes a free one" if is_taken else ""
-        _fail(f"{where}{error.strerror or error}{hint}")
+        fail(f"{os_error_text(error)}{hint}")
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
-
-
-def _fail(text: str) -> NoReturn:
-    click.echo(f"error: {text}", err=True)
-    raise SystemExit(UNREADABLE)

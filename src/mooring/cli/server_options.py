@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import wraps
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from mooring.api.gates import Gates
-from mooring.cli.command_classes import Sections
-from mooring.cli.duration import Duration
+from mooring.cli.command_classes import Duration, Sections, add_options, option_with_default
+from mooring.cli.gate_options import GATES
+from mooring.kit.extras import require
 
 if TYPE_CHECKING:
     from mooring.apiserver.resources import RuntimeConfig
+    from mooring.apiserver.settings import Etcd
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,10 +66,7 @@ SECTIONS: Final[Sections] = (
         "Who may use it",
         ("authorization_mode", "token_auth_file", "service_account_issuer", "api_audiences"),
     ),
-    (
-        "What is served",
-        ("runtime_config", "feature_gates", "gates_preset", "emulated_version"),
-    ),
+    ("What is served", ("runtime_config", *GATES)),
     (
         "Limits",
         (
@@ -93,11 +93,10 @@ SECTIONS: Final[Sections] = (
 
 def data_dir_option(function: F) -> F:
     """Add --data-dir, the same for every command about a server."""
-    return click.option(
+    return option_with_default(
         "--data-dir",
         type=click.Path(path_type=Path, file_okay=False),
         default=DATA_DIR,
-        show_default=True,
         envvar="MOORING_DATA_DIR",
         help="Directory of the server's store, credentials and kubeconfig.",
     )(function)
@@ -127,34 +126,30 @@ def read_runtime(text: str, gates: Gates) -> RuntimeConfig:
 
 
 _OPTIONS: Final = (
-    click.option(
+    option_with_default(
         "--event-ttl",
         type=Duration(1, 366 * 24 * 3600),
         default="1h",
-        show_default=True,
         help="How long to keep events.",
     ),
-    click.option(
+    option_with_default(
         "--etcd-compaction-interval",
         type=Duration(0, 366 * 24 * 3600),
         default="5m",
-        show_default=True,
         help="Minimum history kept for watches and lists; 0 disables compaction.",
     ),
-    click.option(
+    option_with_default(
         "--bind-address",
         default="127.0.0.1",
-        show_default=True,
         metavar="ADDRESS",
         help="Address to listen on; without TLS, loopback only.",
     ),
-    click.option(
+    option_with_default(
         "--secure-port",
         "--port",
         "port",
         type=click.IntRange(0, 65535),
         default=6443,
-        show_default=True,
         help="Port to listen on; 0 picks a free one.",
     ),
     click.option(
@@ -171,11 +166,10 @@ _OPTIONS: Final = (
         callback=_names,
         help="Additional hostnames and IP addresses for the serving certificate.",
     ),
-    click.option(
+    option_with_default(
         "--authorization-mode",
         type=click.Choice(["RBAC", "Token", "AlwaysAllow"]),
         default="RBAC",
-        show_default=True,
         help="Authentication: TLS with certificates, tokens and RBAC; or, without TLS, full "
         "access for bearers of a token, or for everyone on this machine.",
     ),
@@ -184,10 +178,9 @@ _OPTIONS: Final = (
         type=_FILE,
         help='Static token file: lines of token,user,uid,"group1,group2".',
     ),
-    click.option(
+    option_with_default(
         "--service-account-issuer",
         default="https://kubernetes.default.svc.cluster.local",
-        show_default=True,
         metavar="URL",
         help="Issuer of service account tokens.",
     ),
@@ -199,46 +192,40 @@ _OPTIONS: Final = (
         help="Accepted audiences of service account tokens. By default, the issuer.",
     ),
     runtime_config_option,
-    click.option(
+    option_with_default(
         "--max-requests-inflight",
         type=click.IntRange(1, 100_000),
         default=400,
-        show_default=True,
         help="Maximum concurrent read requests, shared fairly between users.",
     ),
-    click.option(
+    option_with_default(
         "--max-mutating-requests-inflight",
         type=click.IntRange(1, 100_000),
         default=200,
-        show_default=True,
         help="Maximum concurrent write requests, shared fairly between users.",
     ),
-    click.option(
+    option_with_default(
         "--max-watches",
         type=click.IntRange(1, 1_000_000),
         default=10_000,
-        show_default=True,
         help="Maximum open watches, shared fairly between users.",
     ),
-    click.option(
+    option_with_default(
         "--max-connections",
         type=click.IntRange(1, 1_000_000),
         default=20_000,
-        show_default=True,
         help="Maximum open connections; further ones are closed.",
     ),
-    click.option(
+    option_with_default(
         "--request-timeout",
         type=Duration(1, 3600),
         default="1m",
-        show_default=True,
         help="Maximum duration of a request, including its body, other than watches.",
     ),
-    click.option(
+    option_with_default(
         "--min-request-timeout",
         type=click.IntRange(1, 24 * 3600),
         default=1800,
-        show_default=True,
         metavar="SECONDS",
         help="Minimum duration of a watch without timeoutSeconds; the maximum is twice that.",
     ),
@@ -253,26 +240,23 @@ _OPTIONS: Final = (
         type=_FILE,
         help="Audit policy file. By default, all requests are logged without bodies.",
     ),
-    click.option(
+    option_with_default(
         "--audit-log-maxsize",
         type=click.IntRange(0, 1_000_000),
         default=100,
-        show_default=True,
         metavar="MB",
         help="Maximum size of the audit log before it is rotated; 0 means unlimited.",
     ),
-    click.option(
+    option_with_default(
         "--audit-log-maxbackup",
         type=click.IntRange(0, 1_000_000),
         default=0,
-        show_default=True,
         help="Maximum number of rotated audit logs to keep; 0 keeps all.",
     ),
-    click.option(
+    option_with_default(
         "--audit-log-maxage",
         type=click.IntRange(0, 1_000_000),
         default=0,
-        show_default=True,
         metavar="DAYS",
         help="Maximum age of rotated audit logs; 0 keeps them forever.",
     ),
@@ -281,8 +265,79 @@ _OPTIONS: Final = (
 
 def server_options(function: F) -> F:
     """Add the options to a command; it gets an argument for each."""
-    decorated: Any = function
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    result: F = decorated
-    return result
+    return add_options(function, _OPTIONS)
+
+
+# --- etcd -------------------------------------------------------------------------------------
+
+
+def etcd_options(function: F) -> F:
+    """Add the options to a command; it gets an `etcd` argument, None without servers."""
+
+    @wraps(function)  # with the options that the function has already
+    def with_etcd(
+        *args: Any,
+        etcd_servers: str,
+        etcd_prefix: str,
+        etcd_cafile: Path | None,
+        etcd_certfile: Path | None,
+        etcd_keyfile: Path | None,
+        **kwargs: Any,
+    ) -> Any:
+        files = (etcd_cafile, etcd_certfile, etcd_keyfile)
+        etcd = _etcd(etcd_servers, etcd_prefix, files)
+        return function(*args, etcd=etcd, **kwargs)
+
+    return add_options(with_etcd, _ETCD_OPTIONS)  # type: ignore[return-value]
+
+
+_ETCD_OPTIONS: Final = (
+    click.option(
+        "--etcd-servers",
+        default="",
+        metavar="URL,…",
+        help="Store objects in etcd instead of SQLite: the client URLs of its members.",
+    ),
+    option_with_default(
+        "--etcd-prefix",
+        default="/mooring",
+        metavar="PATH",
+        help="Prefix of all keys in etcd.",
+    ),
+    click.option(
+        "--etcd-cafile", type=_FILE, help="CA file that verifies etcd's server certificate."
+    ),
+    click.option("--etcd-certfile", type=_FILE, help="Client certificate for etcd."),
+    click.option("--etcd-keyfile", type=_FILE, help="Private key of the client certificate."),
+)
+
+
+def _etcd(servers: str, prefix: str, files: tuple[Path | None, ...]) -> Etcd | None:
+    authority, certificate, key = files
+    urls = tuple(part.strip() for part in servers.split(",") if part.strip())
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--etcd-certfile and --etcd-keyfile: both, or neither")
+    if not urls:
+        if any(files):
+            raise click.UsageError("--etcd-cafile, --etcd-certfile: only with --etcd-servers")
+        return None
+    for url in urls:
+        if any(files) and not url.startswith("https://"):
+            raise click.UsageError(
+                f"--etcd-servers: {url}: --etcd-cafile and the like need https://"
+            )
+    if not prefix.startswith("/") or not prefix.strip("/"):
+        raise click.UsageError(f"--etcd-prefix: {prefix!r} must begin with / and name something")
+    from mooring.apiserver.settings import Etcd
+
+    etcd = Etcd(urls, f"{prefix.rstrip('/')}/", authority, certificate, key)
+    require("server")
+    from mooring.store.errors import BadRequestError
+    from mooring.store.etcd import read_endpoint
+
+    for url in urls:
+        try:
+            read_endpoint(url)
+        except BadRequestError as error:
+            raise click.UsageError(f"--etcd-servers: {error}") from None
+    return etcd

@@ -12,9 +12,10 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.collection import complain
+from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
+from mooring.cli.output import complain
 from mooring.insight.errors import ArchiveError
 from mooring.insight.messages import counted
 from mooring.insight.snapshot.archive import Manifest, read_archive, write_archive
@@ -58,11 +59,10 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
     callback=_target,
     help="Archive to write.",
 )
-@click.option(
+@option_with_default(
     "--redact/--no-redact",
     "redacts",
     default=True,
-    show_default=True,
     help="Leave out what no answer depends on: environments, commands, driver parameters.",
 )
 @click.option(
@@ -109,8 +109,8 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
     try:
         data = write_archive(
             snapshot,
-            gates=given.gates,
-            extensions=given.extensions,
+            gates=given.context.gates,
+            extensions=given.context.extensions,
             redacted=redacts,
             anonymised=anonymises,
         )

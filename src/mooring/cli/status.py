@@ -1,9 +1,11 @@
-"""`moor status`: what runs in a folder, and how it is doing."""
+"""`moor status`: the processes and nodes of a cluster; and the status lines of `moor up`."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import msgspec
 
 from mooring.cli import CONTEXT
 from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.output import output_option, print_table, print_tree, printable
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
@@ -25,14 +28,7 @@ if TYPE_CHECKING:
     epilog="Exit status: 0 everything is running, 1 something is not, 2 usage error.",
 )
 @data_dir_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
+@output_option("table", "json")
 def command(data_dir: Path, output: str) -> None:
     """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 
@@ -47,7 +43,7 @@ def command(data_dir: Path, output: str) -> None:
         sys.exit(DOES_NOT_FIT)
     overview, fault = asyncio.run(_overview(data_dir))
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(_tree(state, overview, fault))).decode())
+        print_tree(_tree(state, overview, fault))
     else:
         _print(data_dir, state, overview, fault)
     sys.exit(FITS if state.is_working and overview is not None else DOES_NOT_FIT)
@@ -72,8 +68,6 @@ def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[st
 
 
 def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault: str) -> None:
-    from mooring.cli.output import print_table
-
     header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
     print_table(header, map(_row, state.processes), is_wide=True)
     click.echo("")
@@ -89,8 +83,7 @@ def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault
 
 def _folders(data_dir: Path) -> str:
     """Return the options by which a driver finds the node."""
-    from mooring.cluster.socket_paths import short_path
-    from mooring.cluster.state_folder import CDI, NODE
+    from mooring.cluster.state_folder import CDI, NODE, short_path
 
     folder = data_dir.absolute()
     return f"--kubelet-dir {short_path(folder / NODE)} --cdi-dir {folder / CDI}"
@@ -100,3 +93,60 @@ def _row(process: ProcessState) -> tuple[str, ...]:
     state = "working" if process.is_working else process.trouble or "starting"
     pid = str(process.pid) if process.pid else "-"
     return (process.name, state, pid, str(process.restarts), process.metrics or "-")
+
+
+# --- the status lines of `moor up` ------------------------------------------------------------
+
+ABOVE = "\x1b[{}A\x1b[J"  # go up this many lines, and clear from there
+
+
+class ProgressView:
+    """Prints lines; on a terminal, with the status of the cluster redrawn below the last one."""
+
+    def __init__(
+        self,
+        *,
+        is_terminal: bool,
+        write: Callable[[str], None] = lambda text: click.echo(text, nl=False),
+    ) -> None:
+        self.is_terminal = is_terminal
+        self._write = write
+        self._below: Sequence[str] = ()
+
+    def line(self, text: str) -> None:
+        """Write a line that stays."""
+        below = self._below
+        self.clear()
+        self._write(f"{text}\n")
+        self._draw(below)
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Replace the status lines."""
+        if self.is_terminal and tuple(lines) != tuple(self._below):
+            self.clear()
+            self._draw(lines)
+
+    def clear(self) -> None:
+        """Clear the status lines."""
+        if self._below:
+            self._write(ABOVE.format(len(self._below)))
+            self._below = ()
+
+    def _draw(self, lines: Sequence[str]) -> None:
+        # A wrapped line would take two rows, and `clear` would miss one.
+        columns = shutil.get_terminal_size().columns
+        for each in lines:
+            self._write(f"{printable(each)[: columns - 1]}\n")
+        self._below = lines
+
+
+def status_lines(state: ClusterState, overview: Overview | None) -> list[str]:
+    """Return the status of a cluster in a few titled lines."""
+    late = [each for each in state.processes if not each.is_working]
+    working = f"{len(state.processes) - len(late)} of {len(state.processes)} working"
+    troubles = (f"; {each.name}: {each.trouble or 'starting'}" for each in late)
+    lines = [("processes", f"{working}{''.join(troubles)}")]
+    if overview is not None:
+        lines += overview.lines()
+        lines += [("", overview.drivers)] if overview.by_driver else []
+    return ["", *(f"{name:<10} {text}" for name, text in lines)]

@@ -14,9 +14,8 @@ import click
 
 from mooring.apiserver.settings import Etcd
 from mooring.cli import CONTEXT
-from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
-from mooring.cli.etcd_options import etcd_options
-from mooring.cli.server_options import data_dir_option
+from mooring.cli.errors import DOES_NOT_FIT, fail, os_error_text
+from mooring.cli.server_options import data_dir_option, etcd_options
 
 if TYPE_CHECKING:
     from mooring.store.contract import Entry, Store
@@ -46,7 +45,7 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
     Decodes every object as its kind and checks that it is stored under its own key. A server may
     be running meanwhile.
     """
-    with _faults_told():
+    with _store_errors():
         if etcd is not None:
             where, numbers = f"etcd {etcd.root}", ""
             found: Sequence[str] = asyncio.run(_check_etcd(etcd))
@@ -87,7 +86,7 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     """
     from mooring.store.sqlite import compact
 
-    with _faults_told():
+    with _store_errors():
         if etcd is not None:
             revision = asyncio.run(_compact_etcd(etcd))
             click.echo(f"etcd {etcd.root}: compacted at revision {revision}")
@@ -119,7 +118,7 @@ def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd
     from mooring.store.sqlite import check, write_backup
 
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    with _faults_told():
+    with _store_errors():
         others = _credentials(data_dir) if has_credentials else {}
         if etcd is not None:
             manifest: Any = asyncio.run(_backup_etcd(etcd, file, created, others))
@@ -151,7 +150,7 @@ def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
     """
     from mooring.store.sqlite import restore_backup
 
-    with _faults_told():
+    with _store_errors():
         done = restore_backup(file, data_dir / STORE_FOLDER, beside=data_dir, replaces=replaces)
     made = done.manifest.created or "an unknown time"
     click.echo(f"{data_dir}: backup of {made}, revision {done.manifest.revision:,}")
@@ -165,19 +164,16 @@ def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
 
 
 @contextmanager
-def _faults_told() -> Iterator[None]:
-    """Tell of a fault and end, without a traceback."""
+def _store_errors() -> Iterator[None]:
+    """Print an error of the store and exit, without a traceback."""
     from mooring.store.errors import StoreError
 
     try:
         yield
     except StoreError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(UNREADABLE)
+        fail(str(error))
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"error: {where}{error.strerror or error}", err=True)
-        sys.exit(UNREADABLE)
+        fail(os_error_text(error))
 
 
 def _credentials(data_dir: Path) -> dict[str, bytes]:
@@ -216,7 +212,7 @@ async def _backup_etcd(etcd: Etcd, file: Path, created: str, others: dict[str, b
     from mooring.apiserver.storage.store import open_store
     from mooring.store.sqlite.backup_file import write_entries
 
-    # etcd does not tell when keys expire; events would stay for ever.
+    # etcd does not report when keys expire; events would stay forever.
     passing = tuple(r.prefix for r in Resources().all() if r.ttl_s is not None)
     async with open_store(Path(), etcd) as store:
         entries, revision = await _entries(store)

@@ -20,18 +20,23 @@ import click
 from mooring.api.gates import Gates
 from mooring.api.names import dns1123_subdomain
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import SectionedCommand
-from mooring.cli.errors import fail, needs_extra
-from mooring.cli.gate_options import check_numa_form, explain_option, gate_options
+from mooring.cli.command_classes import SectionedCommand, option_with_default
+from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.gate_options import (
+    GATES,
+    check_numa_form,
+    explain_option,
+    gate_options,
+    numa_node_option,
+)
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
-from mooring.cli.up_view import ProgressView, standing_lines
+from mooring.cli.status import ProgressView, status_lines
 
 if TYPE_CHECKING:
     from mooring.cluster.cluster_processes import ClusterPlan, NodePlan
     from mooring.cluster.state_folder import StateFolder
     from mooring.cluster.supervisor import Supervisor
 
-GATES = ("feature_gates", "gates_preset", "emulated_version")
 DETACHED = "MOORING_DETACHED"  # in the environment of the process that --detach starts
 START_S_MAX = 120.0
 LOOK_EVERY_S = 3.0
@@ -51,20 +56,18 @@ LOOK_EVERY_S = 3.0
     "could not be started.",
 )
 @data_dir_option
-@click.option(
+@option_with_default(
     "--bind-address",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="Address to listen on.",
 )
-@click.option(
+@option_with_default(
     "--secure-port",
     "--port",
     "port",
     type=click.IntRange(0, 65535),
     default=6443,
-    show_default=True,
     help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
@@ -80,17 +83,15 @@ LOOK_EVERY_S = 3.0
     metavar="NAME",
     help="Name of the node.",
 )
-@click.option(
+@option_with_default(
     "--runtime",
     type=click.Choice(["process", "podman", "sim"]),
     default="process",
-    show_default=True,
     help="Container runtime: local processes, podman, or simulated.",
 )
-@click.option(
+@option_with_default(
     "--drivers",
     default="auto",
-    show_default=True,
     metavar="NAME,…|auto|none",
     help="Drivers to run: cpu, memory, net, nvme, nvidia; auto runs those that find devices.",
 )
@@ -104,14 +105,7 @@ LOOK_EVERY_S = 3.0
     metavar="NAME[=COUNT]",
     help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
 )
-@click.option(
-    "--numa-node",
-    "form_name",
-    type=click.Choice(["scalar", "list"]),
-    default="scalar",
-    show_default=True,
-    help="How drivers publish numaNode.",
-)
+@numa_node_option("How drivers publish numaNode.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
@@ -215,8 +209,7 @@ def _drivers(text: str) -> tuple[str, ...]:
 
 
 def _run(folder: StateFolder, plan: ClusterPlan) -> None:
-    from mooring.cluster.socket_paths import ShortPathError
-    from mooring.cluster.state_folder import FolderError
+    from mooring.cluster.state_folder import FolderError, ShortPathError
     from mooring.cluster.supervisor import ProcessFailedError
 
     try:
@@ -225,8 +218,7 @@ def _run(folder: StateFolder, plan: ClusterPlan) -> None:
     except (FolderError, ProcessFailedError, ShortPathError) as error:
         fail(str(error))
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        fail(f"{where}{error.strerror or error}")
+        fail(os_error_text(error))
     click.echo("stopped")
 
 
@@ -248,15 +240,15 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
     state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
     view = ProgressView(is_terminal=sys.stdout.isatty())
     supervisor = Supervisor(
-        folder, state, cluster_processes(plan), tell=view.line, on_working=on_working
+        folder, state, cluster_processes(plan), report=view.line, on_working=on_working
     )
-    task = asyncio.ensure_future(supervisor.run(lambda: _greet(view, supervisor, plan)))
+    task = asyncio.ensure_future(supervisor.run(lambda: _print_addresses(view, supervisor, plan)))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, task.cancel)
     looking = asyncio.gather(
-        _keep_looking(view, plan.folder / "kubeconfig", supervisor),
-        _furnish(view, is_serving, plan),
+        _show_status(view, plan.folder / "kubeconfig", supervisor),
+        _create_classes(view, is_serving, plan),
     )
     try:
         with suppress(asyncio.CancelledError):
@@ -267,7 +259,7 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
         view.clear()
 
 
-async def _furnish(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
+async def _create_classes(view: ProgressView, is_serving: asyncio.Event, plan: ClusterPlan) -> None:
     """Make the classes of this machine's drivers, once the server is there."""
     from mooring.client.errors import ClientError
     from mooring.cluster.driver_classes import driver_names, make_classes
@@ -277,12 +269,12 @@ async def _furnish(view: ProgressView, is_serving: asyncio.Event, plan: ClusterP
         return
     await is_serving.wait()
     try:
-        await _asked(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
+        await _with_client(plan.folder / "kubeconfig", lambda client: make_classes(client, drivers))
     except ClientError as error:
         view.line(f"classes of devices are not made: {error}")
 
 
-def _greet(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
+def _print_addresses(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> None:
     view.line(f"cluster at {supervisor.state.server}")
     view.line(f"kubeconfig: {plan.folder / 'kubeconfig'}")
     view.line(f"logs: {plan.folder / 'log'}")
@@ -290,7 +282,7 @@ def _greet(view: ProgressView, supervisor: Supervisor, plan: ClusterPlan) -> Non
         view.line(f"node {supervisor.state.node}")
 
 
-async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
+async def _show_status(view: ProgressView, kubeconfig: Path, supervisor: Supervisor) -> None:
     """Show how the cluster is doing, as long as it runs and somebody looks."""
     if not view.is_terminal:
         return
@@ -302,15 +294,15 @@ async def _keep_looking(view: ProgressView, kubeconfig: Path, supervisor: Superv
         await asyncio.sleep(LOOK_EVERY_S)
         if supervisor.state.is_working:
             with suppress(ClientError):
-                overview = await _asked(kubeconfig, fetch_overview)
-        view.show(standing_lines(supervisor.state, overview))
+                overview = await _with_client(kubeconfig, fetch_overview)
+        view.show(status_lines(supervisor.state, overview))
 
 
-async def _asked(kubeconfig: Path, question: Callable[[Any], Any]) -> Any:
+async def _with_client(kubeconfig: Path, call: Callable[[Any], Any]) -> Any:
     from mooring.client.client_factory import http_client, load_rest_config
 
     async with http_client(load_rest_config(str(kubeconfig))) as client:
-        return await question(client)
+        return await call(client)
 
 
 # --- in the background ----------------------------------------------------------------------------

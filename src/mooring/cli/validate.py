@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-import msgspec
 
 from mooring.api.documents import CORE, KUBERNETES
 from mooring.api.gates import Gates
@@ -25,8 +24,15 @@ from mooring.cli.inputs import (
     find_sources,
     skipped_concerns,
 )
-from mooring.cli.output import Progress, printable_lines, report_options
-from mooring.insight.messages import Concern, listed
+from mooring.cli.output import (
+    Progress,
+    coloured,
+    complain,
+    print_tree,
+    printable_lines,
+    report_options,
+)
+from mooring.insight.messages import Concern, counted, listed
 from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from mooring.validation.strategy import Context
 
@@ -168,11 +174,11 @@ class _TextPrinter(_Printer):
 
     def unreadable(self, message: str) -> None:
         super().unreadable(message)
-        click.echo(f"{_coloured('error', 'red')}: {printable_lines(message)}", err=True)
+        complain(message)
 
     def finish(self, notes: Sequence[Concern]) -> None:
         for note in (*self._foreign_notes(), *notes):
-            click.echo(f"{_coloured('note', 'cyan')}: {printable_lines(str(note))}", err=True)
+            click.echo(f"{coloured('note', 'cyan')}: {printable_lines(str(note))}", err=True)
         if self._quiet:
             return
         kinds = sorted({*self.accepted, *self.refused})
@@ -185,7 +191,7 @@ class _TextPrinter(_Printer):
 
     def _foreign_notes(self) -> Iterator[str]:
         if self.foreign:
-            objects = f"{_counted(self.foreign.total(), 'object')} of kinds that are not checked"
+            objects = f"{counted(self.foreign.total(), 'object')} of kinds that are not checked"
             yield f"{objects}: {listed(sorted(self.foreign), shown_max=KINDS_SHOWN_MAX)}"
 
     def _outcomes(self, kind: str) -> str:
@@ -196,18 +202,18 @@ class _TextPrinter(_Printer):
             parts.append(f"{self.refused[kind]} refused")
         text = ", ".join(parts)
         if kind == "ResourceSlice" and self.devices:
-            text += f" ({_counted(self.devices, 'device')})"
+            text += f" ({counted(self.devices, 'device')})"
         return text
 
     def _summary(self) -> str:
         accepted, refused = self.accepted.total(), self.refused.total()
         objects = accepted + refused + self.foreign.total()
-        checked = f"{_counted(objects, 'object')} in {_counted(self.files, 'file')}"
-        outcomes = f"{accepted} accepted, {refused} refused, {_counted(self.warnings, 'warning')}"
+        checked = f"{counted(objects, 'object')} in {counted(self.files, 'file')}"
+        outcomes = f"{accepted} accepted, {refused} refused, {counted(self.warnings, 'warning')}"
         if self.foreign:
             outcomes += f", {self.foreign.total():,} not checked"
         if self.unreadable_count:
-            outcomes += f", {_counted(self.unreadable_count, 'source')} could not be read"
+            outcomes += f", {counted(self.unreadable_count, 'source')} could not be read"
         return f"{checked}: {outcomes}"
 
 
@@ -242,7 +248,7 @@ class _JsonPrinter(_Printer):
                 "warnings": self.warnings,
             },
         }
-        click.echo(msgspec.json.format(msgspec.json.encode(report)).decode())
+        print_tree(report)
 
 
 def _finding_line(verdict: Verdict, finding: Finding) -> str:
@@ -250,7 +256,7 @@ def _finding_line(verdict: Verdict, finding: Finding) -> str:
     place = f"{verdict.source}:{finding.line}:{finding.column}"
     subject = " ".join(part for part in (verdict.kind, _full_name(verdict)) if part)
     about = f"{subject}: " if subject else ""
-    severity = _coloured(finding.severity.value, colour)
+    severity = coloured(finding.severity.value, colour)
     return f"{printable_lines(place)}: {severity}: {printable_lines(about + finding.message)}"
 
 
@@ -283,11 +289,3 @@ def _as_json(verdict: Verdict) -> dict[str, Any]:
         "errors": list(of(Severity.ERROR)),
         "warnings": list(of(Severity.WARNING)),
     }
-
-
-def _coloured(text: str, colour: str) -> str:
-    return click.style(text, fg=colour, bold=True)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -11,17 +11,27 @@ import msgspec
 from mooring.cli import CONTEXT
 from mooring.cli.change_options import ChangeValues, RequestedChange, change_options, read_changes
 from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.collection import coloured
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.output import Cell, Progress, Row, echo, print_table, print_tree, printable
+from mooring.cli.output import (
+    TABLE_FORMATS,
+    Cell,
+    Progress,
+    Row,
+    by_pool,
+    echo,
+    output_option,
+    print_table,
+    print_tree,
+    printable,
+    warn,
+)
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif import Difference, UnknownNameError, difference
-from mooring.insight.whatif.difference import FreeDevices, PodPlacement, PodTurn, Turn
-from mooring.insight.whatif.taint_evictions import RulePreview, TaintEviction
-from mooring.validation.strategy import Context
+from mooring.insight.whatif.difference import FreeDevices, PodChange, PodChangeKind, PodPlacement
+from mooring.insight.whatif.evicted_pods import RulePreview, TaintEviction
 
 NO_NODE = "<none>"
 ARROW = "→"
@@ -37,13 +47,8 @@ DEVICES = ("NODE", "DRIVER", "FREE", "TOTAL")
     epilog="Exit status: 0 no pod is worse off, 1 some are, or an object is invalid, 2 "
     "usage error, 3 an input could not be read.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="Output format; wide prints the devices of each pod, and all nodes.",
+@output_option(
+    *TABLE_FORMATS, text="Output format; wide prints the devices of each pod, and all nodes."
 )
 @change_options
 @cluster_options
@@ -63,23 +68,22 @@ def command(given: ClusterInput, changes: ChangeValues, output: str) -> None:
     moor whatif --on cluster.yaml -f training.yaml --add-profile dgx-h100x2
     moor whatif --on cluster.yaml --taint-device gpu.example.com/node-1/gpu-0=sick:NoExecute
     """
-    context = Context(gates=given.gates, now=given.now, extensions=given.extensions)
-    wanted = read_changes(changes, given, context)
-    found = _difference(given, wanted, context)
+    wanted = read_changes(changes, given)
+    found = _difference(given, wanted)
     for concern in found.concerns:
-        click.echo(f"{coloured('warning', 'yellow')}: {concern}", err=True)
+        warn(str(concern))
     _print(found, output)
     sys.exit(given.exit_status(DOES_NOT_FIT if found.is_worse else FITS))
 
 
-def _difference(given: ClusterInput, wanted: list[RequestedChange], context: Context) -> Difference:
+def _difference(given: ClusterInput, wanted: list[RequestedChange]) -> Difference:
     def make_plan(snapshot: Snapshot) -> Plan:
         with Progress("pods planned") as progress:
-            return plan(snapshot, context, progress=progress)
+            return plan(snapshot, given.context, progress=progress)
 
     changes = [wish.change for wish in wanted]
     try:
-        return difference(given.everything, changes, context, make_plan)
+        return difference(given.everything, changes, given.context, make_plan)
     except UnknownNameError as error:
         option = next(wish.option for wish in wanted if wish.change is error.change)
         raise click.UsageError(printable(f"{option}: {error}")) from None
@@ -96,7 +100,7 @@ def _print(found: Difference, output: str) -> None:
             print_tree(_tree(found), output)
         case "name":
             for each in found.pods:
-                echo(printable(f"pod/{each.pod} {each.turn.value}"))
+                echo(printable(f"pod/{each.pod} {each.kind.value}"))
         case _:
             _print_tables(found, is_wide=output == "wide")
 
@@ -134,40 +138,40 @@ def _print_tables(found: Difference, *, is_wide: bool) -> None:
     echo(_summary(found))
 
 
-def _row(each: PodTurn) -> Row:
+def _row(each: PodChange) -> Row:
     return each.pod, _before(each), _after(each), _why(each)
 
 
-def _wide_row(each: PodTurn) -> Row:
+def _wide_row(each: PodChange) -> Row:
     devices = (_devices(each.before), _devices(each.after))
-    return each.pod, each.turn.value, _before(each), _after(each), *devices, _why(each)
+    return each.pod, each.kind.value, _before(each), _after(each), *devices, _why(each)
 
 
-def _before(each: PodTurn) -> str | Cell:
+def _before(each: PodChange) -> str | Cell:
     return "" if each.before is None else each.before.node or NO_NODE
 
 
-def _after(each: PodTurn) -> str | Cell:
+def _after(each: PodChange) -> str | Cell:
     if each.after is None:
-        return Cell(f"<{each.turn.value}>", "red" if each.is_worse else None)
-    colour = "red" if each.is_worse else "green" if each.turn is Turn.GAINS else None
+        return Cell(f"<{each.kind.value}>", "red" if each.is_worse else None)
+    colour = "red" if each.is_worse else "green" if each.kind is PodChangeKind.GAINS else None
     return Cell(each.after.node or NO_NODE, colour)
 
 
-def _why(each: PodTurn) -> str:
+def _why(each: PodChange) -> str:
     return "; ".join(filter(None, (each.why, *_consequences(each))))
 
 
-def _consequences(each: PodTurn) -> Iterator[str]:
+def _consequences(each: PodChange) -> Iterator[str]:
     """Yield short consequences for a pod."""
-    match each.turn:
-        case Turn.LOST:
+    match each.kind:
+        case PodChangeKind.LOST:
             yield "nothing makes it anew"
-        case Turn.RESTARTS:
+        case PodChangeKind.RESTARTS:
             yield "comes back to where it was"
-        case Turn.GAINS | Turn.NEW:
+        case PodChangeKind.GAINS | PodChangeKind.NEW:
             yield _devices(each.after)
-        case Turn.MOVES if not each.why or _is_same_node(each):
+        case PodChangeKind.MOVES if not each.why or _is_same_node(each):
             yield f"{_devices(each.before)} {ARROW} {_devices(each.after)}"
     if each.after is not None:
         yield each.after.message
@@ -175,19 +179,16 @@ def _consequences(each: PodTurn) -> Iterator[str]:
         yield f"leaves again: {each.again}"
 
 
-def _is_same_node(each: PodTurn) -> bool:
+def _is_same_node(each: PodChange) -> bool:
     return (
         each.before is not None and each.after is not None and each.before.node == each.after.node
     )
 
 
-def _devices(standing: PodPlacement | None) -> str:
+def _devices(placement: PodPlacement | None) -> str:
     """Return a short text for devices, grouped by pool."""
-    pools: dict[str, list[str]] = {}
-    for name in standing.devices if standing is not None else ():
-        pool, _, device = name.rpartition("/")
-        pools.setdefault(pool, []).append(device)
-    return "; ".join(f"{pool}/{','.join(devices)}" for pool, devices in pools.items())
+    names = () if placement is None else placement.devices
+    return by_pool((pool, device) for pool, _, device in (each.rpartition("/") for each in names))
 
 
 # --- evictions and rules ----------------------------------------------------------------------

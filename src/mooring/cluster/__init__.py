@@ -1,7 +1,6 @@
 """Programs put together from the other packages, and whole clusters of programs.
 
 programs             the scheduler and the controller manager, run with a client
-controller_accounts  each controller with the client of its service account
 leader_process       a program as a process, with leader election
 status_server        metrics and health pages of a program
 node                 the agent of a node; node_adapters connects its managers
@@ -9,7 +8,6 @@ embedded             a cluster in one process without a network, for tests and e
 cluster_processes    the processes that `moor up` starts
 supervisor           keeps those processes running
 state_folder         the state files of `moor up`; reset removes them
-socket_paths         short paths for the unix sockets of a node
 driver_classes       DeviceClasses of bundled drivers
 overview             counts of a cluster's nodes, pods and devices
 simulation           simulated nodes and the pods on them

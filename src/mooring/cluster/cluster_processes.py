@@ -14,8 +14,7 @@ from mooring.api.cdi import DYNAMIC_FOLDER, STATIC_FOLDER
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.credentials import kubeconfig, write_node_folder, write_privately
-from mooring.cluster.socket_paths import short_path
-from mooring.cluster.state_folder import CDI, CREDENTIALS, NODE, NodeState
+from mooring.cluster.state_folder import CDI, CREDENTIALS, NODE, NodeState, short_path
 from mooring.cluster.supervisor import ProcessSpec
 
 SHARED_CDI = (STATIC_FOLDER, DYNAMIC_FOLDER)  # where others say it

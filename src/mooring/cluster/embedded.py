@@ -22,10 +22,10 @@ from mooring.apiserver.settings import Settings
 from mooring.client.api_client import ApiClient
 from mooring.client.client_factory import Tokens, in_process_client
 from mooring.client.in_process import InProcessTransport
-from mooring.cluster.controller_accounts import ControllerClients
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
+    ControllerClients,
     ControllerProgram,
     ProgramContext,
     SchedulerProgram,

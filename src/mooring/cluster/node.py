@@ -59,7 +59,7 @@ class NodeError(Exception):
     """The agent cannot run here, with the reason."""
 
 
-class Door(Struct, frozen=True):
+class KubeletEndpoint(Struct, frozen=True):
     """The address where the node serves logs and exec, and its TLS files."""
 
     address: str
@@ -78,7 +78,7 @@ class NodeSettings(Struct, frozen=True):
     pods_max: int = PODS_MAX
     reserved: Mapping[str, Quantity] | None = None  # None: as a kubelet
     labels: Mapping[str, str] = {}
-    door: Door | None = None
+    endpoint: KubeletEndpoint | None = None
     ends_containers: bool = False  # when the agent ends; else they go on
 
 
@@ -279,11 +279,11 @@ async def node_program(
         runtime = await stack.enter_async_context(_runtime(settings, context))
         pods = AgentPods()
         port = 0
-        if settings.door is not None:
+        if settings.endpoint is not None:
             answering = RequestHandler(
                 pods, runtime, metrics=pods.metrics_text, clock=context.clock
             )
-            port = await stack.enter_async_context(_open_door(settings.door, answering))
+            port = await stack.enter_async_context(_serve_endpoint(settings.endpoint, answering))
 
         def described(runtime: Runtime) -> NodeDescription:
             return describe(settings, runtime, context, server_host, port)
@@ -294,13 +294,13 @@ async def node_program(
 
 
 @asynccontextmanager
-async def _open_door(door: Door, answering: RequestHandler) -> AsyncIterator[int]:
+async def _serve_endpoint(endpoint: KubeletEndpoint, handler: RequestHandler) -> AsyncIterator[int]:
     """Serve the node's endpoint, and yield its port."""
     try:
-        async with serving(answering, door.files, door.address, door.port) as endpoint:
-            yield endpoint.port
+        async with serving(handler, endpoint.files, endpoint.address, endpoint.port) as server:
+            yield server.port
     except OSError as error:
-        raise NodeError(f"{door.address}:{door.port}: {error.strerror or error}") from None
+        raise NodeError(f"{endpoint.address}:{endpoint.port}: {error.strerror or error}") from None
 
 
 @asynccontextmanager

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mooring.cluster.node import END_GRACE_S, NodeError, held
 from mooring.cluster.run.holder_pod import FOLDER as RUNS
-from mooring.cluster.socket_paths import link_of, remove_short_path
 from mooring.cluster.state_folder import (
     CDI,
     CREDENTIALS,
@@ -26,6 +25,8 @@ from mooring.cluster.state_folder import (
     FolderError,
     NodeState,
     StateFolder,
+    link_of,
+    remove_short_path,
 )
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.store.errors import StoreError
@@ -93,10 +94,10 @@ async def _end_containers(node: Path, known: NodeState | None) -> None:
 
 async def _end_processes(containers: Path) -> None:
     from mooring.node.runtime.process import ProcessRuntime
-    from mooring.node.runtime.shim.shim import LOCK as KEEPER_LOCK
+    from mooring.node.runtime.shim.shim import LOCK as SHIM_LOCK
 
     await ProcessRuntime(containers).shut_down(END_GRACE_S)
-    with (containers / KEEPER_LOCK).open("rb") as lock:  # which the keeper has until it ends
+    with (containers / SHIM_LOCK).open("rb") as lock:  # which the shim holds until it ends
         await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
 
 

@@ -8,9 +8,12 @@ log/NAME.log  the output of each process; NAME.log.1 is the previous file
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -155,3 +158,57 @@ class LogFile:
 def _holder(lock: int) -> int:
     text = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
     return int(text) if text.isascii() and text.isdigit() else 0
+
+
+# --- short paths ------------------------------------------------------------------------------
+#
+# The path of a unix socket has at most 107 bytes. A driver's socket is ROOT/plugins/NAME/dra.sock,
+# where NAME has up to 63 characters, so the root directory of a node is reached by a symlink in
+# the system's runtime directory. The symlink is recreated on each start, because such directories
+# are emptied at boot.
+
+LENGTH_MAX = 26  # bytes of the root directory that leave enough for the longest NAME
+
+
+class ShortPathError(Exception):
+    """No short path can be created, with the reason."""
+
+
+def short_path(folder: Path) -> Path:
+    """Return a path of the folder that is short enough, through a symlink if necessary."""
+    folder = folder.absolute()
+    if len(os.fsencode(folder)) <= LENGTH_MAX:
+        return folder
+    try:
+        link = link_of(folder)
+        link.parent.mkdir(mode=0o700, exist_ok=True)
+        _check_private(link.parent)
+        if not link.is_symlink() or Path(os.readlink(link)) != folder:
+            remove_short_path(folder)
+            link.symlink_to(folder)
+    except OSError as error:
+        raise ShortPathError(f"{error.filename}: {error.strerror}") from None
+    return link
+
+
+def remove_short_path(folder: Path) -> None:
+    """Remove the symlink, if there is one."""
+    with suppress(FileNotFoundError):
+        link_of(folder.absolute()).unlink()
+
+
+def link_of(folder: Path) -> Path:
+    """Return the path of a folder's symlink."""
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:8]
+    own = Path(f"/run/user/{os.getuid()}") if os.getuid() else Path("/run")
+    if os.access(own, os.W_OK):
+        return own / f"moor-{name}"
+    return Path(tempfile.gettempdir()) / f"moor-{os.getuid()}" / name
+
+
+def _check_private(folder: Path) -> None:
+    """Raise ShortPathError if others could replace the symlink."""
+    found = folder.stat(follow_symlinks=False)
+    is_open = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    if found.st_uid not in (os.getuid(), 0) or is_open or not stat.S_ISDIR(found.st_mode):
+        raise ShortPathError(f"{folder}: others can write there")

@@ -59,30 +59,25 @@ class Supervisor:
         state: ClusterState,
         specs: tuple[ProcessSpec, ...],
         *,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         on_working: Callable[[str, str], ProcessSpec | None] = lambda _, __: None,
         program: tuple[str, ...] = MOOR,
         clock: Clock = REAL,
     ) -> None:
         """Take the processes, which are commands of a program.
 
-        `on_working` gets the name of a process and its ready line, and may replace the process for
-        the next start.
+        `report` prints a line for the user. `on_working` gets the name of a process and its ready
+        line, and may replace the process for the next start.
         """
         self.program = program
-        self._folder, self._tell, self._clock = folder, tell, clock
+        self.folder, self.report, self.clock = folder, report, clock
         self._on_working = on_working
-        self._state = replace(state, processes=tuple(ProcessState(each.name) for each in specs))
+        self.state = replace(state, processes=tuple(ProcessState(each.name) for each in specs))
         self._runners = tuple(_Runner(self, each) for each in specs)
-
-    @property
-    def state(self) -> ClusterState:
-        """The current state."""
-        return self._state
 
     async def run(self, working: Callable[[], None] = lambda: None) -> None:
         """Run all processes until cancelled, or raise ProcessFailedError."""
-        self._folder.write(self._state)
+        self.folder.write(self.state)
         tasks: list[asyncio.Task[None]] = []
         try:
             first, *others = self._runners
@@ -97,7 +92,7 @@ class Supervisor:
         finally:
             for runner, task in reversed(list(zip(self._runners, tasks, strict=False))):
                 await runner.stop(task)
-            self._folder.write(replace(self._state, pid=0))
+            self.folder.write(replace(self.state, pid=0))
 
     async def _until_working(self, runner: _Runner, tasks: list[asyncio.Task[None]]) -> None:
         waiting = asyncio.create_task(runner.has_worked.wait())
@@ -114,32 +109,17 @@ class Supervisor:
     def update(self, name: str, **changes: object) -> None:
         """Record a change of a process."""
         processes = tuple(
-            replace(each, **changes) if each.name == name else each
-            for each in self._state.processes
+            replace(each, **changes) if each.name == name else each for each in self.state.processes
         )
-        self._state = replace(self._state, processes=processes)
-        self._folder.write(self._state)
+        self.state = replace(self.state, processes=processes)
+        self.folder.write(self.state)
 
     def mark_working(self, spec: ProcessSpec, line: str) -> ProcessSpec:
         """Record that a process works; return it as it is restarted."""
         if line.startswith("serving at "):
-            self._state = replace(self._state, server=line.split()[2].rstrip(";"))
+            self.state = replace(self.state, server=line.split()[2].rstrip(";"))
         self.update(spec.name, is_working=True, trouble="")
         return self._on_working(spec.name, line) or spec
-
-    def report(self, text: str) -> None:
-        """Report a line to the user."""
-        self._tell(text)
-
-    @property
-    def folder(self) -> StateFolder:
-        """The state files."""
-        return self._folder
-
-    @property
-    def clock(self) -> Clock:
-        """The clock."""
-        return self._clock
 
 
 class _Runner:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.insight.messages import nearest
+from mooring.insight.messages import similar_hint
 
 
 class InsightError(ValueError):
@@ -30,7 +30,6 @@ class UnknownNameError(InsightError):
     """A change names an object that is not there; the message suggests a similar name."""
 
     def __init__(self, change: Any, noun: str, name: str, known: Iterable[str]) -> None:
-        near = nearest(name, known)
-        remedy = f"; did you mean {near}?" if near is not None else ""
+        remedy = similar_hint(name, known)
         super().__init__(f"there is no {noun} {name}{remedy}")
         self.change = change

@@ -45,6 +45,13 @@ def listed(names: Sequence[str], *, shown_max: int = NAMES_SHOWN_MAX) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
+def shortened(texts: Iterable[str], shown_max: int, rest: str = "more") -> list[str]:
+    """Return the first texts, followed by how many more there are."""
+    found = list(texts)
+    more = len(found) - shown_max
+    return [*found[:shown_max], f"{more} {rest}"] if more > 0 else found
+
+
 def taint_text(key: str, value: str, effect: str) -> str:
     """Return a taint as kubectl writes it: `key=value:NoSchedule`."""
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
@@ -74,6 +81,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         if candidate != name and likeness > best_likeness:
             best, best_likeness = candidate, likeness
     return best
+
+
+def similar_hint(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean NAME?` for the most similar name, or nothing."""
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -31,8 +31,15 @@ from mooring.client.client_factory import in_process_client
 from mooring.client.contract import Request, list_all
 from mooring.client.writes import Apply, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
-from mooring.cluster.node import AGENT, Door, NodeProgram, NodeSettings, held, node_program
-from mooring.cluster.programs import Surroundings
+from mooring.cluster.node import (
+    AGENT,
+    KubeletEndpoint,
+    NodeProgram,
+    NodeSettings,
+    held,
+    node_program,
+)
+from mooring.cluster.programs import ProgramContext
 from mooring.insight.explain.summary import PendingSummary
 from mooring.kit.clock import REAL
 from mooring.node.kubelet_server import TlsFiles
@@ -268,7 +275,7 @@ def cluster(*, runtime: str = "process", gates: Gates | None = None) -> Iterator
 
 @asynccontextmanager
 async def _running(folder: Path, runtime: str, gates: Gates) -> AsyncIterator[EmbeddedCluster]:
-    around = Surroundings(gates=gates)
+    around = ProgramContext(gates=gates)
     server = folder / "server"
     (folder / "cdi").mkdir()
     explain = PendingSummary(around.clock.monotonic)
@@ -292,7 +299,7 @@ async def _running(folder: Path, runtime: str, gates: Gates) -> AsyncIterator[Em
 async def _node(
     folder: Path,
     runtime: str,
-    around: Surroundings,
+    around: ProgramContext,
     parts: EmbeddedCluster,
     credentials: NodeFolder,
 ) -> AsyncIterator[None]:
@@ -305,7 +312,7 @@ async def _node(
         runtime=runtime,
         cdi_folders=(Path("/etc/cdi"), folder / "cdi"),
         address="127.0.0.1",
-        door=Door("127.0.0.1", 0, files),
+        endpoint=KubeletEndpoint("127.0.0.1", 0, files),
     )
     own = (folder / "node" / "client.crt").read_text()
     scope = {PEER: PEM_cert_to_DER_cert(own)}

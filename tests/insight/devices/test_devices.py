@@ -8,7 +8,7 @@ import pytest
 
 from mooring.allocator import ALL_FEATURES
 from mooring.insight.devices import DeviceState, usage_of
-from mooring.insight.devices.model import by_driver, by_node, by_pool, count_states
+from mooring.insight.devices.model import by_node, count_states
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.devices.clusters import (
     GPU,
@@ -235,7 +235,7 @@ def test_device_may_choose_its_nodes_itself() -> None:
     devices = [{"name": "a", "nodeName": "n1"}, {"name": "b", "nodeName": "n9"}]
     found = holdings(node(), slice_of(*devices, perDeviceNodeSelection=True))
     assert states(found) == {"a": "free", "b": "unusable"}
-    assert [str(each.place) for each in found.devices] == ["n1", "n9"]
+    assert [str(each.node_selection) for each in found.devices] == ["n1", "n9"]
 
 
 def test_without_nodes_devices_are_judged_as_if_they_were_there() -> None:
@@ -255,7 +255,7 @@ def test_without_nodes_devices_are_judged_as_if_they_were_there() -> None:
     )
     assert not found.are_nodes_known
     assert set(states(found).values()) == {"free"}
-    assert [str(each.place) for each in found.devices] == ["n1", "zone", "<all>", "zone"]
+    assert [str(each.node_selection) for each in found.devices] == ["n1", "zone", "<all>", "zone"]
 
 
 def test_selector_that_cannot_be_read_makes_everything_unusable() -> None:
@@ -296,10 +296,11 @@ def test_numbers_add_up_by_pool_driver_and_node() -> None:
         slice_of("a", name="s2", pool="n2"),
         claim_of("c", result("a"), result("gone")),
     )
-    by = {key: counts.states for key, counts in count_states(found.devices, by_pool).items()}
+    by_pool = count_states(found.devices, lambda each: (each.id.driver, each.id.pool))
+    by = {key: counts.states for key, counts in by_pool.items()}
     assert by == {
         (GPU, "n1"): {DeviceState.TAKEN: 1, DeviceState.FREE: 1, DeviceState.MISSING: 1},
         (GPU, "n2"): {DeviceState.FREE: 1},
     }
-    assert count_states(found.devices, by_driver)[GPU,].total == 3
+    assert count_states(found.devices, lambda each: (each.id.driver,))[GPU,].total == 3
     assert count_states(found.devices, by_node)["n2", GPU].of(DeviceState.FREE) == 1

@@ -74,8 +74,8 @@ spec:
 """
     result = completed(TEMPLATE, deployment)
     assert uses(result.snapshot) == ["web-0-gpu-0", "web-1-gpu-0"]
-    assert [pod.metadata.name for pod in result.made_pods] == ["web-0", "web-1"]
-    assert all(pod.status.resource_claim_statuses for pod in result.made_pods)
+    assert [pod.metadata.name for pod in result.snapshot.pods] == ["web-0", "web-1"]
+    assert all(pod.status.resource_claim_statuses for pod in result.snapshot.pods)
 
 
 def test_completing_again_changes_nothing() -> None:

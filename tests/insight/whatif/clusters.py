@@ -50,7 +50,7 @@ def ask(
 def turns(found: Difference) -> dict[str, str]:
     """Return how pods fare that fare otherwise, and where they are."""
     return {
-        each.pod: f"{each.turn} {(each.after and each.after.node) or '-'}" for each in found.pods
+        each.pod: f"{each.kind} {(each.after and each.after.node) or '-'}" for each in found.pods
     }
 
 

@@ -27,7 +27,7 @@ from mooring.insight.whatif import (
     UnknownNameError,
     apply,
 )
-from mooring.insight.whatif.taint_evictions import TaintEviction
+from mooring.insight.whatif.evicted_pods import TaintEviction
 from tests.insight.whatif.clusters import (
     CONTEXT,
     FIRST,
@@ -161,7 +161,7 @@ def test_a_pod_that_has_ended_is_not_made_anew() -> None:
 def test_a_removed_node_takes_its_devices_along() -> None:
     found = ask(RemoveNodes(("node-2",)))
     (turn,) = found.pods
-    assert (turn.pod, turn.turn, turn.is_worse) == (SECOND, "loses", True)
+    assert (turn.pod, turn.kind, turn.is_worse) == (SECOND, "loses", True)
     assert turn.after is not None
     assert turn.after.message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     (gone,) = (each for each in found.devices if each.node == "node-2")
@@ -351,7 +351,7 @@ def test_a_claim_in_use_is_deleted_once_it_is_not() -> None:
 def test_who_waits_for_a_deleted_claim_says_so() -> None:
     found = ask(DeleteClaims(("team-a/two",)), on=cluster(WAITING))
     (turn,) = found.pods
-    assert turn.turn == "waits"
+    assert turn.kind == "waits"
     assert turn.after is not None
     assert "two" in turn.after.message
 
@@ -440,7 +440,7 @@ def test_pods_that_do_not_leave_do_not_move_and_no_device_has_two_owners(
     assert apply(settled, (), CONTEXT).departures == ()
     found = ask(*changes, on=cluster(WAITING))
     left = {each.pod for each in found.pods if each.why}
-    moved = {each.pod for each in found.pods if each.turn in ("moves", "loses", "lost")}
+    moved = {each.pod for each in found.pods if each.kind in ("moves", "loses", "lost")}
     assert moved - {"team-a/waiting"} <= left
     held = [d for each in found.pods if each.after is not None for d in each.after.devices]
     assert len(held) == len(set(held))

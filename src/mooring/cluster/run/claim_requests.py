@@ -23,7 +23,7 @@ from mooring.api.resource.v1 import Device, DeviceClass, ResourceSlice
 DEVICES_MAX = 32  # of one claim
 REQUESTS_MAX = 32
 STANDARD_DOMAIN = "resource.kubernetes.io"
-NAME_MAX = 60  # leaves room for a number behind it
+NAME_MAX = 60  # characters, so that a number can follow
 _STRANGE = re.compile(r"[^a-z0-9]+")
 
 
@@ -38,7 +38,7 @@ class NoClassError(ClaimRequestError):
         missing = " or ".join(classes)
         super().__init__(f"{word}: the cluster has no DeviceClass {missing}")
         self.classes = classes
-        self.known = tuple(known)  # what can be asked for instead
+        self.known = tuple(known)  # what can be requested instead
 
 
 class DeviceWord(NamedTuple):
@@ -107,7 +107,8 @@ def parse_requests(texts: Iterable[str]) -> tuple[RequestedAmount, ...]:
     """requests: request {"," request}; request: NAME ["=" AMOUNT]. The default amount is 1."""
     words = [word.strip() for text in texts for word in text.split(",")]
     asks = tuple(
-        RequestedAmount(name, amount if sign else "1") for name, sign, amount in map(_parts, words)
+        RequestedAmount(name, amount if sign else "1")
+        for name, sign, amount in (word.partition("=") for word in words)
     )
     if not asks:
         raise ClaimRequestError("nothing is asked for: --claim cpu=1, for example")
@@ -117,10 +118,6 @@ def parse_requests(texts: Iterable[str]) -> tuple[RequestedAmount, ...]:
         if not ask.name or not ask.amount:
             raise ClaimRequestError(f"{'='.join(ask)!r} is not NAME=AMOUNT, such as gpu=1")
     return asks
-
-
-def _parts(word: str) -> tuple[str, str, str]:
-    return word.partition("=")
 
 
 def claim_devices(

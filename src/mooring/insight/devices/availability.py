@@ -117,7 +117,7 @@ class PoolEvaluator:
         return PoolEvaluation(found, bool(nodes), tuple(unusable), tuple(faults))
 
     def _parts(self, pool_id: PoolId, nodes: Iterable[Node]) -> Iterator[tuple[PoolSlices, Node]]:
-        """Give each node with the slices that matter to it.
+        """Yield each node with the slices that matter to it.
 
         Slices of other nodes are left out where they cannot matter: otherwise a pool over many
         nodes would be evaluated as a whole from each of them.
@@ -139,7 +139,7 @@ class PoolEvaluator:
     def _views(
         self, parts: Iterable[tuple[PoolSlices, Node]], faults: dict[str, None]
     ) -> Iterator[tuple[Node, Pool]]:
-        """Give every distinct view that nodes have of a pool; collect why some see nothing."""
+        """Yield every distinct view that nodes have of a pool; collect why some see nothing."""
         seen: dict[tuple[int, bool, str], Pool] = {}  # also keeps pools, whose ids are the keys
         for slices, node in parts:
             fault = self._fault(node)

@@ -62,7 +62,7 @@ class DeviceUsages:
         self._judge = PoolEvaluator(applied, self.nodes, ledger, features)
 
     def devices(self) -> Iterator[DeviceUsage]:
-        """Give every device of every slice, then those that only claims name."""
+        """Yield every device of every slice, then those that only claims name."""
         published: set[DeviceName] = set()
         for pool_id in sorted(self._judge.slices):
             for holding in self._of_pool(pool_id):
@@ -166,7 +166,7 @@ class DeviceUsages:
     def _reasons(
         self, judgement: DeviceEvaluation, device: Device, pools: dict[int, CounterShortages]
     ) -> Iterator[UnavailableReason]:
-        """Give what speaks against a device, apart from taints and holders."""
+        """Yield what speaks against a device, apart from taints and holders."""
         for cause, detail in judgement.causes:
             match cause:
                 case RejectionCause.TAINT | RejectionCause.IN_USE:
@@ -214,7 +214,7 @@ class DeviceUsages:
 
 
 def _rooms(device: Device, owners: Iterable[Holder]) -> Iterator[CapacityUse]:
-    """Give what shares use of each capacity; nothing for a device that cannot be shared."""
+    """Yield what shares use of each capacity; nothing for a device that cannot be shared."""
     shares = [owner for owner in owners if owner.share_id]
     if not shares and not device.allow_multiple_allocations:
         return

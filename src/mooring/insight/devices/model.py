@@ -1,4 +1,4 @@
-"""What is known of devices and claims: who uses what, and what can still be allocated.
+"""Devices and claims: who uses what, and what can still be allocated.
 
 # holder: a claim that has a device, or a share of one
 # open: a claim that requests this device and nothing in particular would get it now
@@ -187,16 +187,6 @@ class StateCounts(NamedTuple):
     def of(self, state: DeviceState) -> int:
         """Return how many devices are in a state."""
         return self.states[state]
-
-
-def by_pool(holding: DeviceUsage) -> CountKey:
-    """Return driver and pool."""
-    return holding.id.driver, holding.id.pool
-
-
-def by_driver(holding: DeviceUsage) -> CountKey:
-    """Return the driver."""
-    return (holding.id.driver,)
 
 
 def by_node(holding: DeviceUsage) -> CountKey:

@@ -169,7 +169,7 @@ class NodeIndex:
         return self.by_name.values() if self.are_known else [_stand_in("")]
 
     def _meant(self, place: NodeSelection) -> Iterator[Node]:
-        """Give the node that is named, or a superset of those that the selector matches."""
+        """Yield the node that is named, or a superset of those that the selector matches."""
         if place.node:
             node = self.by_name.get(place.node)
             if node is None and not self.are_known:

@@ -102,7 +102,7 @@ class ClaimUsages:
                 self._members.setdefault((namespace, group), []).append(pod)
 
     def claims(self) -> Iterator[ClaimUsage]:
-        """Give every claim, sorted by namespace and name."""
+        """Yield every claim, sorted by namespace and name."""
         for claim in sorted(self._snapshot.claims, key=_id):
             yield self._claim(claim)
 

@@ -92,7 +92,7 @@ def _has_others(situation: Situation, place: RequestPath) -> bool:
 
 
 def _tolerations(situation: Situation, obstacles: Obstacles) -> Iterator[Tolerate]:
-    """Give tolerations from narrow to wide: one taint in one request, …, everything in all."""
+    """Yield tolerations from narrow to wide: one taint in one request, …, everything in all."""
     taints = [
         DeviceTaint(key=key, value=value, effect=effect) for key, value, effect in obstacles.taints
     ]
@@ -155,7 +155,7 @@ def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapaci
 
 
 def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quantity]:
-    """Give the total of a capacity, what is left, and the amounts that its policy allows."""
+    """Yield the total of a capacity, what is left, and the amounts that its policy allows."""
     yield capacity.value
     if taken is not None:
         yield capacity.value - taken

@@ -233,7 +233,7 @@ def _unfit(problem: Problem, slot: Slot, position: int) -> DeviceRejection:
 
 
 def _against_policies(slot: Slot, device: Device) -> Iterator[str]:
-    """Give requested amounts beside those that the device's policy allows."""
+    """Yield requested amounts beside those that the device's policy allows."""
     for name, _, amount in slot.request.requirements.amounts:
         capacity = device.capacity.get(name)
         policy = capacity.request_policy if capacity is not None else None
@@ -337,7 +337,7 @@ def _others(
     position: int,
     fitting: Mapping[SubRequest, int],
 ) -> Iterator[ClashingDevice]:
-    """Give the first clashing device of each request that the constraint is about."""
+    """Yield the first clashing device of each request that the constraint is about."""
     own = set(rule.tables[ask].elements[position])
     for other, table in rule.tables.items():
         for candidate in bits(fitting.get(other, 0) & table.known):

@@ -163,7 +163,7 @@ def _is_covered(change: Tolerate, tolerated: set[tuple[str, RequestPath | None]]
 def _pairs(
     touching: Sequence[SituationChange], rest: Sequence[SituationChange]
 ) -> Iterator[tuple[SituationChange, SituationChange]]:
-    """Give the pairs that touch the conflict, the least invasive first."""
+    """Yield the pairs that touch the conflict, the least invasive first."""
     pairs = [*combinations(touching, 2), *((one, other) for one in touching for other in rest)]
     pairs.sort(key=lambda pair: sum(rank(change) ** 2 for change in pair))
     yield from pairs

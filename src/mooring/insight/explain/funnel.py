@@ -30,6 +30,7 @@ from mooring.insight.explain.device_rejections import (
     value_text,
 )
 from mooring.insight.explain.situation import DropConstraint, SituationChange
+from mooring.insight.messages import shortened
 
 CLASS = "of the class"
 STAGES = (
@@ -263,14 +264,8 @@ def values_text(values: Sequence[ConstraintValues], member: SituationChange) -> 
 
 
 def _listed(devices: Mapping[str, tuple[str, ...]]) -> str:
-    texts = [f"{value or 'none'} on {_names(names)}" for value, names in devices.items()]
-    more = len(texts) - VALUES_SHOWN_MAX
-    if more > 0:
-        texts = [*texts[:VALUES_SHOWN_MAX], f"{more} more values"]
-    return ", ".join(texts) or "no device fits"
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - DEVICES_SHOWN_MAX
-    shown = [*names[:DEVICES_SHOWN_MAX], *([f"{more} more"] if more > 0 else [])]
-    return " ".join(shown)
+    texts = (
+        f"{value or 'none'} on {' '.join(shortened(names, DEVICES_SHOWN_MAX))}"
+        for value, names in devices.items()
+    )
+    return ", ".join(shortened(texts, VALUES_SHOWN_MAX, "more values")) or "no device fits"

@@ -30,7 +30,7 @@ from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from mooring.insight.explain.trials import Effort
-from mooring.insight.messages import full_name, listed, nearest, taint_text
+from mooring.insight.messages import full_name, listed, similar_hint, taint_text
 from mooring.scheduler import framework
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -75,7 +75,7 @@ class NodeProbe:
         return check.claims_on(self._cluster.node(name)) if check is not None else ()
 
     def facts(self, name: str, rejection: Unschedulable) -> Iterator[str]:
-        """Give the facts behind a rejection by a node."""
+        """Yield the facts behind a rejection by a node."""
         ready, state = self._ready, self._cluster.snapshot.nodes[name]
         match rejection.plugin:
             case node_resources.PLUGIN:
@@ -93,7 +93,7 @@ class NodeProbe:
                 yield from self._extended_resources(name)
 
     def _extended_resources(self, name: str) -> Iterator[str]:
-        """Give the extended resources behind requests that Kubernetes generates."""
+        """Yield the extended resources behind requests that Kubernetes generates."""
         check = self._ready.claims
         found = check.extended_on(self._cluster.node(name)) if check is not None else None
         for mapping in found.mappings if found is not None else ():
@@ -158,7 +158,7 @@ def _taints(ready: Attempt, state: NodeInfo) -> Iterator[str]:
 
 
 def _held(claims: Iterable[AllocatedNeed], cluster: Cluster) -> Iterator[str]:
-    """Give the nodes on which the devices of allocated claims can be used."""
+    """Yield the nodes on which the devices of allocated claims can be used."""
     for held in claims:
         name = full_name(held.claim)
         if held.is_lost:
@@ -189,18 +189,17 @@ def _free(state: NodeInfo, name: str) -> str:
 
 
 def _unbacked(name: str, index: DeviceClassIndex, state: NodeInfo) -> Iterator[str]:
-    """Give the extended resources that neither a class nor a device plugin provides."""
+    """Yield the extended resources that neither a class nor a device plugin provides."""
     if index.class_for(name) is not None:
         return
-    near = nearest(name, (*index.resources(), *state.facts.allocatable.others))
-    hint = f"; did you mean {near}?" if near else ""
+    hint = similar_hint(name, (*index.resources(), *state.facts.allocatable.others))
     yield f"no device class and no device plugin of the node has {name}{hint}"
 
 
 def _amounts_with_devices(
     rejection: Unschedulable, ready: Attempt, state: NodeInfo
 ) -> Iterator[str]:
-    """Give what the pod requests itself, and what its devices take of the node."""
+    """Yield what the pod requests itself, and what its devices take of the node."""
     short = [text for text in rejection.reasons if text.startswith(INSUFFICIENT)]
     if not short or ready.claims is None:
         return
@@ -280,7 +279,7 @@ class PodFix(Struct, frozen=True):
 
 
 def pod_fixes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[PodFix]:
-    """Give single changes to the pod that would give it a node, the least invasive first."""
+    """Yield single changes to the pod that would give it a node, the least invasive first."""
     found = 0
     for text, changed in pod_changes(cluster, pod, survey):
         outcome = schedule(cluster, changed)
@@ -292,7 +291,7 @@ def pod_fixes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[PodF
 
 
 def pod_changes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
-    """Give single changes to the pod that may help, in words and as the changed pod."""
+    """Yield single changes to the pod that may help, in words and as the changed pod."""
     yield from _tolerating(cluster, pod, survey)
     yield from _requesting_less(cluster, pod, survey)
     spec = pod.spec
@@ -319,7 +318,7 @@ def _tolerating(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tu
 
 
 def _requesting_less(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
-    """Give the pod with a request lowered to the most that any node has left, one by one."""
+    """Yield the pod with a request lowered to the most that any node has left, one by one."""
     requested = cluster.signature(pod).requests
     most_free: dict[str, int] = {}
     for node, rejection in survey.node_to_status.items():

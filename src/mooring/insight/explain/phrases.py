@@ -35,7 +35,7 @@ from mooring.insight.explain.situation import (
     SwitchFeature,
     Tolerate,
 )
-from mooring.insight.messages import counted, taint_text
+from mooring.insight.messages import counted, shortened, taint_text
 
 EXPRESSION_LENGTH_MAX = 80
 DEVICES_SHOWN_MAX = 4
@@ -179,23 +179,23 @@ def member_texts(
     """Return members of a conflict as text; requests that ask for the same share one line."""
     names: dict[str, list[str]] = {}
     for member in members:
-        text, name = _said(member, situation, obstacles)
+        text, name = _member(member, situation, obstacles)
         names.setdefault(text, []).append(name)
-    return [_said_of(text, each) for text, each in names.items()]
+    return [_with_requests(text, each) for text, each in names.items()]
 
 
-def _said_of(text: str, names: list[str]) -> str:
+def _with_requests(text: str, names: list[str]) -> str:
     noun = "request" if len(names) == 1 else "requests"
     each = " each" if len(names) > 1 else ""
     return text.replace(REQUESTS, f"{noun} {', '.join(names)}").replace(EACH, each)
 
 
-def _said(member: SituationChange, situation: Situation, obstacles: Obstacles) -> tuple[str, str]:
+def _member(member: SituationChange, situation: Situation, obstacles: Obstacles) -> tuple[str, str]:
     """Return the text of a member, with a placeholder for its request, and the request's name."""
     match member:
         case DropRequest():
             place = RequestPath(member.claim, member.request)
-            return f"{REQUESTS}: {_asked(place, situation)}{EACH}", _name(place, situation)
+            return f"{REQUESTS}: {_requested(place, situation)}{EACH}", _name(place, situation)
         case DropConstraint():
             constraint = _constraint(member, situation)
             kind = "matchAttribute" if constraint.match_attribute else "distinctAttribute"
@@ -215,7 +215,7 @@ def _said(member: SituationChange, situation: Situation, obstacles: Obstacles) -
     return change_text(member, situation), ""
 
 
-def _asked(place: RequestPath, situation: Situation) -> str:
+def _requested(place: RequestPath, situation: Situation) -> str:
     request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
     details = request.first_available or ((request.exactly,) if request.exactly else ())
     wishes = [
@@ -234,10 +234,7 @@ def _constrained(change: DropConstraint, situation: Situation) -> str:
 
 
 def _enumerated(texts: Iterable[str]) -> str:
-    names = list(texts)
-    more = len(names) - DEVICES_SHOWN_MAX
-    shown = names[:DEVICES_SHOWN_MAX]
-    return ", ".join([*shown, f"{more} more"] if more > 0 else shown)
+    return ", ".join(shortened(texts, DEVICES_SHOWN_MAX))
 
 
 # --- rejections ---------------------------------------------------------------------------

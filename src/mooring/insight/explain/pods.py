@@ -222,7 +222,7 @@ class DiagnosisTimeLimit:
 
 
 def _precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
-    """Give what may have been meant by a missing class, claim or template."""
+    """Yield what may have been meant by a missing class, claim or template."""
     pod, reason = pending.pod, pending.reason
     if found := _MISSING_CLASS.search(reason):
         yield from _other_class(snapshot, found[1])
@@ -274,7 +274,7 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
 def _group_facts(
     snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: FitDiagnosis
 ) -> Iterator[str]:
-    """Give what the group of a pod lacks, if the pod would fit by itself."""
+    """Yield what the group of a pod lacks, if the pod would fit by itself."""
     name = group_name(pod)
     group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
     if group is None or not survey.feasible:
@@ -318,7 +318,7 @@ def kubernetes_writes(
 
 
 def _claim_events(snapshot: Snapshot, features: ClaimFeatures, pod: Pod) -> Iterator[str]:
-    """Give the events about claims of the pod that cannot be created."""
+    """Yield the events about claims of the pod that cannot be created."""
     if all(isinstance(reference_of(pod, e), Named | NotNeeded) for e in pod.spec.resource_claims):
         return
     objects = Indexer()

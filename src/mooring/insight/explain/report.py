@@ -43,9 +43,9 @@ def placed_line(result: Reservation) -> str:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Give the lines that explain why a pod gets no node."""
+    """Yield the lines that explain why a pod gets no node."""
     pending = explanation.pending
-    yield from _told(explanation)
+    yield from _reason_lines(explanation)
     if pending.preemption is not None:
         victims = listed([victim.full_name for victim in pending.preemption.victims])
         yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
@@ -54,8 +54,8 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield from (f"  Kubernetes writes {each}" for each in explanation.written)
 
 
-def _told(explanation: Explanation) -> Iterator[str]:
-    """Give the lines besides Kubernetes' message."""
+def _reason_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines besides Kubernetes' message."""
     pending = explanation.pending
     yield f"{name_of(pending)} gets no node"
     if explanation.stopped_by and explanation.stopped_by != pending.message:
@@ -69,7 +69,7 @@ def _told(explanation: Explanation) -> Iterator[str]:
     if explanation.companion is not None:
         yield ""
         yield "  once the pods of its group before it have nodes:"
-        yield from (f"    {line}".rstrip() for line in _told(explanation.companion))
+        yield from (f"    {line}".rstrip() for line in _reason_lines(explanation.companion))
     if explanation.fixes:
         yield "  any of these changes to the pod would give it a node, each was tried:"
         for fix in explanation.fixes:
@@ -121,7 +121,7 @@ def explanation_tree(explanation: Explanation) -> dict[str, Any]:
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
-    """Give the lines of a diagnosis, without the node's name."""
+    """Yield the lines of a diagnosis, without the node's name."""
     if diagnosis.message:
         yield diagnosis.message
     for pool in diagnosis.pools:

@@ -218,11 +218,11 @@ class Explained(NamedTuple):
 class EvaluationReport:
     """The results of an expression for all devices."""
 
-    def __init__(self, inquiry: ExpressionEvaluator, fleet: PublishedDevices) -> None:
-        self.evaluator = inquiry
+    def __init__(self, evaluator: ExpressionEvaluator, fleet: PublishedDevices) -> None:
+        self.evaluator = evaluator
         self.devices = fleet
-        given = inquiry.results(fleet)
-        kind = inquiry.compiled.kind
+        given = evaluator.results(fleet)
+        kind = evaluator.compiled.kind
         self.is_about_values = kind != "selector" or any(
             a.outcome is MatchOutcome.VALUE for a in given
         )
@@ -262,7 +262,7 @@ class EvaluationReport:
         return sum(len(a.devices) for a in self.results if a.outcome is outcome)
 
     def by_device(self) -> Iterator[tuple[PublishedDevice, DeviceResult]]:
-        """Give every device with its result, in order."""
+        """Yield every device with its result, in order."""
         pairs = [(device, result) for result in self.results for device in result.devices]
         pairs.sort(key=lambda pair: pair[0].index)
         yield from pairs

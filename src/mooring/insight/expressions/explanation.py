@@ -160,13 +160,13 @@ class _Explainer:
     def _failing(
         self, node: ast.Expr, variables: Variables
     ) -> Iterator[tuple[ast.Expr, Variables]]:
-        """Give the parts below a node that fail, with their variables."""
+        """Yield the parts below a node that fail, with their variables."""
         for child, inside in self._below(node, variables):
             if isinstance(self.value(child, inside), Failure):
                 yield child, inside
 
     def _below(self, node: ast.Expr, variables: Variables) -> Iterator[tuple[ast.Expr, Variables]]:
-        """Give the parts that a node evaluated, with their variables."""
+        """Yield the parts that a node evaluated, with their variables."""
         if isinstance(node, ast.Call) and node.function == "_?_:_":
             yield node.args[0], variables
             yield self._chosen(node, variables), variables
@@ -294,7 +294,7 @@ class Parts:
         return MacroLoop(call.function, node.iter_range, names, bodies)
 
     def rounds(self, loop: MacroLoop, values: Any, variables: Variables) -> Iterator[Variables]:
-        """Give the variables of each iteration over these values."""
+        """Yield the variables of each iteration over these values."""
         if isinstance(values, dict):
             pairs = [(key_value(key), value) for key, value in values.items()]
         elif isinstance(values, list | tuple):
@@ -331,7 +331,7 @@ class Atom(NamedTuple):
 def atoms(
     node: ast.Expr, *, wants_yes: bool = True, bindings: tuple[VariableBinding, ...] = ()
 ) -> Iterator[Atom]:
-    """Give the questions of an expression in order, without conditions of `?:`."""
+    """Yield the questions of an expression in order, without conditions of `?:`."""
     match node:
         case ast.Call(function=function, args=args) if function in LOGIC:
             inner = args

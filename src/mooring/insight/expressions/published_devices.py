@@ -210,7 +210,7 @@ def did_you_mean(
 
 
 def _candidates(read: DeviceField, fleet: PublishedDevices) -> Iterator[DeviceField]:
-    """Give what may have been meant, the likeliest first."""
+    """Yield what may have been meant, the likeliest first."""
     known = fleet.carriers
     (other,) = (field for field in MAPS if field != read.field)
     if read._replace(field=other) in known:

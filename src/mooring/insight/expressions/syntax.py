@@ -76,7 +76,7 @@ def reads_of(node: ast.Expr) -> frozenset[DeviceField]:
 
 
 def readings(node: ast.Expr, aliases: Aliases | None = None) -> Iterator[DeviceRead]:
-    """Give every read below a node; EVERYTHING where it is not clear what is read."""
+    """Yield every read below a node; EVERYTHING where it is not clear what is read."""
     aliases = {DEVICE: EVERYTHING} if aliases is None else aliases
     found = place(node, aliases)
     if found is not None:
@@ -167,7 +167,7 @@ def binding(node: ast.Expr) -> VariableBinding | None:
 
 
 def walk(node: ast.Expr) -> Iterator[ast.Expr]:
-    """Give a node and all below it, in the order they are written."""
+    """Yield a node and all below it, in the order they are written."""
     waiting = [node]
     while waiting:
         current = waiting.pop()
@@ -176,7 +176,7 @@ def walk(node: ast.Expr) -> Iterator[ast.Expr]:
 
 
 def terms(node: ast.Call) -> Iterator[ast.Expr]:
-    """Give the terms of `a && b && c`, however they are grouped."""
+    """Yield the terms of `a && b && c`, however they are grouped."""
     waiting: list[ast.Expr] = [node]
     while waiting:
         current = waiting.pop()
@@ -201,7 +201,7 @@ def _is_chain(node: ast.Expr, variables: Mapping[str, Any]) -> bool:
 
 
 def chains(node: ast.Expr, variables: Mapping[str, Any]) -> Iterator[ast.Expr]:
-    """Give the longest chains below a node that need no variables but these."""
+    """Yield the longest chains below a node that need no variables but these."""
     if _is_chain(node, variables):
         yield node
         return

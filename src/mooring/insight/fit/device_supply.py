@@ -30,9 +30,7 @@ class DeviceSupply(Struct, frozen=True):
     wanted: int  # by one replica; of alternatives, the fewest
     is_countable: bool
     matching: frozenset[str]  # devices that are selected, free or not
-    free: Mapping[
-        str, tuple[str, ...]
-    ]  # by node; a device that several nodes see counts for the first
+    free: Mapping[str, tuple[str, ...]]  # by node; a device of several nodes is the first's
 
     @property
     def free_count(self) -> int:

@@ -17,7 +17,7 @@ from mooring.api.core.pod import Container, Pod
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceRequest, DeviceToleration, ResourceClaimTemplate
 from mooring.claims import is_device_resource
-from mooring.insight.explain.nodes import pod_changes
+from mooring.insight.explain.nodes import INSUFFICIENT, pod_changes
 from mooring.insight.fit.device_supply import OF_CLAIM
 from mooring.insight.fit.limits import Limit, Shortage, fullness_of, limits_of
 from mooring.insight.fit.replicas import Model, ReplicaFiller, UnplacedReplica
@@ -28,7 +28,6 @@ from mooring.scheduler.plugins.node_resources import TOO_MANY_PODS
 LEVERS_TRIED_MAX = 8
 ENOUGH_MIN, ENOUGH_FACTOR = 1_000, 2  # replicas after which a change has proved itself
 PODS_LIFTED = Quantity.from_int(10**6)
-SHORT_OF = "Insufficient "
 
 
 class Lever(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -96,15 +95,15 @@ class ReplicaChange(NamedTuple):
 def changes_of(
     model: Model, refused: UnplacedReplica, limits: Sequence[Limit]
 ) -> Iterator[ReplicaChange]:
-    """Give the changes that may help; the cluster must still be full."""
+    """Yield the changes that may help; the cluster must still be full."""
     reasons = dict.fromkeys(text for limit in limits for text in limit.reasons)
     for text in reasons:
         if text == TOO_MANY_PODS:
             yield ReplicaChange("with more pods allowed on the nodes", model, lifts_pods=True)
-        elif text.startswith(SHORT_OF):
-            name = text.removeprefix(SHORT_OF)
+        elif text.startswith(INSUFFICIENT):
+            name = text.removeprefix(INSUFFICIENT)
             yield ReplicaChange(
-                f"with more {name} on the nodes", _with_pod(model, _without(model, name))
+                f"with more {name} on the nodes", replace(model, pod=_stripped(model.pod, {name}))
             )
     short = [each for limit in limits for each in limit.shortages]
     if short:
@@ -112,12 +111,12 @@ def changes_of(
     if refused.ready is not None:
         survey = refused.pending.diagnosis
         for text, pod in pod_changes(refused.ready.cluster, refused.ready.pod, survey):
-            yield ReplicaChange(text, _with_pod(model, replace(model.pod, spec=pod.spec)))
+            yield ReplicaChange(text, replace(model, pod=replace(model.pod, spec=pod.spec)))
 
 
 def _of_claims(model: Model, short: Sequence[Shortage]) -> Iterator[ReplicaChange]:
     yield ReplicaChange(
-        "with more devices on the nodes", _with_pod(model, _without_devices(model.pod))
+        "with more devices on the nodes", replace(model, pod=_without_devices(model.pod))
     )
     for template in model.templates:
         yield from _without_constraints(model, template)
@@ -143,7 +142,7 @@ def _without_constraints(model: Model, template: ResourceClaimTemplate) -> Itera
 
 
 def _with_fewer(model: Model, name: str, usable: int) -> Iterator[ReplicaChange]:
-    """Give the request lowered to what the best node has left, or by one."""
+    """Yield the request lowered to what the best node has left, or by one."""
     for template in model.templates:
         requests = template.spec.spec.devices.requests or ()
         for index, request in enumerate(requests):
@@ -186,10 +185,6 @@ def _changed(template: ResourceClaimTemplate, **changes: Any) -> ResourceClaimTe
     return replace(template, spec=replace(template.spec, spec=claim))
 
 
-def _with_pod(model: Model, pod: Pod) -> Model:
-    return replace(model, pod=pod)
-
-
 def _without_devices(pod: Pod) -> Pod:
     """Return the pod without claims and without resources that devices may serve."""
     names = {
@@ -202,31 +197,16 @@ def _without_devices(pod: Pod) -> Pod:
     return replace(bare, spec=replace(bare.spec, resource_claims=()))
 
 
-def _without(model: Model, name: str) -> Pod:
-    return _stripped(model.pod, {name})
-
-
 def _stripped(pod: Pod, names: set[str], *, is_without_claims: bool = False) -> Pod:
+    def rest(resources: Any) -> Any:
+        requests, limits = _rest(resources.requests, names), _rest(resources.limits, names)
+        return replace(resources, requests=requests, limits=limits)
+
     def strip(container: Container) -> Container:
-        resources = container.resources
-        return replace(
-            container,
-            resources=replace(
-                resources,
-                requests=_rest(resources.requests, names),
-                limits=_rest(resources.limits, names),
-                claims=() if is_without_claims else resources.claims,
-            ),
-        )
+        claims = () if is_without_claims else container.resources.claims
+        return replace(container, resources=replace(rest(container.resources), claims=claims))
 
     spec = pod.spec
-    resources = spec.resources
-    if resources is not None:
-        resources = replace(
-            resources,
-            requests=_rest(resources.requests, names),
-            limits=_rest(resources.limits, names),
-        )
     return replace(
         pod,
         spec=replace(
@@ -234,7 +214,7 @@ def _stripped(pod: Pod, names: set[str], *, is_without_claims: bool = False) -> 
             containers=tuple(map(strip, spec.containers)),
             init_containers=tuple(map(strip, spec.init_containers)),
             overhead=_rest(spec.overhead, names),
-            resources=resources,
+            resources=spec.resources and rest(spec.resources),
         ),
     )
 

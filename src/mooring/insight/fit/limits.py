@@ -37,7 +37,7 @@ from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.phrases import rejection_text
 from mooring.insight.fit.device_supply import DeviceSupply, RequestNames, names_of
 from mooring.insight.fit.replicas import UnplacedReplica
-from mooring.insight.messages import counted
+from mooring.insight.messages import counted, shortened
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.plugins.dynamic_resources import CANNOT_ALLOCATE
 from mooring.scheduler.scheduling_cycle import Attempt
@@ -215,9 +215,7 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
     free: int  # of the matching
     tainted: int  # of the free, with an untolerated taint
     usable: int  # of the free, each by itself
-    detail: str = (
-        ""  # what speaks against the first that is not usable, or what is wanted of values
-    )
+    detail: str = ""  # what rejects the first unusable device, or what values must be
     attribute: str = ""  # of the constraint
     values: tuple[tuple[str, int], ...] = ()  # of the attribute, with usable devices of each
     alternative: str = ""  # of the request, if it has several
@@ -251,11 +249,9 @@ class Shortage(Struct, frozen=True, omit_defaults=True, rename="camel"):
         return f"{self.usable} free, {wanted}, but not beside the other requests"
 
     def _values(self) -> str:
-        shown = [f"{value or 'none'}: {count} free" for value, count in self.values]
-        more = len(shown) - VALUES_SHOWN_MAX
-        if more > 0:
-            shown = [*shown[:VALUES_SHOWN_MAX], f"{more} more values"]
-        return f"{self.detail} {self.attribute} ({', '.join(shown)})"
+        texts = (f"{value or 'none'}: {count} free" for value, count in self.values)
+        shown = ", ".join(shortened(texts, VALUES_SHOWN_MAX, "more values"))
+        return f"{self.detail} {self.attribute} ({shown})"
 
 
 def _shortages_of(

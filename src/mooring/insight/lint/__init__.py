@@ -9,8 +9,7 @@ pools            slices as pools, and the attributes that drivers publish
 claim_rules      claims, templates, classes and taint rules by themselves
 selector_rules   expressions and constraints, put to devices
 slice_rules      single slices
-pool_rules       the slices of a pool
-attribute_rules  attributes: names, types and standard values
+pool_rules       the slices of a pool, and the attributes of all devices
 pod_rules        pods, and the claims that they use
 """
 

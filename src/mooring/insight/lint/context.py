@@ -61,7 +61,7 @@ class ExpressionStage(NamedTuple):
     is_class_known: bool  # else the candidates are too many
 
     def looked_at(self) -> Iterator[tuple[DeviceResult, list[PublishedDevice]]]:
-        """Give the results that matter, each with its candidates."""
+        """Yield the results that matter, each with its candidates."""
         for result in self.results:
             devices = [device for device in result.devices if device.index in self.candidates]
             if devices and devices[0].variables is not None:

@@ -10,14 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from mooring.api.field_path import Place, render
-from mooring.insight.lint import (
-    attribute_rules,
-    claim_rules,
-    pod_rules,
-    pool_rules,
-    selector_rules,
-    slice_rules,
-)
+from mooring.insight.lint import claim_rules, pod_rules, pool_rules, selector_rules, slice_rules
 from mooring.insight.lint.context import LintContext
 from mooring.insight.lint.rule import (
     ANYTHING,
@@ -38,7 +31,6 @@ RULES: tuple[Rule, ...] = (
     *selector_rules.RULES,
     *slice_rules.RULES,
     *pool_rules.RULES,
-    *attribute_rules.RULES,
     *pod_rules.RULES,
 )
 

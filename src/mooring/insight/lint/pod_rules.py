@@ -108,7 +108,7 @@ def extended_resource_twice(part: PodPart, case: Case) -> Iterator[Oddity]:
 
 
 def _extended_resources(part: PodPart) -> Iterator[tuple[Place, str]]:
-    """Give the extended resources that containers request, with their paths."""
+    """Yield the extended resources that containers request, with their paths."""
     for place, container in part.containers():
         seen: set[str] = set()
         resources = container.resources

@@ -129,7 +129,7 @@ def pool_id_of(slice_: ResourceSlice) -> PoolId:
 
 
 def devices_of(slices: Iterable[ResourceSlice]) -> Iterator[tuple[DeviceHome, Device]]:
-    """Give all devices with their homes."""
+    """Yield all devices with their homes."""
     for slice_ in slices:
         for i, device in enumerate(slice_.spec.devices or ()):
             yield DeviceHome(slice_, i), device

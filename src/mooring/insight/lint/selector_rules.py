@@ -123,7 +123,7 @@ def run_time_error(case: Case) -> Iterator[Oddity]:
 
 
 def _faults(stage: ExpressionStage) -> Iterator[_Fault]:
-    """Give the errors of an expression on its candidates, grouped by origin."""
+    """Yield the errors of an expression on its candidates, grouped by origin."""
     if not isinstance(stage.evaluator, ExpressionEvaluator):
         return
     places = {
@@ -248,7 +248,7 @@ def _have(number: int) -> str:
 
 
 def _strings(node: ast.Expr) -> Iterator[str]:
-    """Give the strings that a comparison compares with, without keys."""
+    """Yield the strings that a comparison compares with, without keys."""
     match node:
         case ast.Literal(value=str(text)):
             yield text

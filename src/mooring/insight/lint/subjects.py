@@ -145,7 +145,7 @@ def claim_of(subject: LintObject) -> tuple[Place, DeviceClaim | None]:
 
 
 def constraints_of(subject: LintObject) -> Iterator[tuple[Place, DeviceConstraint]]:
-    """Give the constraints of a claim or template with their paths."""
+    """Yield the constraints of a claim or template with their paths."""
     place, claim = claim_of(subject)
     for i, constraint in enumerate(claim.constraints if claim is not None else ()):
         yield (*place, "constraints", i), constraint
@@ -244,7 +244,7 @@ class PodPart(NamedTuple):
         return None if group is None else group.pod_group_name
 
     def containers(self) -> Iterator[tuple[Place, Container]]:
-        """Give all containers with their paths."""
+        """Yield all containers with their paths."""
         for field, containers in (
             ("initContainers", self.spec.init_containers),
             ("containers", self.spec.containers),

@@ -131,7 +131,7 @@ def _extended(result: Reservation) -> Iterator[tuple[str, str]]:
 
 
 def _from_plugins(pod: Pod, from_devices: set[str]) -> Iterator[tuple[str, str]]:
-    """Give the extended resources that come from device plugins."""
+    """Yield the extended resources that come from device plugins."""
     for name, quantity in sorted(pod_requests(pod).items()):
         if is_device_resource(name) and name not in from_devices and not quantity.is_zero:
             yield name, str(quantity)

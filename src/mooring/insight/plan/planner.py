@@ -330,7 +330,7 @@ class _Search:
         yield tuple(sorted(given, key=last.index))
 
     def _repairs(self, turns: Turns) -> Iterator[Turns]:
-        """Give the order with pending pods first, then with those pending in that order."""
+        """Yield the order with pending pods first, then with those pending in that order."""
         pending = self._pending(self._plan)
         for _ in range(REPAIRS_MAX):
             rest = list(turns)
@@ -341,7 +341,7 @@ class _Search:
             pending = self._pending(self._last)
 
     def _try(self, arrival: tuple[str, ...], turns: Turns) -> None:
-        completed = Completed(self._plan.before, (), ())
+        completed = Completed(self._plan.before, ())
         self._last = plan_completed(completed, self._context, arrival=arrival)
         score = self._score_of(self._last)
         if score[0] > self._score[0] and score[1] > self._score[1]:

@@ -86,7 +86,7 @@ class Archive(NamedTuple):
     members: tuple[Member, ...]
 
     def lines(self) -> Iterator[tuple[str, bytes]]:
-        """Give all objects as JSON, each with its place in the archive."""
+        """Yield all objects as JSON, each with its place in the archive."""
         for member in self.members:
             for number, line in enumerate(member.content.splitlines(), start=1):
                 yield f"{member.name}:{number}", line

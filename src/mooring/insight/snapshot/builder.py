@@ -37,8 +37,8 @@ from mooring.validation.strategy import Context
 
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
 # Kinds that decide nothing here and are ignored. All others are reported.
-_UNTOLD_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
-_FOREIGN_UNTOLD_KINDS = {
+_IGNORED_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
+_FOREIGN_IGNORED_KINDS = {
     *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim"),
     *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),
     *("networking.k8s.io/v1/NetworkPolicy", "storage.k8s.io/v1/StorageClass"),
@@ -109,7 +109,7 @@ class SnapshotBuilder:
         return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
 
     def concerns(self) -> Iterator[Concern]:
-        """Give the concerns about the objects added."""
+        """Yield the concerns about the objects added."""
         yield from self._warnings
         for (kind, message), count in self._remarks.items():
             yield Concern("remark", f"{message} in {counted(count, 'object')} of kind {kind}")
@@ -135,7 +135,7 @@ class SnapshotBuilder:
         except DecodeError as error:
             self._without_kind(document, error)
             return
-        if kind.name in _UNTOLD_KINDS:
+        if kind.name in _IGNORED_KINDS:
             return
         if kind.name not in _TAKEN_KINDS:
             self._unknown[f"{kind.name} ({kind.api_version}) is not looked at"] += 1
@@ -147,7 +147,7 @@ class SnapshotBuilder:
     def _without_kind(self, document: Document, error: DecodeError) -> None:
         match document.tree:
             case {"apiVersion": str(version), "kind": str(name)} if version and name:
-                if f"{version}/{name}" in _FOREIGN_UNTOLD_KINDS:
+                if f"{version}/{name}" in _FOREIGN_IGNORED_KINDS:
                     return
                 if (foreign := _FOREIGN_KINDS.get(f"{version}/{name}")) is not None:
                     self._add_foreign(document, foreign)
@@ -193,9 +193,9 @@ class SnapshotBuilder:
             return
         for finding in verdict.findings:
             if finding.severity is Severity.WARNING:
-                self._warnings.append(Concern("remark", _told(verdict, finding)))
+                self._warnings.append(Concern("remark", _finding_text(verdict, finding)))
             else:
-                self.refused.append(_told(verdict, finding))
+                self.refused.append(_finding_text(verdict, finding))
         if not verdict.is_accepted:
             return
         if verdict.stored is None:  # accepted: the namespace's label is unknown
@@ -290,7 +290,7 @@ def _place(document: Document) -> str:
     return f"{document.source}:{document.line}"
 
 
-def _told(verdict: Verdict, finding: Finding) -> str:
+def _finding_text(verdict: Verdict, finding: Finding) -> str:
     """Return a finding with its position and object, as `moor validate` prints it."""
     names = (verdict.namespace, verdict.name) if verdict.name else ()
     subject = f"{verdict.kind} {'/'.join(filter(None, names))}".strip()

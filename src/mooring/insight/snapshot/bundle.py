@@ -169,7 +169,7 @@ class _Stream:
 
 
 def _tar_entries(stream: _Stream) -> Iterator[_Entry]:
-    """Give the members; read the content of one before asking for the next."""
+    """Yield the members; read the content of one before asking for the next."""
     long_name = ""
     long_size: int | None = None
     extra_left = _HEADERS_BYTES_MAX
@@ -284,7 +284,7 @@ _TYPE_MASK, _REGULAR = 0o170000, 0o100000
 
 
 def _zip_entries(data: bytes) -> Iterator[_Entry]:
-    """Give the members, in the order of the directory."""
+    """Yield the members, in the order of the directory."""
     end_at = data.rfind(_ZIP_END, max(0, len(data) - _END.size - _COMMENT_MAX))
     if end_at < 0 or len(data) - end_at < _END.size:
         raise ArchiveError("cut off: the directory of the zip is missing")

@@ -54,7 +54,6 @@ class Completed(NamedTuple):
     """A snapshot ready to be scheduled, and what could not be completed."""
 
     snapshot: Snapshot
-    made_pods: tuple[Pod, ...]
     concerns: tuple[Concern, ...]
 
 
@@ -63,9 +62,7 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
     prioritised, of_priorities = _with_priorities(expanded.snapshot)
     claimed, of_claims = with_claims(prioritised, ClaimFeatures.of(context.gates))
-    made = {full_name(pod) for pod in expanded.made}
-    pods = tuple(pod for pod in claimed.pods if full_name(pod) in made)
-    return Completed(claimed, pods, (*expanded.concerns, *of_priorities, *of_claims))
+    return Completed(claimed, (*expanded.concerns, *of_priorities, *of_claims))
 
 
 def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:

@@ -82,7 +82,7 @@ class _Lookup:
         return bool(found.pods or found.controllers or found.claims or found.templates)
 
     def owners(self) -> Iterator[Owner]:
-        """Give all objects that may have claims."""
+        """Yield all objects that may have claims."""
         yield from self.snapshot.groups
         yield from filter(_is_alive, self.snapshot.pods)
 

@@ -202,7 +202,7 @@ def _volume(volume: Any) -> Any:
 
 
 def _mounts(mounts: tuple[Any, ...]) -> Iterator[Any]:
-    """Give the mounts that need a declared node feature, at made-up paths."""
+    """Yield the mounts that need a declared node feature, at made-up paths."""
     for position, mount in enumerate(mounts):
         if isinstance(mount, dict) and (options := mount.get("bindMountOptions")):
             name = mount.get("name", "")

@@ -62,12 +62,12 @@ class Snapshot(Struct, frozen=True):
         return cls(**{field: tuple(by_key.values()) for field, by_key in found.items()})
 
     def objects(self) -> Iterator[Any]:
-        """Give all objects, in the order in which a cluster would need them."""
+        """Yield all objects, in the order in which a cluster would need them."""
         for field in self.__struct_fields__:
             yield from getattr(self, field)
 
     def spreaders(self) -> Iterator[Spreader]:
-        """Give the objects whose selectors decide about default pod spreading."""
+        """Yield the objects whose selectors decide about default pod spreading."""
         yield from self.services
         yield from self.replication_controllers
         for each in self.controllers:

@@ -154,7 +154,7 @@ def _ordinals(controller: StatefulSet, pods: list[Pod]) -> Iterator[PodToCreate]
 
 
 def _of_job(job: Job, pods: list[Pod], existing: ExistingPods) -> Iterator[PodToCreate]:
-    """Give the pods that the job would still start: bounded by parallelism and completions."""
+    """Yield the pods that the job would still start: bounded by parallelism and completions."""
     if is_finished(job) or job.spec.suspend:
         return
     active = sum(map(is_active, pods))

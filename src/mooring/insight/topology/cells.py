@@ -26,7 +26,7 @@ from mooring.insight.topology.layout import PlacedShape
 from mooring.insight.topology.model import Hold, Item, Owner, Use, part_of
 
 OWNERS_SHOWN = 8  # in a tooltip
-PARTS_MAX = 24  # of a bar: there is no room for more
+PARTS_MAX = 24  # of a bar: more would be too narrow
 RADIUS = 5
 SMALL_RADIUS = 3
 MARK = 13
@@ -67,7 +67,7 @@ def _marks_of(item: Item) -> list[CellMark]:
 
 
 def cell(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
-    """Give the elements of a device."""
+    """Yield the elements of a device."""
     owners = " ".join(str(index.owners[owner]) for owner in item.owners)
     look = "d f" if item.is_free else "d"
     yield f'<g class="{look}" data-driver="{index.drivers[item.driver]}" data-owner="{owners}">'
@@ -147,7 +147,7 @@ def _bar(shape: PlacedShape, item: Item, index: TopologyIndex) -> Iterator[str]:
 def _parts(
     shape: PlacedShape, y: int, height: int, item: Item, index: TopologyIndex
 ) -> Iterator[str]:
-    """Give a part of a bar for each owner, as wide as its share."""
+    """Yield a part of a bar for each owner, as wide as its share."""
     x, end = shape.x, shape.x + shape.width
     for owner, part in _fractions(item)[:PARTS_MAX]:
         width = min(max(round(part * shape.width), 2), end - x)
@@ -288,7 +288,7 @@ def _owner_entry(owner: Owner, index: TopologyIndex, x: int, y: int) -> Iterator
 
 
 def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
-    """Give the keys of what occurs in the picture."""
+    """Yield the keys of what occurs in the picture."""
     listed_items = list(items)
     marks = {mark for item in listed_items for mark in _marks_of(item)}
     if any(item.is_free for item in listed_items):
@@ -301,7 +301,7 @@ def _keys(items: Iterable[Item]) -> Iterator[LegendKey | CellMark]:
 
 
 def _compact_keys(items: Iterable[Item]) -> Iterator[LegendKey]:
-    """Give the keys for small devices, which have no letters."""
+    """Yield the keys for small devices, which have no letters."""
     listed_items = list(items)
     if any(item.is_free for item in listed_items):
         yield FREE

@@ -89,7 +89,7 @@ def reach_frame(box: Box, width: int, *, is_compact: bool) -> LayoutFrame:
 
 
 def placed(block: Block, x: int, y: int, width: int, height: int) -> Iterator[PlacedShape]:
-    """Give a block and everything in it, outer shapes first."""
+    """Yield a block and everything in it, outer shapes first."""
     if isinstance(block, Leaf):
         label = block.label or block.item.name
         yield PlacedShape(x, y, block.width, block.height, block.item, block.is_small, label)

@@ -55,11 +55,10 @@ class Topology(Struct, frozen=True):
     nodes_without_devices: int = 0
 
     def items(self) -> Iterator[Item]:
-        """Give all devices."""
+        """Yield all devices."""
         for machine in self.machines:
             yield from machine.items()
-        for box in self.elsewhere:
-            yield from box.items()
+        yield from _items_in(self.elsewhere, ())
 
 
 class NodeBox(Struct, frozen=True):
@@ -71,10 +70,8 @@ class NodeBox(Struct, frozen=True):
     is_known: bool = True  # there is a Node object
 
     def items(self) -> Iterator[Item]:
-        """Give all devices of the node."""
-        for box in self.boxes:
-            yield from box.items()
-        yield from items_of(self.units)
+        """Yield all devices of the node."""
+        return _items_in(self.boxes, self.units)
 
 
 class Box(Struct, frozen=True):
@@ -86,10 +83,8 @@ class Box(Struct, frozen=True):
     units: tuple[Unit, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """Give all devices in it."""
-        for box in self.boxes:
-            yield from box.items()
-        yield from items_of(self.units)
+        """Yield all devices in it."""
+        return _items_in(self.boxes, self.units)
 
 
 class BoxKind(Enum):
@@ -211,13 +206,19 @@ Unit = Item | Partitions
 
 
 def items_of(units: tuple[Unit, ...]) -> Iterator[Item]:
-    """Give the devices of units."""
+    """Yield the devices of units."""
     for unit in units:
         match unit:
             case Item():
                 yield unit
             case Partitions():
                 yield from unit.items
+
+
+def _items_in(boxes: Iterable[Box], units: tuple[Unit, ...]) -> Iterator[Item]:
+    for box in boxes:
+        yield from box.items()
+    yield from items_of(units)
 
 
 # --- owners -----------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def _row(owner: Owner, index: TopologyIndex, numbers: dict[str, int]) -> str:
 
 
 def _device_lines(held: list[OwnedDevice]) -> Iterator[str]:
-    """Give a line for each node, with the devices there."""
+    """Yield a line for each node, with the devices there."""
     for node, there in groupby(held[:DEVICES_MAX], key=lambda each: each.node):
         names = ", ".join(clean(each.item.name) for each in there)
         yield f"<p>{escaped(clean(node) or '–')}: {escaped(names)}</p>"

@@ -4,8 +4,7 @@
               └─ apply changes ────► ChangedCluster ─ plan ─┴─► Difference
 
 changed_cluster  the changes, and a snapshot once every pod that has to leave has left
-evicted_pods     pods that leave, which come back, and what happens to their claims
-taint_evictions  pods that taints of nodes and devices evict
+evicted_pods     pods that leave: by which taints, which come back, and their claims
 difference       two clusters, planned and compared
 """
 

@@ -30,18 +30,16 @@ from mooring.insight.whatif.evicted_pods import (
     EvictedPod,
     EvictionOrder,
     PodFate,
-    evict,
-    is_static,
-    is_tied_to_node,
-    made_anew,
-    released,
-    without_claims,
-)
-from mooring.insight.whatif.taint_evictions import (
     RuleOutlook,
+    evict,
     evictions_in,
     find_node_evictions,
+    is_static,
+    is_tied_to_node,
     marked_devices,
+    recreated,
+    released,
+    without_claims,
 )
 from mooring.scheduler.features import Features
 from mooring.validation.strategy import Context
@@ -279,10 +277,10 @@ class _Settling:
         gone = {id(each.pod) for each in departures}
         staying = [pod for pod in self._snapshot.pods if id(pod) not in gone]
         # Pods created again are the youngest, so they are scheduled last.
-        return staying + [made_anew(each.pod) for each in departures if each.fate is PodFate.BACK]
+        return staying + [recreated(each.pod) for each in departures if each.fate is PodFate.BACK]
 
     def _departures(self) -> Iterable[EvictedPod]:
-        """Give the pods that leave: on order, then because of their node, then of their devices."""
+        """Yield the pods that leave: on request, or because of their node or devices."""
         orders = dict(self._edited.orders)
         staying = [p for p in self._snapshot.pods if is_active(p) and full_name(p) not in orders]
         for on_node in find_node_evictions(staying, self._nodes, now=self._context.now):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mooring.api.core import Pod
 from mooring.claims import claims_to_release
@@ -17,8 +17,9 @@ from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.insight.whatif.changed_cluster import ChangedCluster, ClusterChange, apply
-from mooring.insight.whatif.evicted_pods import EvictedPod, PodFate
-from mooring.insight.whatif.taint_evictions import (
+from mooring.insight.whatif.evicted_pods import (
+    EvictedPod,
+    PodFate,
     RulePreview,
     TaintEviction,
     evicted_again,
@@ -31,7 +32,7 @@ MakePlan = Callable[[Snapshot], Plan]
 _NONE = StateCounts(Counter())
 
 
-class Turn(StrEnum):
+class PodChangeKind(StrEnum):
     """How the changes affect a pod."""
 
     GAINS = "gains"  # gets a node
@@ -45,8 +46,8 @@ class Turn(StrEnum):
     NEW = "new"  # exists only with the changes
 
 
-WORSE = frozenset({Turn.LOSES, Turn.LOST})
-_TURNS = {PodFate.LOST: Turn.LOST, PodFate.DELETED: Turn.DELETED}
+WORSE = frozenset({PodChangeKind.LOSES, PodChangeKind.LOST})
+_KINDS = {PodFate.LOST: PodChangeKind.LOST, PodFate.DELETED: PodChangeKind.DELETED}
 
 
 class PodPlacement(Struct, frozen=True, omit_defaults=True):
@@ -57,11 +58,11 @@ class PodPlacement(Struct, frozen=True, omit_defaults=True):
     message: str = ""
 
 
-class PodTurn(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class PodChange(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A pod that the changes affect."""
 
     pod: str
-    turn: Turn
+    kind: PodChangeKind = field(name="turn")
     is_worse: bool
     before: PodPlacement | None = None
     after: PodPlacement | None = None
@@ -96,7 +97,7 @@ class FreeDevices(Struct, frozen=True, rename="camel"):
 class Difference(Struct, frozen=True, rename="camel"):
     """The effect of changes on pods and devices."""
 
-    pods: tuple[PodTurn, ...]
+    pods: tuple[PodChange, ...]
     evictions: tuple[TaintEviction, ...]
     rules: tuple[RulePreview, ...]  # that are new
     devices: tuple[FreeDevices, ...]
@@ -127,7 +128,7 @@ def compare(
     again = evicted_again(new, context)
     for name in evicted_again(old, context):
         again.pop(name, None)
-    standings = _placements_of(old)
+    placements = _placements_of(old)
     anyway = _evicted(before)
     # A pod that leaves in both clusters is not affected, unless it is to be deleted.
     departed = {
@@ -135,11 +136,11 @@ def compare(
         for name, each in _evicted(after).items()
         if name not in anyway or each.fate is PodFate.DELETED
     }
-    turns = tuple(_turns(standings, _placements_of(new), departed, again))
+    pods = tuple(_changes(placements, _placements_of(new), departed, again))
     had, has = usage_in(old.after, context), usage_in(new.after, context)
     missed = _missing_in(had)
     return Difference(
-        pods=turns,
+        pods=pods,
         evictions=tuple(
             each
             for d in departed.values()
@@ -158,7 +159,7 @@ def compare(
             for device, claims in _missing_in(has).items()
             if device not in missed
         ),
-        same=len(standings) - sum(each.before is not None for each in turns),
+        same=len(placements) - sum(each.before is not None for each in pods),
         leaving_anyway=tuple(anyway),
         concerns=tuple(dict.fromkeys((*old.concerns, *new.concerns, *after.concerns))),
     )
@@ -171,51 +172,51 @@ def _evicted(cluster: ChangedCluster) -> dict[str, EvictedPod]:
 # --- pods -------------------------------------------------------------------------------
 
 
-def _turns(
+def _changes(
     before: Mapping[str, PodPlacement],
     after: Mapping[str, PodPlacement],
     departures: Mapping[str, EvictedPod],
     again: Mapping[str, str],
-) -> Iterator[PodTurn]:
+) -> Iterator[PodChange]:
     for name in dict.fromkeys((*before, *after)):
         was, is_, departure = before.get(name), after.get(name), departures.get(name)
-        turn = _turn(was, is_, departure)
-        if turn is None and name in again:
-            turn = Turn.MOVES
-        if turn is not None:
+        kind = _kind(was, is_, departure)
+        if kind is None and name in again:
+            kind = PodChangeKind.MOVES
+        if kind is not None:
             why = departure.order.why if departure is not None else ""
-            is_worse = turn in WORSE or (name in again and was is not None)
-            yield PodTurn(name, turn, is_worse, was, is_, why, again.get(name, ""))
+            is_worse = kind in WORSE or (name in again and was is not None)
+            yield PodChange(name, kind, is_worse, was, is_, why, again.get(name, ""))
 
 
-def _turn(
+def _kind(
     was: PodPlacement | None, is_: PodPlacement | None, left: EvictedPod | None
-) -> Turn | None:
+) -> PodChangeKind | None:
     """Return how the changes affect a pod; None if they do not."""
     if was is None:
-        return Turn.NEW
+        return PodChangeKind.NEW
     if is_ is None:
-        return Turn.GONE if left is None else _TURNS.get(left.fate, Turn.GONE)
+        return PodChangeKind.GONE if left is None else _KINDS.get(left.fate, PodChangeKind.GONE)
     match was.node, is_.node:
         case None, None:
-            return Turn.WAITS if was.message != is_.message else None
+            return PodChangeKind.WAITS if was.message != is_.message else None
         case None, _:
-            return Turn.GAINS
+            return PodChangeKind.GAINS
         case _, None:
-            return Turn.LOSES
+            return PodChangeKind.LOSES
     if (was.node, was.devices) != (is_.node, is_.devices):
-        return Turn.MOVES
-    return None if left is None else Turn.RESTARTS
+        return PodChangeKind.MOVES
+    return None if left is None else PodChangeKind.RESTARTS
 
 
 def _placements_of(plan: Plan) -> dict[str, PodPlacement]:
     after = plan.after
-    devices = _Devices(after)
+    by_claim = _devices_by_claim(after)
     messages = {full_name(each.pod): each.message or each.reason for each in plan.pending}
     return {
         name: PodPlacement(
             pod.spec.node_name or None,
-            devices.of(pod) if pod.spec.node_name else (),
+            _devices(pod, by_claim) if pod.spec.node_name else (),
             messages.get(name, ""),
         )
         for pod in after.pods
@@ -223,21 +224,20 @@ def _placements_of(plan: Plan) -> dict[str, PodPlacement]:
     }
 
 
-class _Devices:
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._by_claim: dict[tuple[str, str], list[str]] = {}
-        for claim in snapshot.claims:
-            allocation = claim.status.allocation
-            if allocation is not None:
-                self._by_claim[claim.metadata.namespace, claim.metadata.name] = [
-                    f"{each.driver}/{each.pool}/{each.device}"
-                    for each in allocation.devices.results
-                ]
+def _devices_by_claim(snapshot: Snapshot) -> dict[tuple[str, str], list[str]]:
+    return {
+        (claim.metadata.namespace, claim.metadata.name): [
+            f"{each.driver}/{each.pool}/{each.device}" for each in allocation.devices.results
+        ]
+        for claim in snapshot.claims
+        if (allocation := claim.status.allocation) is not None
+    }
 
-    def of(self, pod: Pod) -> tuple[str, ...]:
-        """Return the devices of a pod, each once."""
-        keys = ((pod.metadata.namespace, name) for name in claims_to_release(pod))
-        return tuple(sorted({d for key in keys for d in self._by_claim.get(key, ())}))
+
+def _devices(pod: Pod, by_claim: Mapping[tuple[str, str], list[str]]) -> tuple[str, ...]:
+    """Return the devices of a pod, each once."""
+    keys = ((pod.metadata.namespace, name) for name in claims_to_release(pod))
+    return tuple(sorted({device for key in keys for device in by_claim.get(key, ())}))
 
 
 # --- devices ----------------------------------------------------------------------------
