@@ -56,7 +56,10 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
         (["scheduler", "--leader-elect=maybe"], "is not a valid boolean"),
         (["scheduler", "--explain-in", "log"], "'log' is not one of 'condition', 'event', 'none'"),
         (["up", "--explain-in", "log"], "'log' is not one of 'condition', 'event', 'none'"),
-        (["scheduler", "--leader-elect-lease-duration", "5s"], "lease_s must exceed renew_s"),
+        (
+            ["scheduler", "--leader-elect-lease-duration", "5s"],
+            "the lease duration must exceed the renew deadline",
+        ),
         (["scheduler", "--feature-gates", "Nonsense=true"], "Nonsense"),
         (["controllers", "--controllers", "*,-nonsense"], "there is no '-nonsense'"),
         (["up", "--profile", "dgx-h10"], "did you mean dgx-h100?"),

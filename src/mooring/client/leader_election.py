@@ -47,7 +47,9 @@ class LeaseTimings(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.lease_s > self.renew_s > self.retry_s * (1 + JITTER) > 0 or self.lease_s < 1:
-            raise ValueError("lease_s must exceed renew_s, and renew_s must exceed retry_s")
+            raise ValueError(
+                "the lease duration must exceed the renew deadline, and that the retry period"
+            )
 
 
 class LeaderElector:
