@@ -39,7 +39,7 @@ MINIMUM_TESTS = [
     *(f"tests/cel/test_{name}.py" for name in ("regex", "kubernetes_regex")),  # google-re2
     "tests/client/test_http.py",  # httptools
     *(f"tests/apiserver/test_{name}.py" for name in ("connections", "secure_server")),  # uvicorn
-    "tests/apiserver/authentication",  # cryptography
+    "tests/apiserver/auth",  # cryptography
     "tests/apiserver/test_credentials.py",
     "tests/wire/test_services.py",  # grpcio, protobuf
     "tests/driver/test_serving.py",

@@ -9,6 +9,7 @@ shared names  public class names that more than two packages define
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ FUNCTION_LINES_MAX = 60
 SMALL_MODULE_LINES = 60
 
 # Modules that stand alone although they are small and one module imports them.
-REASONS: dict[str, str] = {}
+REASONS: dict[str, str] = {
+    "mooring.scheduler.plugins.image_locality": "one module per plugin of Kubernetes",
+}
 
 
 class Module(NamedTuple):
@@ -146,14 +149,23 @@ def measures(root: Path = ROOT) -> list[Measure]:
     in_packages = _shared(modules, by_package=True)
     return [
         Measure("modules in src", len(modules), 700),
-        Measure("lines in src", sum(module.lines for module in modules), 135_000),
+        Measure("lines in src", sum(module.lines for module in modules), 144_500),
         Measure(f"modules over {MODULE_LINES_MAX} lines", len(long), 0, long),
         Measure(f"functions over {FUNCTION_LINES_MAX} lines", len(functions), 0, functions),
         Measure("small modules with one importer", len(small), 0, small),
         Measure("class names in more than two modules", len(in_modules), 40, in_modules),
         Measure("class names in more than two packages", len(in_packages), 0, in_packages),
         Measure("words in ARCHITECTURE.md", words, 1500),
+        Measure("files of a gated Device field", _steps(root, "Add a Device field"), 12),
+        Measure("files of a scheduler filter", _steps(root, "Add a scheduler filter"), 3),
     ]
+
+
+def _steps(root: Path, title: str) -> int:
+    """Return the number of files in a change recipe, which tests/test_recipes.py follows."""
+    page = (root / "docs" / "contributing" / "recipes.md").read_text(encoding="utf-8")
+    recipe = page.partition(f"\n## {title}")[2].partition("\n## ")[0]
+    return len(re.findall(r"^\d+\. ", recipe, re.MULTILINE))
 
 
 def main() -> int:
