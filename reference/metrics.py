@@ -10,10 +10,9 @@ from mooring.apiserver.http.flow_control import FlowControl
 from mooring.apiserver.http.metrics import Metrics as ServerMetrics
 from mooring.client.indexer import Indexer
 from mooring.cluster.node import node_families
-from mooring.controllers.metrics import DraMetrics as ControllerDraMetrics
-from mooring.controllers.metrics import WorkQueuesMetrics
+from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
 from mooring.kit.metrics import Family
-from mooring.node.dra.manager import DraMetrics as NodeDraMetrics
+from mooring.node.dra.manager import NodeDraMetrics
 from mooring.node.pods.pod_context import StartMetrics
 from mooring.scheduler.framework import NODES_MEASURED_MAX
 from mooring.scheduler.live.metrics import Metrics as SchedulerMetrics
@@ -92,7 +91,7 @@ def _server() -> Iterator[Family]:
 
 
 def _controllers() -> Iterator[Family]:
-    yield from ControllerDraMetrics().families(Indexer())
+    yield from DraMetrics().families(Indexer())
     yield from WorkQueuesMetrics().families()
 
 

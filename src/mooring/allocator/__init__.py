@@ -3,9 +3,9 @@
 errors       faults that end an allocation
 features     which feature gates of allocation are on
 requests     the requests of claims, in one form: the plan
-pools        pools of devices, as one node sees them
+pools        slices grouped into pools, and node selection: which nodes may use a device
 pool_facts   facts about the devices of a pool, independent of allocations
-node_view    the devices that one node sees
+node_view    all candidate devices of one node, in the order tried
 ledger       which devices are allocated to which claims
 inventory    slices, classes and allocations, with everything derived from them
 taints       device taints, and those that DeviceTaintRules add

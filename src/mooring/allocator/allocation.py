@@ -226,6 +226,7 @@ def assemble(
 def _device_result(
     problem: Problem, pick: Pick, new_share_id: NewShareId
 ) -> DeviceRequestAllocationResult:
+    """Return one result; shareID and consumedCapacity only for shareable devices."""
     subrequest, position = pick
     view = problem.view
     device, slice_ = view.published[position]

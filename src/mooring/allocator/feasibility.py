@@ -2,7 +2,7 @@
 
 Whether a completion exists does not depend on the order of picks. So requests that are alike are
 grouped, the tightest group goes first, devices that are alike are tried once, and a failed state is
-remembered up to exchange of like parts.
+remembered treating interchangeable parts as equal.
 
     # group, horizon, witness: see `mooring.allocator.remaining`
 

@@ -84,7 +84,7 @@ class PoolFacts:
 
     @cached_property
     def shareable(self) -> int:
-        """The devices that several claims may use at once."""
+        """Devices with allowMultipleAllocations (gate DRAConsumableCapacity)."""
         if not self._features.consumable_capacity:
             return 0
         return self._mask(s.device.allow_multiple_allocations for s in self.pool.published)

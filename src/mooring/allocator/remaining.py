@@ -1,4 +1,4 @@
-"""The demand that remains from a stage on, up to exchange of parts that are interchangeable.
+"""The demand that remains from a stage on, treating interchangeable parts as equal.
 
     # group: like slots that are still to be filled, with all the devices that they may get
     # horizon: the stages up to the first one that may raise a fault; later ones are not considered

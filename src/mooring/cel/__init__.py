@@ -1,7 +1,7 @@
 """CEL as the API server and the scheduler of Kubernetes 1.37 evaluate it.
 
-lang           the language: parse, check, plan and evaluate
+lang           the language: parse, check, plan, evaluate, estimate and track costs
 library        Kubernetes' own libraries
-device         compile and evaluate expressions about devices
+device         compile and evaluate expressions about devices; the cost limit
 device_values  devices as values, and values as matches and attributes
 """

@@ -7,7 +7,7 @@ taint_evictions     which pods are evicted because of tainted devices, and the s
 extended_resources  extended resources that devices serve, and the special claim for them
 pod_resources       what a pod requests in total, and holds on its node
 node_allocatable    node resources that come with claims, and whether a node has enough
-quotas              how much of a quota objects use, and whether they fit
+quotas              (a package) how much of a quota objects use, and whether they fit
 """
 
 from mooring.api.tolerations import DeviceName

@@ -27,7 +27,7 @@ from mooring.node.agent import Agent, Hooks
 from mooring.node.contract import DeviceManagers
 from mooring.node.device_plugins.allocation import resource_statuses
 from mooring.node.device_plugins.manager import DevicePlugins
-from mooring.node.dra.manager import DraMetrics
+from mooring.node.dra.manager import NodeDraMetrics
 from mooring.node.dra.service import Dra, DraSettings
 from mooring.node.errors import CheckpointError, SaveError, UnresolvableError
 from mooring.node.kubelet_server import RequestHandler, TlsFiles, serving
@@ -224,7 +224,7 @@ def node_families(
     pods: Callable[[], Sequence[Pod]],
     running_of: Callable[[Pod], list[bool]],
     starts: StartMetrics,
-    claims: DraMetrics,
+    claims: NodeDraMetrics,
 ) -> Iterator[Family]:
     """Yield all metrics of a node's agent; pods are counted on each scrape."""
 

@@ -35,5 +35,5 @@ Who owns the state of claims, from the server to the search:
                                                                by the watch alone, for conflicts
                                                                between schedulers
 
-Only `AssumeCache` writes to these; everything else reads.
+Only `live.AssumeCache`, which has the `ClaimAssumeCache`, writes to these; everything else reads.
 """

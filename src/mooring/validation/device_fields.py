@@ -1,4 +1,7 @@
-"""Rules that claims, classes, slices and taint rules share."""
+"""Fields that several kinds share: CEL selectors and their cost limit, parameters, taints.
+
+Taints get their default timeAdded here; tolerations and qualified names are checked here too.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.structs import NULL
 from mooring.api.timestamp import Timestamp
+from mooring.cel.device import COST_LIMIT
 from mooring.validation.errors import (
     OMITTED,
     ErrorList,
@@ -43,7 +47,7 @@ from mooring.validation.strategy import Context, ExpressionPurpose, RejectedExpr
 
 SELECTORS_MAX = 32
 EXPRESSION_MAX_BYTES = 10 * 1024
-EXPRESSION_COST_MAX = 1_000_000
+EXPRESSION_COST_MAX = COST_LIMIT
 PARAMETERS_MAX_BYTES = 10 * 1024
 CONDITIONS_MAX = 4
 

@@ -1,4 +1,7 @@
-"""Strategies of ResourceClaims and ResourceClaimTemplates, whose specs never change."""
+"""Strategies of ResourceClaims and ResourceClaimTemplates, whose specs are immutable.
+
+Their defaults are here too: allocationMode, count, operators of tolerations.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ the search continues from an older state, so there is nothing to undo.
     # picks: the devices given to requests so far in this attempt
     # mine: those of the claim that is being served
 
-The law of `take`: it returns None, and nothing has happened, exactly if the device cannot be added;
+The contract: `take` returns None, and nothing has happened, exactly if the device cannot be added;
 `narrow` removes exactly the devices that `take` would refuse.
 """
 
@@ -14,9 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mooring.allocator.problem import Slot
 
 if TYPE_CHECKING:
     from mooring.allocator.problem import Slot

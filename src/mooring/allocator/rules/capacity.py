@@ -4,13 +4,17 @@ A request consumes of every capacity of a device: the requested amount, rounded 
 policy says; otherwise the policy's default, or all of it. A device is not suitable if it lacks a
 requested capacity, or if the policy does not allow the amount. An amount that cannot be counted is
 a fault.
+
+This applies to dedicated devices too: there the request only filters, and the claim gets the whole
+device. Only devices with allowMultipleAllocations (`PoolFacts.shareable`) get a shareID and
+consumedCapacity, in `allocation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.allocator.errors import CapacityError as CapacityError
+from mooring.allocator.errors import CapacityError
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CapacityRequestPolicy,

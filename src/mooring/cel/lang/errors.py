@@ -3,7 +3,8 @@
 CompileError          an expression that does not parse or does not check; holds all its issues
 InstantiationError    a checked expression that cannot be planned
 EvalError             an expression without a value for some input; `&&`, `||` and macros absorb it
-Cancelled             an evaluation that was ended from outside, whatever is around it
+Cancelled             an evaluation that exceeded its cost limit, which no operator absorbs; the
+                      filter timeout is checked by the allocator, between steps of its search
 
 MacroError and LiteralError become issues of a CompileError.
 
@@ -79,7 +80,7 @@ class EvalError(Exception):
 
 
 class Cancelled(Exception):  # noqa: N818 - it is not an error of the expression
-    """An evaluation that was ended from outside: by its cost limit, or an interrupt."""
+    """An evaluation that exceeded its cost limit."""
 
 
 class MacroError(Exception):

@@ -16,7 +16,7 @@ from typing import Any
 
 from mooring.cel.lang.environment import Overload
 from mooring.cel.lang.equality import equal
-from mooring.cel.lang.errors import Cancelled, EvalError
+from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError
 from mooring.cel.lang.values import BoolKey, Optional, UInt, key_value, map_key, shown_key
 
 
@@ -389,6 +389,3 @@ _GO_TYPES = {
 def go_type(value: Any) -> str:
     """Return the name of a value's type in Kubernetes' messages."""
     return _GO_TYPES.get(type(value), type(value).__name__)
-
-
-COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"

@@ -2,12 +2,13 @@
 
     1. Read and check the pod's claims (`claim_requests`); nothing has changed so far.
     2. Note the pod in the claim info cache, and write the checkpoint before any driver is called.
-    3. Call each driver once for all its claims; drivers in parallel, and other pods' claims, too.
+    3. Call each driver once for all its claims, drivers and other pods' claims in parallel.
        Only a claim with a call in progress is not called for twice: a later pod waits, and finds it
        prepared.
     4. Note the devices in the cache, and write the checkpoint again.
 
-The cache changes atomically, between two awaits; nothing is locked.
+The cache changes atomically, between two awaits; nothing is locked. `NodeDraMetrics` has the
+kubelet's dra_* metrics.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class ClaimManager:
         self.cache = ClaimInfoCache(checkpoint.read(path))
         encoder = checkpoint.Encoder()
         self.file = SavedFile(path, lambda: encoder.encode(self.cache))
-        self.metrics = DraMetrics(self.cache.in_use)
+        self.metrics = NodeDraMetrics(self.cache.in_use)
         self.features = features
         self._client, self._clock = client, clock
         self._find: FindDriver = _no_driver
@@ -308,7 +309,7 @@ async def _gather(calls: Sequence[Awaitable[None]]) -> None:
 # --- metrics --------------------------------------------------------------------------------------
 
 
-class DraMetrics:
+class NodeDraMetrics:
     """The kubelet's metrics of claims and drivers."""
 
     def __init__(self, in_use: Callable[[], Mapping[str, int]]) -> None:
