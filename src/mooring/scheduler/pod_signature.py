@@ -162,8 +162,11 @@ class SignatureCache:
         )
 
     def _signature(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:
-        own = {plugin: read(pod) for plugin, read in self._readers.items()}
-        key = (self._content(pod, node_name), spread_selector, *own.values())
+        key: tuple[Hashable, ...] = (self._content(pod, node_name), spread_selector)
+        own: dict[str, Any] = {}
+        if self._readers:
+            own = {plugin: read(pod) for plugin, read in self._readers.items()}
+            key = (*key, *own.values())
         signature = self._cached.get(key)
         if signature is not None:
             return signature
