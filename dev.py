@@ -196,7 +196,7 @@ def conformance(arguments: list[str]) -> int:
 
 
 def wire(_: list[str]) -> int:
-    """Make the Python modules of the .proto files anew."""
+    """Generate the Python modules of the .proto files."""
     ensure_environment()
     sources = sorted(path.relative_to(ROOT) for path in (ROOT / "src").rglob("*.proto"))
     outputs = ["-Isrc", "--python_out=src", "--pyi_out=src"]
@@ -204,7 +204,7 @@ def wire(_: list[str]) -> int:
 
 
 def lock(_: list[str]) -> int:
-    """Resolve the lock files in requirements/ anew."""
+    """Resolve the lock files in requirements/ again."""
     uv = ensure_uv()
     for sources, target in [
         (["pyproject.toml"], "run.txt"),
@@ -260,12 +260,12 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 
 def ensure_environment() -> None:
-    """Make .venv hold exactly what the lock file names, unless it already does."""
+    """Make .venv hold exactly the packages of the lock file, unless it already does."""
     make_environment(VENV, LOCKS / "dev.txt")
 
 
 def make_environment(folder: Path, lock_file: Path) -> None:
-    """Make an environment hold exactly what a lock file names, unless it already does."""
+    """Make an environment hold exactly the packages of a lock file, unless it already does."""
     stamp, python = folder / ".stamp", python_of(folder)
     wanted = _fingerprint(lock_file, ROOT / "pyproject.toml")
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
@@ -307,7 +307,7 @@ def _with_pip() -> str:
 
 
 def ensure_etcd() -> None:
-    """Unpack Debian's etcd-server into .tools, unless there is an etcd; say so if that fails.
+    """Unpack Debian's etcd-server into .tools, unless there is an etcd; report a failure.
 
     Unpacked, not installed: it needs no root, and no server is started on this machine.
     """
@@ -328,7 +328,7 @@ def ensure_etcd() -> None:
 
 
 def ensure_podman() -> None:
-    """Unpack Debian's podman into .tools, with what it needs and a static busybox for an image."""
+    """Unpack Debian's podman into .tools, with its dependencies and a busybox for an image."""
     if (PODMAN / "bin" / "busybox").exists():
         return
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
@@ -362,7 +362,7 @@ def kubectl_of(release: str) -> Path:
 
 
 def ensure_kubectl() -> None:
-    """Unpack the kubectls that the tests try into .tools; say so if one cannot be had.
+    """Unpack the kubectls that the tests use into .tools; report a missing one.
 
     They are of newer releases than the machine may have: the mirror is the one that apt is set up
     with, the lists of those releases are kept in .tools and nowhere else.
@@ -452,7 +452,7 @@ def _fingerprint(*files: Path) -> str:
 def _environment() -> dict[str, str]:
     """Return the environment of what we run.
 
-    Without bytecode on disk every program of a test compiles a thousand modules anew: two thirds
+    Without bytecode on disk every program of a test compiles a thousand modules again: two thirds
     of the time of all tests.
     """
     ours = {**os.environ, "VIRTUAL_ENV": str(VENV), "UV_NO_CONFIG": "1"}

@@ -41,7 +41,7 @@ def gpu_nic_pairs(pairs: int) -> Problem:
 
 
 def numa_nodes(devices: int) -> Problem:
-    """Return a problem of two NUMA nodes that lack one NIC for what is wanted on one of them."""
+    """Return a problem of two NUMA nodes that lack one NIC for the requests on one of them."""
     gpus = [device("gpu", n, devices) for n in range(devices)]
     nics = [device("nic", n, devices) for n in range(devices)]
     requests = [request("gpu", "gpu", devices // 4), request("nic", "nic", devices // 2 + 1)]

@@ -1,4 +1,4 @@
-"""A server that answers at once with what it was told before: what a client costs beside it."""
+"""A server that answers at once with prepared responses, to measure the client alone."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ READY_S = 60.0
 
 
 class Usage(NamedTuple):
-    """What a process has taken so far."""
+    """The resources that a process has used so far."""
 
     cpu_s: float
     peak_mib: float

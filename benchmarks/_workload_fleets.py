@@ -172,7 +172,7 @@ def listing(words: Words, count: int = 64, odd: int = 32, values: int = 47) -> l
 
 
 def taking(counter_set: str, **counters: str) -> Tree:
-    """Return what a device takes of a counter set."""
+    """Return how much a device consumes of a counter set."""
     amounts = {name: {"value": value} for name, value in counters.items()}
     return {"counterSet": counter_set, "counters": amounts}
 

@@ -1,6 +1,6 @@
 """Allocation beside Kubernetes' allocator: warm and cold, cases that cannot be, and many nodes.
 
-Warm: the inventory is kept, the claims are read anew (outside of the time), and result objects are
+Warm: the inventory is kept, the claims are read again (not timed), and result objects are
 built. Cold: the inventory is filled from parsed objects; selectors were compiled before, but no
 device was seen before. Every time is the best of some rounds, in time of the process.
 
@@ -159,7 +159,7 @@ def _solve(inventory: Inventory, problem: Problem) -> None:
 
 
 def _marked(problem: Problem, number: int) -> Problem:
-    """Return the problem with devices that were never seen before, so that nothing is known."""
+    """Return the problem with devices that were never seen before, so that nothing is cached."""
     mark = DeviceAttribute(int_value=number)
 
     def marked(slice_: ResourceSlice) -> ResourceSlice:

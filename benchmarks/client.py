@@ -1,4 +1,4 @@
-"""The client: what a request costs on our side, over HTTP and in the process, lists and informers.
+"""The client: the cost of requests on our side, over HTTP and in process, lists and informers.
 
 The server is a trivial application in a process of its own, so that the time of this process is the
 client's alone. In the process there is nothing but the client either.
@@ -109,7 +109,7 @@ async def _print_list(client: ApiClient) -> None:
 
 
 async def _print_events() -> None:
-    """Print what an informer does with each event, read from bytes and without a network."""
+    """Print the cost of each event in an informer, read from bytes and without a network."""
     client = ApiClient(InProcessTransport(Trivial(events=20_000)))
     objects = Indexer()
     objects.index(ResourceClaim, "uid", lambda claim: (claim.metadata.uid,))

@@ -53,7 +53,7 @@ class Lamps(Driver):
         return list(self.lamps)
 
     def prepare(self, claim: Claim) -> Iterable[Prepared]:
-        """Tell containers which lamps they have."""
+        """Set the environment variable that names a container's lamps."""
         return [
             Prepared(each, ContainerEdits(env=(f"LAMP={each.name}",))) for each in claim.devices
         ]

@@ -77,7 +77,7 @@ LIVE = (FILL, *(each for each in WORKLOADS if each.name not in LEFT_OUT))
 
 
 class Figures(NamedTuple):
-    """What a run comes to."""
+    """The result of a run."""
 
     pods: int
     wall_s: float
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _apart(work: Callable[..., T], *arguments: Any) -> T:
-    """Return what some work in a process of its own comes to: its memory is to be known, too."""
+    """Return the result of work in its own process, to measure its memory, too."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(work, *arguments).result()

@@ -2,10 +2,10 @@
 
     dev.py bench livescheduler
 
-Counted is everything that the scheduler does from being told of pods and claims until these are
-bound: taking changes in, deciding, and all writes with their answers and the changes that follow.
-What the server in memory takes is told apart and not counted. At last a scheduler starts anew in a
-large cluster: the time until it has decided about a first pod.
+The benchmark counts everything that the scheduler does from the arrival of pods and claims until
+these are bound: handling changes, deciding, and all writes with their answers and the changes that
+follow. The time of the server in memory is shown separately and not counted. Finally a scheduler
+restarts in a large cluster: the time until it has decided about a first pod.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECOVERY_NODES = 5000
 
 
 class Figures(NamedTuple):
-    """What a run comes to."""
+    """The result of a run."""
 
     pods: int
     bound: int
@@ -55,7 +55,7 @@ class Figures(NamedTuple):
 
 
 class MemoryClient:
-    """A client of a server in memory, which tells changes when the writer goes on."""
+    """A client of a server in memory, which delivers changes when the writer continues."""
 
     def __init__(self, server: FakeServer) -> None:
         self._server = server
@@ -93,7 +93,7 @@ class MemoryClient:
         fields: str = "",  # noqa: ARG002
         labels: str = "",  # noqa: ARG002
     ) -> AsyncIterator[Event]:
-        """Yield nothing: changes are told otherwise."""
+        """Yield nothing: changes are delivered otherwise."""
         del struct, namespace, after
         nothing: tuple[Event, ...] = ()
         for event in nothing:
@@ -110,7 +110,7 @@ class MemoryClient:
         return stored
 
     def tell(self) -> None:
-        """Tell what happened."""
+        """Deliver the changes."""
         while self._told:
             self.changed(*self._told.popleft())
 

@@ -1,6 +1,6 @@
-"""How fast containers start as processes, on one core, and how large their keeper is.
+"""How fast containers start as processes, on one core, and how large their shim is.
 
-Goals: 50 starts a second, 10 ms of the keeper for each, 20 MB.
+Goals: 50 starts a second, 10 ms of the shim for each, 20 MB.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ROUNDS, CONTAINERS = 3, 200
 
 
 def main() -> None:
-    """Print how long starts take, and what the keeper needs."""
+    """Print how long starts take, and the resources of the shim."""
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})  # and so the keeper and all containers
+    os.sched_setaffinity(0, {min(allowed)})  # and so the shim and all containers
     try:
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(_measure(Path(folder)))

@@ -1,4 +1,5 @@
-"""Choosing nodes: what a signature, its topology state, filters and scores cost on a full cluster.
+"""Choosing nodes: the cost of a signature, its topology state, filters and scores on a full
+cluster.
 
 Every time is the best of some rounds. "rank" filters and scores all nodes once; "next" is one more
 pod of a known signature: signature, topology state, ranking and placing.

@@ -1,8 +1,8 @@
 """The API server over TLS, on SQLite and beside it on etcd: creates, lists, watches, start.
 
-Real `moor server` processes. The clients run in this process, on the same cores: what they take,
-the server does not have. The rate of durable creates is first of all the disk's: `bench store`
-says how many times a second it syncs.
+Real `moor server` processes. The clients run in this process, on the same cores, and take CPU time
+from the server. The rate of durable creates is first of all the disk's: `bench store` says how many
+times a second it syncs.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ async def _print_list(server: Server, address: Address) -> None:
 
 
 async def _watches(address: Address, count: int) -> list[Connection]:
-    """Return watches of what is to come."""
+    """Return watches of future changes."""
     first = await Connection.open(address)
     listed = (await first.ask("GET", f"{CLAIMS}?limit=1")).json
     first.close()

@@ -2,9 +2,9 @@
 
     dev.py bench simulation [NAME …] [--nodes N] [--shapes N] [--shuffled] [--runs N]
 
-Counted is everything from pods and claims as objects to reservations: claims put into the
-cluster, the cycle, and what it decides written down. Making the objects and taking in nodes,
-slices and classes is not. What is worked out about devices starts cold. Times are process times,
+The benchmark counts everything from pods and claims as objects to reservations: claims put into the
+cluster, the cycle, and the recording of its decisions. Making the objects and taking in nodes,
+slices and classes is not. Cached facts about devices start cold. Times are process times,
 the best of some runs, each in a process of its own; "calibrated" is what they come to on the
 machine whose loop takes 0.20 s, where Kubernetes was measured.
 """
@@ -38,7 +38,7 @@ SHUFFLE_SEED = 1
 
 
 class Figures(NamedTuple):
-    """What one run comes to."""
+    """The result of one run."""
 
     pods: int
     placed: int
@@ -113,7 +113,7 @@ def measure(name: str, variation: Variation, nodes: int) -> Figures:
 
 
 def loop_seconds() -> float:
-    """Return what the calibration loop takes, at best."""
+    """Return the best time of the calibration loop."""
     best = float("inf")
     for _ in range(LOOP_RUNS):
         start = process_time()

@@ -52,7 +52,7 @@ Answering = Callable[[Problem], Answer]
 
 
 def read_problem(fields: Mapping[str, Any]) -> Problem:
-    """Return the problem of a case; its objects are read as they are, valid or not."""
+    """Return the problem of a case; its objects are read unchanged, valid or not."""
     return Problem(
         features=frozenset(fields["features"]),
         node=decode_tree(fields["node"], Node).value,
@@ -106,7 +106,7 @@ _RESULT_FIELDS = (
 
 
 def recorded_essence(expected: dict[str, Any]) -> dict[str, Any]:
-    """Return what is compared of a recorded outcome."""
+    """Return the compared part of a recorded outcome."""
     return {
         "outcome": expected["outcome"],
         "claim": _numbered(map(_allocation, expected.get("results") or ())),
@@ -114,7 +114,7 @@ def recorded_essence(expected: dict[str, Any]) -> dict[str, Any]:
 
 
 def essence(answer: Answer) -> dict[str, Any]:
-    """Return what is compared of our answer."""
+    """Return the compared part of our answer."""
     return {
         "outcome": answer.outcome,
         "claim": _numbered(_allocation(to_tree(result)) for result in answer.results),

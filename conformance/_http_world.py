@@ -2,7 +2,7 @@
 
 What other programs wrote while the recording ran (schedulers, controllers, people) is taken from
 the recording: an object that an answer holds is put into the store before the request is made.
-What the request itself changes is ours. New uids, names and times are those of the recording, so
+Changes by the request itself are ours. New uids, names and times are those of the recording, so
 that answers can be compared; revisions are ours, and are translated in both directions.
 
 The server is guarded by roles, and the user is the one who was recorded.
@@ -60,7 +60,7 @@ ADMIN = User("admin", (MASTERS, AUTHENTICATED), "admin")
 
 
 class Recorded(RBACAccessControl):
-    """Asks roles what the user may who was recorded; how they showed who they are was not kept."""
+    """Checks the recorded user's access by roles; the recording has no credentials."""
 
     user: User | None = ADMIN
 
@@ -75,7 +75,7 @@ class Recorded(RBACAccessControl):
 
 
 class World:
-    """The server, and what is known of the recorded one."""
+    """The server, and the known state of the recorded one."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -113,7 +113,7 @@ class World:
         self._following = asyncio.create_task(follower.run())
 
     def close(self) -> None:
-        """End the server and forget what it stored."""
+        """Stop the server and forget its objects."""
         if not self._loop.is_closed():
             self._following.cancel()
             self._run(asyncio.wait({self._following}))

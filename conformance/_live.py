@@ -47,7 +47,7 @@ ACCOUNT_S_MAX = 30.0
 
 
 class RefusedError(Exception):
-    """The server refused a request; `status` is what it answered."""
+    """The server refused a request; `status` is its Status."""
 
     def __init__(self, status: Tree) -> None:
         super().__init__(status.get("message", ""))
@@ -89,7 +89,7 @@ class Live:
             await self.furnish_node(name)
 
     async def furnish_node(self, name: str) -> None:
-        """Make a node what those of recordings were: ready, and with room."""
+        """Make a node like those of recordings: ready, and with free capacity."""
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
         status = {
             "capacity": ROOM,
@@ -127,7 +127,7 @@ class Live:
 async def live_cluster(folder: Path, gates: Gates) -> AsyncIterator[Live]:
     """Run a cluster without nodes; call it in a simulated event loop.
 
-    The folder keeps what is costly to make, and may be used again; objects are not kept.
+    The folder caches files that are costly to make, and can be reused; objects are not kept.
     """
     clock = LoopClock()
     around = ProgramContext(gates, clock, random.Random(0).random)  # noqa: S311

@@ -28,7 +28,7 @@ _SUFFIX = "[a-z0-9]{5}"
 
 
 class Names:
-    """Our made-up names, by what stands for them in a recording."""
+    """Our generated names, by their placeholders in a recording."""
 
     def __init__(self) -> None:
         self.ours: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Names:
         return json.loads(text)
 
 
-# --- what is left of an object ------------------------------------------------------------------
+# --- compared parts of an object ----------------------------------------------------------------
 
 
 def plain(tree: Any, *, is_metadata: bool = False) -> Any:
@@ -106,7 +106,7 @@ def plain_event(tree: Tree) -> Tree:
 
 
 class Comparison:
-    """Finds differences; what stands for one share in a recording is one share of ours."""
+    """Finds differences; a share's placeholder in a recording maps to one share of ours."""
 
     def __init__(self) -> None:
         self._shares: dict[str, str] = {}
@@ -143,19 +143,19 @@ class Comparison:
 
 
 def says(ours: str, theirs: str) -> bool:
-    """Tell whether a message of ours says what theirs does, and perhaps more."""
+    """Return whether a message of ours says what theirs does, and perhaps more."""
     pattern = re.escape(theirs).replace(re.escape(UNNAMED), _SUFFIX)
     return re.match(pattern, _UUID.sub("<uid>", ours)) is not None
 
 
 def is_same_event(theirs: Tree, ours: Tree) -> bool:
-    """Tell whether an event of ours is a recorded one."""
+    """Return whether an event of ours is a recorded one."""
     keys = ("type", "reason", "object", "from")
     return all(theirs[k] == ours[k] for k in keys) and says(ours["message"], theirs["message"])
 
 
 def without(tree: Any, paths: Iterable[str]) -> Any:
-    """Return a copy of a tree without what is at some paths; / separates their parts."""
+    """Return a copy of a tree without the values at some paths; / separates their parts."""
     tree = json.loads(json.dumps(tree))
     for path in paths:
         *above, last = path.split("/")
@@ -172,7 +172,7 @@ def _sorted(values: Sequence[Any]) -> list[Any]:
 
 
 class _Absent:
-    """What stands for a key that one side does not have."""
+    """The placeholder for a key that one side does not have."""
 
 
 _ABSENT = _Absent()

@@ -77,7 +77,7 @@ class AllocatorSuite(Suite):
             self._confused[f"{expected['outcome']} answered with {actual.outcome}"] += 1
 
     def figures(self) -> Iterable[str]:
-        """Return how many texts are equal, what was confused, and where mismatches are."""
+        """Return how many texts are equal, which were confused, and where mismatches are."""
         if total := self._texts.total():
             yield f"error texts: {self._texts[True]}/{total} equal"
         for confusion, count in sorted(self._confused.items()):

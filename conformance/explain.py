@@ -1,7 +1,7 @@
 """Explanations: why there is no allocation, proven by an allocator that is not the one explained.
 
-The cases are those of allocation; what is looked at is every case that Kubernetes could not
-allocate. A case is equal if, by the plain allocator,
+The suite checks every allocation case that Kubernetes could not allocate. A case is equal if, by
+the plain allocator,
 
 - the conflict is impossible, and without any one of its members it is not;
 - every fix that is offered, applied, makes the case allocatable.
@@ -93,7 +93,7 @@ class ExplainSuite(Suite):
             self._fixed[False, bool(proper)] += 1
 
     def figures(self) -> Iterable[str]:
-        """Return what was explained, how much of it can be fixed, and how long it took."""
+        """Return the number of explanations and fixes, and the time they took."""
         if not self._times_s:
             return
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self._outcomes.items()))
@@ -118,7 +118,7 @@ class ExplainSuite(Suite):
 
 
 def faults_of(found: Diagnosis) -> Iterator[str]:
-    """Give what the plain allocator finds wrong with a diagnosis."""
+    """Yield the errors that the plain allocator finds in a diagnosis."""
     situation = found.situation
     everything = members_of(situation, found.obstacles)
     kept = found.conflict.members
@@ -154,8 +154,8 @@ def _unless(
 def possible(problem: Problem) -> bool | None:
     """Return whether the plain allocator can allocate; None if it takes too many steps.
 
-    Where its search is long it may leave out what is plainly the same again; and it need not look
-    for an allocation that Mooring has found, but only check it, device by device.
+    A long search may skip branches that obviously repeat earlier ones; and if Mooring has found an
+    allocation, it is only checked, device by device.
     """
     try:
         return plain.allocate(problem, steps_max=PLAIN_STEPS_MAX).outcome == "allocated"

@@ -6,8 +6,8 @@ other. Compared are the node of every pod, its condition with the message, its s
 and of every claim the allocation and the reservations; not uids, times and made-up names.
 
 The order in which the pods of one manifest came to be scheduled is not recorded: a claim may have
-been made later for one than for the other. So another order than the written one may explain what
-was recorded. Scenarios that need controllers at work, or time to pass, are counted apart.
+been made later for one than for the other. So another order than the written one may explain the
+recording. Scenarios that need running controllers, or time to pass, are counted separately.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 
 NOW = Timestamp.parse("2026-11-15T07:00:00Z")
-# What the nodes of the recording had; its manifests leave the status out.
+# The capacity of the recorded nodes; the manifests leave the status out.
 RECORDED_STATUS = {"cpu": "16", "memory": "64Gi", "pods": "110"}
 
 # Scenarios that were recorded on a cluster with more in it than they list.
@@ -93,7 +93,7 @@ class GoldenSuite(Suite):
         return first
 
     def figures(self) -> Iterator[str]:
-        """Tell which scenarios got more manifests than they list."""
+        """Print which scenarios got more manifests than they list."""
         for name in self._amended:
             yield f"{name}: with {', '.join(RECORDED_BESIDES[name])}, which it builds on unsaid"
 
@@ -240,13 +240,13 @@ def essences(
     nodes: Sequence[str],
     fields: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is compared of both; where nothing decides between nodes, but for these."""
+    """Return the compared parts of both; without nodes, where nothing decides between them."""
     theirs = recorded
     if not fields["compareNode"]:
         theirs, ours = without_nodes(nodes, theirs), without_nodes(nodes, ours)
     expected = _essence(theirs, devices_vary=fields["deviceInMessageMayVary"])
     actual = _essence(ours, devices_vary=fields["deviceInMessageMayVary"])
-    # The cluster has what the scenario builds on besides.
+    # The cluster also has the objects that the scenario builds on.
     kept = {kind: {k: v for k, v in actual[kind].items() if k in expected[kind]} for kind in actual}
     return expected, kept
 
@@ -260,7 +260,7 @@ def without_nodes(nodes: Sequence[str], objects: Any) -> Any:
 
 
 def _essence(objects: Mapping[str, Any], *, devices_vary: bool) -> dict[str, Any]:
-    """Return what is compared, with made-up names replaced by what they stand for."""
+    """Return the compared parts, with generated names replaced by their placeholders."""
     objects = unnamed(objects)
     pods = {_key(pod): _pod(pod, devices_vary=devices_vary) for pod in objects["pods"]}
     claims = {_key(claim): _claim(claim) for claim in objects["resourceclaims"]}
@@ -268,7 +268,7 @@ def _essence(objects: Mapping[str, Any], *, devices_vary: bool) -> dict[str, Any
 
 
 def unnamed(objects: Mapping[str, Any]) -> Any:
-    """Return pods and claims with what stands for made-up names."""
+    """Return pods and claims with placeholders for generated names."""
     text = json.dumps({key: objects[key] for key in ("pods", "resourceclaims")})
     for claim in objects["resourceclaims"]:
         metadata = claim["metadata"]
@@ -324,7 +324,7 @@ def _claim(claim: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a file holds."""
+    """Return the content of a file."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as fault:

@@ -4,16 +4,16 @@ As in the suite `golden`, but nothing is planned: server, controllers and schedu
 passes, in simulation. Compared are, besides what `golden` compares, the status of groups, of taint
 rules and of requests about pools, and the events. Messages of ours may say more.
 
-What people and drivers did between manifests was not written down but can be told from what was
-recorded: a claim that is being deleted was deleted before the next manifest, and the status of
-devices in a claim was reported by its driver. `-t25s` in a name: 25 s after the last manifest.
+The recordings do not list the actions of people and drivers between manifests, but the results show
+them: a claim that is being deleted was deleted before the next manifest, and the status of devices
+in a claim was reported by its driver. `-t25s` in a name: 25 s after the last manifest.
 
-The order in which pods came to be scheduled is not recorded, as there: if all at once does not give
-what was recorded, pods come one after the other, in other orders than the written one, too. What
-was said of a pod on its way to a node depends on that as well, so that need not be said here. Where
-nothing decides between two nodes we take the first by name; Kubernetes may have taken another, so a
-recording is also compared with the names of the two nodes exchanged, and where it builds on one in
-which nothing decides, without these names.
+The order in which pods came to be scheduled is not recorded, as there: if creating all at once does
+not give the recorded result, pods come one after the other, also in other orders than the written
+one. Events of a pod on its way to a node depend on that order as well, so they are not required
+here. Where nothing decides between two nodes we take the first by name; Kubernetes may have taken
+another, so a recording is also compared with the names of the two nodes exchanged, and where it
+builds on one in which nothing decides, without these names.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def _has_node(pod: Tree) -> bool:
 
 
 def _renaming(objects: Tree) -> dict[str, str]:
-    """Return what stands for made-up names of claims."""
+    """Return the placeholders for generated names of claims."""
     claims = objects["resourceclaims"]
     shown = unnamed({"pods": [], "resourceclaims": claims})["resourceclaims"]
     return {

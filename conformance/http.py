@@ -1,13 +1,13 @@
-"""Exchanges over HTTP: what kubectl and hand-made requests ask, and what a server answers.
+"""HTTP exchanges: requests of kubectl and by hand, and the server's answers.
 
 The target is a folder with `edge-cases.json` and `1.37/*.json`, which are replayed in their order
 against a server in this process. An exchange is equal if status, content type and body are: the
 same keys, types and values, but for revisions, times, uids, ages and tokens, of which only the type
-counts. Of documents that list all that a server has (discovery, OpenAPI) the head is compared; so
-it is of what tells of Kubernetes' own parts. The server is guarded by roles, and the user is whom
-the answer tells of. Where a table shows an object of which nothing but that row was recorded,
-its cells are compared by type. Counted apart is what concerns kinds that are not served, and what
-is answered better.
+counts. Of documents that list everything a server has (discovery, OpenAPI) only the head is
+compared, and also of documents about Kubernetes' own components. The server authorizes by roles,
+and the user is the one named in the answer. Where a table shows an object of which nothing but that
+row was recorded, its cells are compared by type. Cases about kinds that are not served, and cases
+with a better answer, are counted separately.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class HttpSuite(Suite):
         return _cases(target) if target.is_dir() else None
 
     def compare(self, case: Case) -> Outcome:
-        """Ask ours what was asked, and compare the answers."""
+        """Send the recorded request to our server, and compare the answers."""
         exchange = Exchange(case.fields)
         apart = self._apart(case, exchange)
         if apart:
@@ -201,7 +201,7 @@ class HttpSuite(Suite):
         self._world.suffix = str(metadata.get("name", ""))[-5:]
 
     def _learn(self, exchange: Exchange, answer: Response) -> None:
-        """Note which of our revisions stands for which of theirs."""
+        """Note which of our revisions corresponds to which of theirs."""
         ours, theirs = _decoded(answer.body, answer.content_type), exchange.answer
         match ours, theirs:
             case {"metadata": {"resourceVersion": str(mine)}}, {
@@ -212,13 +212,13 @@ class HttpSuite(Suite):
     # --- watches ------------------------------------------------------------------------------
 
     def _stream(self, exchange: Exchange, stream: StreamingResponse) -> Outcome:
-        """Have others write what was seen then, and compare what we say of it."""
+        """Make the recorded changes as another client, and compare our events."""
         try:
             events = exchange.events()
             if events is None:
                 return self._head(exchange, stream)
             found = []
-            waiting: list[bytes] = []  # lines of the last chunk: it may tell several events
+            waiting: list[bytes] = []  # lines of the last chunk: it may hold several events
             for event in events:
                 if not exchange.begins_with_all or event.get("type") in ("MODIFIED", "DELETED"):
                     self._happen(event, exchange)
@@ -272,7 +272,7 @@ class Exchange:
 
     @property
     def user(self) -> User | None:
-        """Who asked, as the answer tells; None for credentials that were wrong."""
+        """The user, as named in the answer; None for credentials that were wrong."""
         if self.status == 401:
             return None
         message = self.answer.get("message", "") if isinstance(self.answer, dict) else ""
@@ -301,7 +301,7 @@ class Exchange:
 
     @property
     def begins_with_all(self) -> bool:
-        """Whether a watch begins with what is there."""
+        """Whether a watch begins with existing objects."""
         return bool(self._query.get("resourceVersion", "0") == "0")
 
     @property
@@ -373,7 +373,7 @@ class Exchange:
         return list(_whole_lines(answer))
 
     def listed(self, resource: Resource) -> dict[tuple[str, str], str] | None:
-        """Return which objects were there, and their revisions, if the answer tells."""
+        """Return which objects existed, and their revisions, if the answer has them."""
         tree = self.answer
         if self.method != "GET" or not isinstance(tree, dict) or self.is_watch:
             return None
@@ -497,7 +497,7 @@ def _outcome(exchange: Exchange, answer: Response, world: World) -> Outcome:
 
 
 def _masked(exchange: Exchange, theirs: Any, ours: Any, world: World) -> tuple[Any, Any]:
-    """Return both trees with types in place of the cells that nothing is known of."""
+    """Return both trees with types in place of unknown cells."""
     target = exchange.target
     resource = target and world.find(f"{target.group}/{target.version}", target.resource)
     if resource is None:
@@ -547,7 +547,7 @@ def _faults(place: str, theirs: Any, ours: Any) -> Iterator[str]:
                 )
                 yield f"{inner}: only {side} has it: {_shown(value)}"
             elif key == "description" and "columnDefinitions" in place:
-                continue  # Ours are in our own words.
+                continue  # Ours have our own messages.
             elif key in _ANY:
                 if type(theirs[key]) is not type(ours[key]):
                     yield f"{inner}: other types"

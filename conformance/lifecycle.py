@@ -4,7 +4,7 @@ A file is one scenario: steps, each something that is done to a cluster, and the
 objects when nothing changed any more. A scenario is played from its beginning in a cluster of its
 own, with server, controllers and scheduler; time is simulated. A case is a step. After it the
 answer, all objects and the events that are new must be those recorded, but for what differed
-between recordings (`varied`). See `_recordings` for what is replaced.
+between recordings (`varied`). See `_recordings` for the replacements.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Replay:
         self._told: list[Tree] = []  # ours
 
     async def play(self, step: Tree) -> list[str]:
-        """Do a step, let time pass, and return what is not as recorded."""
+        """Do a step, let time pass, and return the differences from the recording."""
         refused = None
         try:
             await self._do(step["do"])

@@ -1,4 +1,4 @@
-"""Pods and workload objects: what a server accepts, refuses and makes of them.
+"""Pods and workload objects: accepted, rejected and defaulted by a server.
 
 A case creates an object with a dry run, or changes one that is created for it and deleted
 afterwards; see the README of the recordings. All cases go to one server in this process, with the
@@ -84,7 +84,7 @@ class PodsSuite(Suite):
         return {"tags", "path", "op", "expect"} <= case.fields.keys()
 
     def compare(self, case: Case) -> Outcome:
-        """Send what was sent, and compare the answers."""
+        """Send the recorded request, and compare the answers."""
         server = self._server = self._server or Server()
         if not server.serves(case.fields["path"]):
             return Apart(f"kinds that are not served: {case.fields['path'].rpartition('/')[2]}")
@@ -192,7 +192,7 @@ class Server:
             method, body, media = _change(case, tree)
             below = f"{path}/{fields['subresource']}" if fields.get("subresource") else path
             answer = self.ask(method, below, body, media, fieldValidation=mode)
-            # The body of an update holds what the server made up when the object was created.
+            # The body of an update holds values that the server generated on creation.
             sent = body if fields["op"] == "patch" else json.dumps(fields["edit"]).encode()
             return _recorded(answer, before + sent)
         finally:
@@ -299,7 +299,7 @@ def _masked(value: Any, request: str) -> Any:
 
 
 def _masked_text(text: str, request: str) -> str:
-    """Return a text without what the server made up; what stood in the request stays."""
+    """Return a text without generated values; values of the request stay."""
     if _TIME.fullmatch(text) and text not in request:
         return "<time>"
     if _TOKEN_VOLUME.match(text) and text not in request:

@@ -86,7 +86,7 @@ def float_text(number: float) -> str:
 
 
 def _scientific(number: float) -> tuple[str, int]:
-    """Return the shortest mantissa that tells the float apart, and its exponent of ten."""
+    """Return the shortest mantissa that identifies the float, and its exponent of ten."""
     for precision in range(17):
         mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
         if float(f"{mantissa}e{exponent}") == number:

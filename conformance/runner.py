@@ -40,12 +40,12 @@ PROGRESS_EVERY_LINES = 500
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-# --- what a suite is ----------------------------------------------------------------------------
+# --- the contract of a suite --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Case:
-    """One recorded case: its line as it stands in the file, and what JSON reads in it."""
+    """One recorded case: its line in the file, and the parsed JSON."""
 
     id: str
     fields: Mapping[str, Any]
@@ -77,7 +77,7 @@ EQUAL = Equal()
 
 
 class Suite(ABC):
-    """One kind of cases. A run makes its own, so it may count what it meets."""
+    """One kind of cases. Each run has its own, so it may keep counts."""
 
     @abstractmethod
     def fits(self, case: Case) -> bool:
@@ -113,7 +113,7 @@ def _differences(path: str, expected: object, actual: object) -> Iterator[str]:
 
 
 class _Absent:
-    """What stands for a key that one side does not have."""
+    """The placeholder for a key that one side does not have."""
 
 
 ABSENT = _Absent()
@@ -139,7 +139,7 @@ class UnreadableError(Exception):
 
 @dataclass
 class Tally:
-    """What a run has counted so far."""
+    """The counts of a run so far."""
 
     equal: int = 0
     total: int = 0
@@ -234,7 +234,7 @@ def _print_report(name: str, suite: Suite, tally: Tally, skipped: list[Path]) ->
 
 
 def _with_progress(name: str, cases: Iterator[Case]) -> Iterator[Case]:
-    """Yield the cases, telling a terminal how many there were so far."""
+    """Yield the cases, and show the number so far on a terminal."""
     is_watched = sys.stderr.isatty()
     for number, case in enumerate(cases, start=1):
         yield case

@@ -182,7 +182,7 @@ def _recorded(admission: RegistryResult, reading: ReadObject, *, is_create: bool
     }
 
 
-# --- what is compared ---------------------------------------------------------------------
+# --- comparison ---------------------------------------------------------------------------
 
 
 def _essence(answer: dict[str, Any]) -> dict[str, Any]:

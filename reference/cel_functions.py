@@ -9,7 +9,7 @@ from mooring.cel.lang.environment import Library, Overload
 from mooring.cel.lang.macros import Macro
 from reference.markdown import MADE, page_of, table_of
 
-# What a library is for; a test finds libraries without a word.
+# The purpose of each library; a test finds libraries without a text.
 LIBRARY_PURPOSES: dict[str, str] = {
     "cel.lib.std": "The language itself: operators, conversions, text, time, standard macros.",
     "cel.lib.ext.strings": "Text: parts, positions, case, splitting and joining.",

@@ -37,7 +37,7 @@ CPU = "dra.cpu/cpu"
 
 
 class ExampleClaim(NamedTuple):
-    """A claim of the example: what it wants on which machine, and who uses it."""
+    """A claim of the example: its requests, its machine, and its user."""
 
     machine: int
     namespace: str

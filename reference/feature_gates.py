@@ -9,7 +9,7 @@ from operator import attrgetter
 from mooring.api.gates import CURRENT, HISTORY, INERT, NEEDS, Gate, Spec, Stage, spec_of
 from reference.markdown import MADE, page_of, table_of
 
-# What a gate switches, said once for all of Mooring; a test finds gates without a word.
+# The effect of each gate, in one place; a test finds gates without a text.
 GATE_PURPOSES: dict[Gate, str] = {
     Gate.ALL_ALPHA: "all alpha gates that are not named themselves",
     Gate.ALL_BETA: "all beta gates that are not named themselves",

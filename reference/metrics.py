@@ -1,4 +1,4 @@
-"""The reference page of metrics, made from what the programs define."""
+"""The reference page of metrics, generated from the programs' definitions."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def stale_pages(folder: Path, pages: Mapping[str, Callable[[], str]] | None = None) -> list[str]:
-    """Return the names of the pages that are missing or not what the code gives."""
+    """Return the names of the pages that are missing or outdated."""
     wanted = PAGES if pages is None else pages
     return [name for name, page in wanted.items() if _content(folder / name) != page()]
 
@@ -126,7 +126,7 @@ def _usage(context: click.Context) -> str:
 
 
 def _options(context: click.Context) -> Iterator[click.Option]:
-    """Give the options of a command; arguments are named in its usage and told in its text."""
+    """Yield the options of a command; its usage and text describe arguments."""
     for parameter in context.command.get_params(context):
         if isinstance(parameter, click.Option):
             yield parameter
@@ -138,7 +138,7 @@ def _option_row(option: click.Option) -> tuple[str, str]:
     meaning = option.help or ""
     if option.required:
         meaning += " Required."
-    if isinstance(option.show_default, str):  # words for what is worked out
+    if isinstance(option.show_default, str):  # texts for computed defaults
         meaning += f" Default: {option.show_default}."
     elif option.show_default and not option.is_flag:
         meaning += f" Default: `{option.default}`."
@@ -161,7 +161,7 @@ def _paragraphs(text: str | None) -> str:
 
 
 def _paragraph(text: str) -> str:
-    """Return a paragraph of a help text; what click leaves as it is becomes a block."""
+    """Return a paragraph of a help text; text that click leaves unwrapped becomes a block."""
     if not text.lstrip().startswith("\b"):
         return " ".join(text.split())
     lines = textwrap.dedent(text.replace("\b", "").strip("\n")).strip("\n")

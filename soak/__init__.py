@@ -3,7 +3,7 @@
 One module per campaign, found by its name (`store-crash` is `store_crash`): its docstring's first
 line says what it does, and `run(plan)` does it and returns an Outcome. `CASES`, if it has them, are
 how many make the whole campaign. Case n of a seed is always the same case (until the
-examples change), so a fault is seen again with `--seed S --case N`.
+examples change), so `--seed S --case N` reproduces a failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a campaign counted and measured, and the texts of the laws that were broken."""
+    """The counts and measurements of a campaign, and the texts of broken laws."""
 
     figures: Mapping[str, str]
     faults: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Case(Protocol):
     """One case of a campaign."""
 
     def outcomes(self) -> Counter[str]:
-        """Return what is to be counted, or raise what must not be raised."""
+        """Return the counts, or raise an exception that breaks a law."""
 
 
 @dataclass
@@ -64,8 +64,8 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     worst_s: float = 0.0
     worst_case: int = 0
-    faults: dict[str, str] = field(default_factory=dict)  # one for each kind of fault
-    kind_of: Callable[[Exception], str] | None = None  # unless told: by where it was raised
+    faults: dict[str, str] = field(default_factory=dict)  # one for each kind of failure
+    kind_of: Callable[[Exception], str] | None = None  # default: by where it was raised
 
     def run(self, plan: Plan) -> None:
         """Run the cases of the plan."""
@@ -73,7 +73,7 @@ class Tally:
             self._run_case(plan.seed, number)
 
     def finish(self, end: Callable[[], None]) -> None:
-        """Do what comes after all cases; what it raises is a fault, too."""
+        """Run the final checks after all cases; an exception is a failure, too."""
         try:
             end()
         except Exception as error:
@@ -86,7 +86,7 @@ class Tally:
     def _run_case(self, seed: int, number: int) -> None:
         """Run one case, which seed and number alone decide."""
         case = self.make_case(seed, number)
-        started = time.process_time()  # What else the machine does is not the case's fault.
+        started = time.process_time()  # Other load of the machine does not count against the case.
         try:
             self.counts.update(case.outcomes())
             elapsed_s = time.process_time() - started
@@ -101,7 +101,7 @@ class Tally:
             self.worst_s, self.worst_case = elapsed_s, number
 
     def _note_fault(self, error: Exception, case: str) -> None:
-        """Keep the first fault of its kind: by its own word, or by exception and line."""
+        """Keep the first failure of its kind: by its own name, or by exception and line."""
         story = "".join(traceback.format_exception(error, limit=-8)).rstrip()
         raised = traceback.extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} {raised.filename}:{raised.lineno}"

@@ -16,7 +16,7 @@ SECONDS = 60.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command and return its exit status: 0 no fault, 1 faults, 2 usage."""
+    """Run the command and return its exit status: 0 no failure, 1 failures, 2 usage."""
     try:
         options = _parser().parse_args(arguments)
     except SystemExit as stop:  # argparse has printed what there is to say

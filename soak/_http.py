@@ -1,6 +1,7 @@
 """HTTP/1.1 as campaigns and benchmarks need it: cheap, and nothing is tried twice.
 
-A connection that breaks raises LostError: whether the server did what was asked is then unknown.
+A connection that breaks raises LostError: whether the server carried out the request is then
+unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random requests to a server: mostly nearly right, some wrong from the first byte on.
 
 Objects of every kind, in JSON, YAML and protobuf, whole and damaged; patches of every form;
-queries, selectors and headers; paths made of words; and bytes that are hardly HTTP.
+queries, selectors and headers; paths made of random segments; and bytes that are hardly HTTP.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ HEADERS = (
 
 
 class Sent(NamedTuple):
-    """A request as bytes, and what a check must know of it."""
+    """A request as bytes, and the facts that a check needs."""
 
     data: bytes
     method: str = ""  # "" where it is not sure to be a whole request
@@ -184,7 +184,7 @@ _METADATA: tuple[dict[str, Any], ...] = (
 
 
 def _body(random: Random, tree: Any, kind: Kind) -> tuple[bytes, str]:
-    """Return the bytes of an object, which may be damaged, and what they are said to be."""
+    """Return the bytes of an object, which may be damaged, and their content type."""
     media = random.choice((JSON, JSON, JSON, YAML, PROTOBUF))
     data = _encoded(tree, media, kind)
     if random.random() < 0.15:

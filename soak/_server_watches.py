@@ -1,9 +1,9 @@
-"""Watchers of a server: what each is about, what it has been told, and whether that is right.
+"""Watchers of a server: their selections, the events they got, and the check of those.
 
 A watcher lists, or asks for initial events, and watches on from there. When the connection breaks
-it watches on from the last revision that an event or bookmark told; when that is too old it begins
-anew. What it is told between two beginnings is a *stretch*. With the log of all writes it is known
-exactly which events must be in it.
+it resumes from the last revision of an event or bookmark; when that is too old it starts again.
+The events between two starts are a *stretch*. The log of all writes determines exactly which events
+must be in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Place(Protocol):
 
 
 class Selection(NamedTuple):
-    """What a watcher is about."""
+    """The selection of a watcher."""
 
     kind: Kind
     namespace: str = ""
@@ -64,7 +64,7 @@ class Selection(NamedTuple):
 
 
 class Metadata(Struct):
-    """What a watcher reads of an object's metadata."""
+    """The fields of an object's metadata that a watcher reads."""
 
     name: str = ""
     namespace: str = ""
@@ -73,7 +73,7 @@ class Metadata(Struct):
 
 
 class Told(Struct):
-    """What a watcher reads of an object, or of a Status."""
+    """The fields of an object, or of a Status, that a watcher reads."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     code: int = 0
@@ -93,12 +93,12 @@ class Listed(Struct):
     items: list[Told]
 
 
-Seen = tuple[float, str, Key]  # revision, type of the event, and what it is about
+Seen = tuple[float, str, Key]  # revision, type of the event, and its object
 
 
 @dataclass
 class Stretch:
-    """What a watcher is told from one beginning to the next."""
+    """The events of a watcher from one start to the next."""
 
     start: int
     initial: dict[Key, int]
@@ -107,11 +107,11 @@ class Stretch:
 
 
 class GoneError(Exception):
-    """What the watcher has seen is too old."""
+    """The watcher's revision is too old."""
 
 
 class Watcher:
-    """Keeps a copy of what is selected, from what it is told."""
+    """Keeps a copy of the selected objects, from its events."""
 
     def __init__(
         self, place: Place, selection: Selection, *, streams: bool, away_s: float, random: Random
@@ -147,7 +147,7 @@ class Watcher:
                     connection.cut()
 
     async def _follow(self, connection: Connection) -> None:
-        """Watch on, or begin anew."""
+        """Resume the watch, or start again."""
         query = "watch=true&allowWatchBookmarks=true"
         if self._knows:
             query += f"&resourceVersion={self.seen}"
@@ -233,7 +233,7 @@ def _revision(metadata: Metadata) -> int:
     return int(metadata.resource_version)
 
 
-# --- what must have been told ---------------------------------------------------------------------
+# --- the expected events --------------------------------------------------------------------------
 
 
 class Happened(NamedTuple):
@@ -246,7 +246,7 @@ class Happened(NamedTuple):
 
 
 def check_watcher(watcher: Watcher, history: Sequence[Happened]) -> int:
-    """Raise unless a watcher was told exactly what happened; return how many events it was told.
+    """Raise unless a watcher got exactly the right events; return their number.
 
     History is all that happened to objects of the watcher's kind, in order.
     """

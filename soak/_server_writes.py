@@ -2,7 +2,7 @@
 
 An object says which writes made it: the number of the last write of all but the status is in an
 annotation, beside a text that only this write has; the number of the last write of the status is
-in the status. So an object that was read is compared with what was sent, wholly.
+in the status. So an object that was read is compared completely with the one sent.
 
 # known: as the last answer said
 # under way: sent, and not answered; after the server was killed it has happened or it has not
@@ -75,7 +75,7 @@ class Key(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Which writes made an object what it is."""
+    """The writes that produced an object's state."""
 
     main: int
     status: int
@@ -83,14 +83,14 @@ class Made(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of an object."""
+    """The known state of an object."""
 
     made: Made | None = None  # None: it is not there
     revision: int = 0
 
 
 class Write(NamedTuple):
-    """A write that happened; the revision of a deletion is not told."""
+    """A write that happened; the revision of a deletion is unknown."""
 
     revision: int | None
     key: Key
@@ -110,7 +110,7 @@ class Step(NamedTuple):
 
 
 class Writer:
-    """Writes its own objects, one write after the other, and remembers what was answered."""
+    """Writes its own objects, one write after the other, and remembers the answers."""
 
     def __init__(self, number: int, random: Random) -> None:
         self.log: list[Write] = []
@@ -126,7 +126,7 @@ class Writer:
         self._random = random
         self._count = 0
         self._shards = dict.fromkeys(self.known, 0)
-        self._specs: dict[Key, Any] = {}  # of pods: what the server has added must not go
+        self._specs: dict[Key, Any] = {}  # of pods: values that the server added must stay
 
     async def write(self, connection: Connection, step: Step | None = None) -> None:
         """Send a write and take its answer; LostError leaves it under way."""
@@ -142,7 +142,7 @@ class Writer:
         self.take(self.under_way.key, reply.json if reply.status == 200 else None)
 
     def take(self, key: Key, found: Any | None) -> None:
-        """Compare what was found of an object with what may be there; then it is known."""
+        """Compare an object with its possible states; then its state is known."""
         known, step = self.known[key], self.under_way
         made = None if found is None else made_of(key, found)
         revision = 0 if found is None else int(found["metadata"]["resourceVersion"])
@@ -319,7 +319,7 @@ def _status_number(kind: Kind, status: Any) -> int:
 
 
 def _holds(found: Any, wanted: Any) -> bool:
-    """Return whether a tree has all that is wanted; defaults may have been added."""
+    """Return whether a tree has all expected values; defaults may have been added."""
     if isinstance(wanted, dict):
         return all(key in found and _holds(found[key], value) for key, value in wanted.items())
     if isinstance(wanted, list):

@@ -78,7 +78,7 @@ class Server:
             assert status == -signal.SIGKILL, f"it ended by itself: {status}\n{self.faults()}"
 
     def faults(self) -> str:
-        """Return what the log has that no server should say, once."""
+        """Return new errors in the log, each once."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         at = text.find("Traceback", self._looked)
         self._looked = len(text)
@@ -111,7 +111,7 @@ def client_context(folder: Path) -> ssl.SSLContext:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which Python keeps what it has compiled: starts are many."""
+    """Return an environment in which Python caches bytecode: there are many starts."""
     environment = dict(os.environ)
     if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
         environment["PYTHONPYCACHEPREFIX"] = str(Path(sys.prefix) / "bytecode")

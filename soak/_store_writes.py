@@ -1,4 +1,4 @@
-"""The process that the crash campaign kills: mixed writes, each told before and after.
+"""The process that the crash campaign kills: mixed writes, each reported before and after.
 
     python -m soak._store_writes FOLDER SEED ROUND
 
@@ -9,7 +9,7 @@ It says on its standard output, a line each:
     done KEY NUMBER REVISION     it was answered
 
 NUMBER counts writes and says which round they are of, so no value is ever written twice. A line is
-one write to a pipe: it is told wholly or not at all.
+one write to a pipe: it arrives completely or not at all.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ async def write_events(store: SqliteStore, numbers: Iterator[int]) -> None:
 
 
 async def compact_now_and_then(store: SqliteStore) -> None:
-    """Compact whenever so much was written."""
+    """Compact after a number of writes."""
     compacted = await store.revision()
     while True:
         revision = await store.revision()

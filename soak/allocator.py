@@ -3,7 +3,7 @@
 A case is one problem, small or near capacity. The laws:
 
 1. allocating raises nothing;
-2. the answer, error text included, is that of the plain search, where that ends;
+2. the answer, error text included, equals the plain search's, where that ends;
 3. where it does not, an allocation is at least one that the rules admit;
 4. the order of objects and of the keys of their maps does not matter;
 5. no answer takes more than SECONDS_MAX.
@@ -29,7 +29,7 @@ from soak import Outcome, Plan, Tally
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, Size, problem
 from tests.allocator.worlds import described, is_valid, shuffled
 
-NEAR_CAPACITY_EVERY = 5  # one case of so many is near capacity
+NEAR_CAPACITY_EVERY = 5  # one in this many cases is near capacity
 STEPS_MAX = {SMALL: 100_000, NEAR_CAPACITY: 1_000}  # of the plain search
 GOAL_MS = 50.0
 SECONDS_MAX = 20.0

@@ -79,7 +79,7 @@ TOKENS: tuple[str, ...] = (
     "split", "replace", "duration", "timestamp", "includes", "\n", "\t", " ", "//", "\\", "`", "'",
     '"', "\u0000", "é", "😀", "\ud800", "if", "for", "google.protobuf.Any", "@in", "__result__",
 )  # fmt: skip
-# What is hard on a careless evaluator. Lengths are drawn when a case is made.
+# Expressions that are hard for a careless evaluator. Lengths are drawn when a case is made.
 REGEXES: tuple[str, ...] = (
     "(a+)+$", "(a|aa)*b", "(.*)*x", "(a{1,30}){1,30}", "((a{0,100}){0,100}){0,10}", ".{1000}",
     "(?i)(?:a|b|ab)*c", "\\\\p{L}+\\\\pN*", "(x+x+)+y", "[^\\\\x00-\\\\x{10FFFF}]", "(((((a)))))",

@@ -1,17 +1,17 @@
-"""Send random requests to an API server: it answers all of them, and none is the server's fault.
+"""Send random requests to an API server: it answers all of them, and none with a server error.
 
 One real `moor server` over TLS; a case is one request. Most are nearly right: objects of every kind
 in every version and form, whole and damaged, patches, selectors, options; some are hardly HTTP. The
 laws:
 
 1. every whole request is answered within a bound, and no answer is a 5xx;
-2. a refusal that is JSON is a Status that says so;
+2. a rejection in JSON is a Status with reason and code;
 3. a request that was refused, or was a dry run, has changed nothing: the revision is the same, or
    only what the server keeps by itself is newer;
 4. now and then: what is stored can be read, in every version and form, and all of it is listed;
 5. the server goes on serving, its log has no traceback, and its store finds nothing wrong.
 
-State goes from case to case, so a case alone may not show what it showed in its row.
+State carries over from case to case, so a case alone may not reproduce its result in the sequence.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SERVERS_OWN = ("resourcequotas", "serviceaccounts", "clusterroles", "namespaces"
 
 
 class ServerFaultError(AssertionError):
-    """An answer that is the server's fault; its kind is what the log says of it."""
+    """A server error in an answer; the log decides its kind."""
 
     def __init__(self, text: str, log: str) -> None:
         super().__init__(f"{text}\n{log}")
@@ -54,7 +54,7 @@ class ServerFaultError(AssertionError):
 
 
 class Session:
-    """A server, a connection to it, and what is known of its state."""
+    """A server, a connection to it, and its known state."""
 
     def __init__(self, server: Server) -> None:
         self.counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Random histories of a control plane: whatever happens, nothing is given twice, leaked or stuck.
+"""Random histories of a control plane: nothing is ever allocated twice, leaked or stuck.
 
 A case is one history: the real scheduler, controllers and informers run on a server in memory,
 which lets each request, answer and change through when the case says so (see `soak._live`). Pods,
@@ -54,7 +54,7 @@ class Case:
     """A history, by what decides it."""
 
     seed: str
-    story: tuple[Action, ...] = ()  # what is left of it, once it has been shrunk
+    story: tuple[Action, ...] = ()  # the history after shrinking
 
     def outcomes(self) -> Counter[str]:
         """Return what there was in the history, or raise what must not be."""
@@ -80,7 +80,7 @@ class Case:
 
 
 def _kind(broken: str) -> str:
-    """Return what a fault is about, without the names and numbers in it."""
+    """Return the subject of a failure, without the names and numbers in it."""
     return " ".join(word for word in broken.split() if word.isalpha())
 
 

@@ -1,7 +1,7 @@
 """Random histories of a live scheduler: whatever happens, every pod that fits gets its node.
 
 A case is one history: objects come, change and go at any moment, the server refuses writes, loses
-answers, schedulers are killed and start anew, sometimes two work at once. The laws:
+answers, schedulers are killed and restarted, sometimes two run at once. The laws:
 
 1. nothing raises;
 2. at rest no pod waits that the pure cycle would place;

@@ -2,10 +2,9 @@
 
 A case is a cluster of real processes (`moor up`), with a node (`moor node`) and three drivers on
 the SDK that keep journals of their own. Pods with claims come and go, and in each round the agent,
-a driver or the keeper of containers is killed with SIGKILL: at a random time, or when a driver
-comes to a step that was chosen, such as between its answer and its checkpoint. The laws are those
-of `soak._node.laws`; every pod comes to something in bounded time, and checkpoints that are damaged
-are refused by name.
+a driver or the shim is killed with SIGKILL: at a random time, or when a driver comes to a step that
+was chosen, such as between its answer and its checkpoint. The laws are those of `soak._node.laws`;
+every pod comes to something in bounded time, and checkpoints that are damaged are refused by name.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ROUNDS = 32
 
 @dataclass
 class NodeCase:
-    """A node that is killed so many times."""
+    """A node that is killed many times."""
 
     seed: int
     number: int
@@ -38,7 +37,7 @@ class NodeCase:
     logs: str = ""  # kept when a law was broken
 
     def outcomes(self) -> Counter[str]:
-        """Return what was counted; raises when a law is broken."""
+        """Return the counts; raise when a law is broken."""
         folder = Path(tempfile.mkdtemp(prefix="n", dir="/tmp"))  # sockets need short paths
         site = Site(folder)
         try:

@@ -1,10 +1,10 @@
-"""Random histories of clusters: kept up to date, they answer as clusters made anew.
+"""Random histories of clusters: updated clusters answer like newly made ones.
 
 A case is one history: nodes, slices, classes, taint rules, claims and pods come, change and go,
 pods get nodes and lose them again. The laws:
 
 1. nothing raises;
-2. every pod is answered as by a cluster that is made anew from the same objects, in any order:
+2. every pod gets the same answer as from a new cluster made from the same objects, in any order:
    the same node and devices, or the same reasons, messages and victims of preemption;
 3. without the victims of preemption the pod would get the node;
 4. a reservation that is released leaves every claim as it was, and the pod's answer, too.

@@ -2,8 +2,8 @@
 
 A case is one folder and some rounds. In each round a real `moor server` is started on the folder,
 16 writers create, replace, patch and delete objects of four kinds and their status over TLS, and
-the process is killed with SIGKILL: after so many answers and a moment, or while it starts. Then it
-is started anew and everything is listed. The laws:
+the process is killed with SIGKILL: after a number of answers and a moment, or while it starts. Then
+it is restarted and everything is listed. The laws:
 
 1. an object is as its last answered write made it, or as the one write made it that was sent after
    that and not answered;
@@ -48,7 +48,7 @@ class CrashCase:
     rounds: int
 
     def outcomes(self) -> Counter[str]:
-        """Return what was counted; raises when a law is broken."""
+        """Return the counts; raise when a law is broken."""
         with tempfile.TemporaryDirectory(prefix="server-crash-") as folder:
             server = Server(Path(folder) / "data")
             try:

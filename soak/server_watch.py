@@ -2,15 +2,15 @@
 
 A case is one folder, a real `moor server` over TLS, 16 writers and 200 watchers of different kinds,
 namespaces, labels, nodes and names; some watchers go away now and then, some ask for initial events
-instead of a list. The server forgets what is older than a few seconds and is killed with SIGKILL
-several times; each time it is started anew. The laws:
+instead of a list. The server forgets changes older than a few seconds and is killed with SIGKILL
+several times; each time it is restarted. The laws:
 
-1. what a watcher began with, and the events that it was told, are exactly those that the writes
-   make: each once, in the order of revisions, ADDED, MODIFIED or DELETED as its selection says;
-2. in the end every watcher knows what a list of the server says;
+1. the initial objects and the events of a watcher are exactly those that the writes make: each
+   once, in the order of revisions, ADDED, MODIFIED or DELETED as its selection says;
+2. in the end every watcher knows the same objects as a list of the server;
 3. the server never fails: no answer but the expected one, no traceback in its log.
 
-The answer to a deletion does not tell its revision; it is taken from the watchers, who must agree.
+The answer to a deletion does not have its revision; it is taken from the watchers, who must agree.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Size(NamedTuple):
 
 @dataclass
 class Place:
-    """Where the server is; killed and started anew now and then."""
+    """The server's address; the server is killed and restarted now and then."""
 
     server: Server
     address: Address | None = None
@@ -89,7 +89,7 @@ class WatchCase:
     size: Size
 
     def outcomes(self) -> Counter[str]:
-        """Return what was counted; raises when a law is broken."""
+        """Return the counts; raise when a law is broken."""
         with tempfile.TemporaryDirectory(prefix="server-watch-") as folder:
             interval = f"{round(self.size.kept_s * 1e3)}ms"
             server = Server(Path(folder) / "data", "--etcd-compaction-interval", interval)
@@ -149,7 +149,7 @@ class WatchCase:
             await place.restart()
 
     def _counted(self, writers: list[Writer], watchers: list[Watcher]) -> Counter[str]:
-        """Check what every watcher was told, and count."""
+        """Check the events of every watcher, and count them."""
         counts = sum((watcher.counts for watcher in watchers), Counter[str]())
         writes = [write for writer in writers for write in writer.log]
         for kind in KINDS:
@@ -166,7 +166,7 @@ class WatchCase:
 
 
 def _selection(kind: Kind, random: Random, writers: int) -> Selection:
-    """Return what a watcher is about; mostly little, so that events stay bounded in number."""
+    """Return the selection of a watcher; mostly small, so that events stay bounded in number."""
     namespace = f"team-{random.randrange(NAMESPACES)}" if kind.namespaced else ""
     writer = random.randrange(writers)
     name = f"w{writer}-{random.randrange(NAMES)}"
@@ -186,7 +186,7 @@ def _selection(kind: Kind, random: Random, writers: int) -> Selection:
 
 
 async def _write(writer: Writer, place: Place, writes: int) -> None:
-    """Write so often; what is under way when the server goes is looked up when it is back."""
+    """Write a number of times; look up writes in flight when the server is back."""
     connection: Connection | None = None
     while len(writer.log) < writes:
         try:
@@ -213,7 +213,7 @@ async def _write_steps(writer: Writer, place: Place, steps: list[Step]) -> None:
 
 
 async def _wait_until_seen(writers: list[Writer], watchers: list[Watcher]) -> None:
-    """Wait until each watcher has seen the newest write that it must be told of."""
+    """Wait until each watcher has seen the newest write that it selects."""
     async with asyncio.timeout(CONVERGED_S_MAX):
         for watcher in watchers:
             about = watcher.selection
@@ -234,7 +234,7 @@ async def _wait_until_seen(writers: list[Writer], watchers: list[Watcher]) -> No
 
 
 async def _compare(address: Address, watchers: list[Watcher]) -> None:
-    """Raise unless every watcher knows what a list says."""
+    """Raise unless every watcher's state equals a list."""
     connection = await Connection.open(address)
     for watcher in watchers:
         kind = watcher.selection.kind
@@ -277,7 +277,7 @@ def _dated(
     for number, write in enumerate(log):
         revision: float | None = write.revision
         if revision is None:
-            following = log[number + 1].revision  # A creation, which tells its revision.
+            following = log[number + 1].revision  # A creation, whose answer has its revision.
             assert following is not None, f"{write} is followed by {log[number + 1]}"
             between = [r for r in told if last < r < following]
             assert len(between) <= 1, f"{write} after {last}: watchers say {between}"
@@ -289,7 +289,7 @@ def _dated(
 
 
 def _unseen(write: Write, after: float, before: int, watchers: list[Watcher]) -> float:
-    """Return when a deletion was that nobody was told of, as those know who began meanwhile.
+    """Return the revision of a deletion without an event, from watchers that started meanwhile.
 
     Whoever was there all the time is then found to have missed it.
     """

@@ -1,12 +1,12 @@
 """Kill a process that writes to the store, again and again: nothing that was answered may be lost.
 
 A case is one folder and some rounds. In each round a process (`soak._store_writes`) opens the
-store and writes, and is killed with SIGKILL: while it opens, or after so many answers and a
-moment. Then the store is opened and looked at; in half of the rounds it is a copy of the files,
-so that the next process finds them as the killed one left them. The laws:
+store and writes, and is killed with SIGKILL: while it opens, or after a number of answers and a
+moment. Then the store is opened and looked at; in half of the rounds it is a copy of the files, so
+that the next process finds them as the killed one left them. The laws:
 
-1. every answered write is there: a key holds what its last answered write made it, or what the
-   one write made it that was begun after that and not answered;
+1. every answered write is there: a key holds the result of its last answered write, or of the one
+   write that was begun after that and not answered;
 2. every value is one that was written, byte by byte;
 3. answered changes are in the history, unless compacted, and the history replayed is the state;
 4. revisions of answers are given once, and the store's revision never goes back;
@@ -15,7 +15,7 @@ so that the next process finds them as the killed one left them. The laws:
 SIGKILL shows what the process has handed to the kernel, not what the disk has: that commits are
 synced is a matter of SQLite's setting, which a test looks at.
 
-# answer: of the store to the process that wrote, which told us
+# answer: of the store to the writing process, which reported it
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ READ_S_MAX = 60.0
 
 
 class Begun(NamedTuple):
-    """A write that was handed to the store: what the key holds if it happened."""
+    """A write that was handed to the store: the key's value if it happened."""
 
     number: int
     value: bytes | None
@@ -62,7 +62,7 @@ NOTHING = Begun(0, None)
 
 @dataclass
 class Told:
-    """What the processes told: for each key the last answer, and what was begun since."""
+    """The reports of the processes: for each key the last answer, and the writes begun since."""
 
     answered: dict[str, Begun] = field(default_factory=dict)
     begun: dict[str, Begun] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class CrashCase:
     rounds: int
 
     def outcomes(self) -> Counter[str]:
-        """Return what was counted; raises when a law is broken."""
+        """Return the counts; raise when a law is broken."""
         random = Random(f"{self.seed}/{self.number}")  # noqa: S311
         told = Told()
         counts: Counter[str] = Counter()
@@ -130,7 +130,7 @@ class CrashCase:
             asyncio.run(look(store, told, counts))
 
     def _write_and_kill(self, store: Path, round_: int, told: Told, random: Random) -> bool:
-        """Run the process until it is killed; tell whether it was still opening the store."""
+        """Run the process until it is killed; return whether it was still opening the store."""
         words = [str(store), f"{self.seed}/{self.number}", str(round_)]
         command = [sys.executable, "-m", "soak._store_writes", *words]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -157,7 +157,7 @@ class CrashCase:
 
 
 async def look(folder: Path, told: Told, counts: Counter[str]) -> None:
-    """Open the store and check the laws; time stands still, so that no key expires meanwhile."""
+    """Open the store and check the laws; the clock is stopped, so that no key expires."""
     async with asyncio.timeout(READ_S_MAX), open_sqlite(folder, clock=lambda: 0.0) as store:
         page = await store.list("")
         assert page.revision >= told.revision, f"{page.revision} is before {told.revision}"

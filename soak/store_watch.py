@@ -1,13 +1,13 @@
 """Watch a store that is written to, compacted and restarted: no change missed, none twice.
 
-A case is one folder, 16 writers and 200 watchers. A watcher lists, watches on from there, and
-keeps what it knows; when it is cut off, or the store is restarted, it watches on from what it has
-seen, and lists anew only if that is too old. The laws:
+A case is one folder, 16 writers and 200 watchers. A watcher lists, watches from there, and keeps
+its state; when it is cut off, or the store is restarted, it resumes from its last revision, and
+lists again only if that is too old. The laws:
 
-1. revisions come in order, and what a change says was there before is what the watcher knows, so
-   a change that is missed or comes twice shows with the next of its key;
-2. a watcher that never had to list anew has seen as many changes as were written below its prefix;
-3. in the end every watcher knows what the store holds.
+1. revisions come in order, and the old value of a change equals the watcher's, so a missed or
+   repeated change shows with the next one of its key;
+2. a watcher that never had to list again has seen as many changes as were written below its prefix;
+3. in the end every watcher knows the content of the store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from soak import Outcome, Plan, Tally
 
 CASES = 5
 EVENTS_MAX = 10_000
-SLOW_EVENTS_MAX = 50  # what a slow watcher may leave lying
+SLOW_EVENTS_MAX = 50  # the backlog of a slow watcher
 SLOW_PAUSE_S = 0.2
 CUT_PAUSE_S = 2.0  # how long a slow watcher stays away once it was cut off
 SECONDS_MAX = 600
@@ -46,7 +46,7 @@ class Size(NamedTuple):
 
 @dataclass
 class Place:
-    """Where the store is; opened anew now and then."""
+    """The open store; it is reopened now and then."""
 
     folder: Path
     store: SqliteStore | None = None
@@ -78,7 +78,7 @@ class Writer:
         self._entries: dict[str, Entry] = {}
 
     async def run(self, writes: int) -> None:
-        """Write so many changes."""
+        """Write a number of changes."""
         while self.written < writes:
             store = await self._place.current()
             try:
@@ -101,7 +101,7 @@ class Writer:
 
 
 class Watcher:
-    """Knows what is below a prefix, from what it is told."""
+    """Knows the entries below a prefix, from its events."""
 
     def __init__(self, place: Place, prefix: str, *, is_slow: bool) -> None:
         self.prefix = prefix
@@ -167,7 +167,7 @@ class WatchCase:
     size: Size
 
     def outcomes(self) -> Counter[str]:
-        """Return what was counted; raises when a law is broken."""
+        """Return the counts; raise when a law is broken."""
         with tempfile.TemporaryDirectory(prefix="store-watch-") as folder:
             return asyncio.run(self._run(Place(Path(folder))))
 
@@ -213,7 +213,7 @@ class WatchCase:
         return counts
 
     async def _upkeep(self, place: Place, writers: list[Writer]) -> Counter[str]:
-        """Compact and restart at even distances, by what was written."""
+        """Compact and restart at even distances, by the number of writes."""
         total = self.size.writes
         marks = [*_marks(total, self.size.compactions, "compactions")]
         marks += _marks(total, self.size.restarts, "restarts")

@@ -1,4 +1,4 @@
-"""dev.py and what surrounds it: commands, Makefile, CI script, lock files."""
+"""dev.py and related files: commands, Makefile, CI script, lock files."""
 
 from __future__ import annotations
 

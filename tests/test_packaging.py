@@ -1,4 +1,4 @@
-"""What users install: the wheel alone in a fresh environment, the extras, and the sdist."""
+"""The installed package: the wheel alone in a fresh environment, the extras, and the sdist."""
 
 from __future__ import annotations
 

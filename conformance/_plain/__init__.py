@@ -1,8 +1,8 @@
 """A plain allocator: Kubernetes' search, written down without any of the fast one's ideas.
 
-It tries devices depth first and remembers nothing but the list of what it has taken. Every check
-is worked out anew from that list, so there is nothing to undo: going back is dropping the last
-entry. That makes it slow and easy to believe; the fast allocator must give the same answers.
+It tries devices depth first and remembers only the list of taken devices. Every check is computed
+from that list, so there is nothing to undo: backtracking drops the last entry. That makes it slow
+and easy to believe; the fast allocator must give the same answers.
 
 1. `pools`: the pools of the node are gathered and put in order.
 2. `requests`: every request of every claim is checked; "all devices" becomes a list of devices.
@@ -16,7 +16,7 @@ entry. That makes it slow and easy to believe; the fast allocator must give the 
 # taking: a candidate that was given to a choice
 """
 
-from conformance._plain.nouns import DeviceId
+from conformance._plain.model import DeviceId
 from conformance._plain.search import TooManyStepsError, allocate
 from conformance._plain.verdict import is_possible
 

@@ -1,10 +1,10 @@
-"""What a request consumes of a device's capacity, and whether that much is left."""
+"""How much a request consumes of a device's capacity, and whether that much is left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from conformance._plain.nouns import Amounts, Failure
+from conformance._plain.model import Amounts, Failure
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     CapacityRequestPolicy,
@@ -21,7 +21,7 @@ NOT_REPRESENTABLE = "capacity request cannot be represented in the device's rang
 def consumption(
     wanted: CapacityRequirements | None, device: Device, *, fractional: bool
 ) -> Amounts:
-    """Return what a share consumes of each capacity of the device, or raise Failure."""
+    """Return how much a share consumes of each capacity of the device, or raise Failure."""
     requests = wanted.requests if wanted is not None else {}
     consumed = {}
     for name, capacity in sorted(device.capacity.items()):
@@ -42,7 +42,7 @@ def fits(
     taken: Iterable[Amounts],
     fractional: bool,
 ) -> bool:
-    """Return whether the device has what is wanted, besides what is taken of it."""
+    """Return whether the device has the wanted amounts, besides those taken already."""
     if wanted is not None and not wanted.requests.keys() <= device.capacity.keys():
         return False
     consumed = consumption(wanted, device, fractional=fractional)
@@ -71,7 +71,7 @@ def _consumed(asked: Quantity | None, capacity: DeviceCapacity, *, fractional: b
 
 
 def _rounded(asked: Quantity, range_: CapacityRequestPolicyRange, *, fractional: bool) -> Quantity:
-    """Return the least amount of the range that is not below what is asked."""
+    """Return the least amount of the range that is not below the requested one."""
     assert range_.min is not None
     if asked < range_.min:
         return range_.min

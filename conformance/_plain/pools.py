@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 
 from conformance._allocation import Problem
-from conformance._plain.nouns import Failure, Pool
+from conformance._plain.model import Failure, Pool
 from mooring.api.core.node import Node
 from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.names import label_name, label_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance._allocation import Problem
 from conformance._plain.capacity import fits
-from conformance._plain.nouns import Candidate, Choice, Failure, Pool
+from conformance._plain.model import Candidate, Choice, Failure, Pool
 from conformance._plain.selectors import Selectors
 from mooring.api.resource.v1 import (
     DeviceRequest,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from conformance._allocation import Problem
-from conformance._plain.nouns import Choice, Failure, Taking
+from conformance._plain.model import Choice, Failure, Taking
 from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.resource.v1 import (
     AllocationResult,
@@ -23,7 +23,7 @@ SHARE_ID = "00000000-0000-0000-0000-000000000000"
 def build_result(
     claim: ResourceClaim, chosen: list[Choice], taken: list[Taking], problem: Problem
 ) -> AllocationResult:
-    """Return what a claim got, or raise Failure."""
+    """Return the allocation of a claim, or raise Failure."""
     results = tuple(_result(taking, problem.features) for taking in taken)
     config = tuple(_cleared(entry, chosen) for entry in _config(claim, chosen))
     try:

@@ -1,11 +1,11 @@
-"""Rules that a candidate must pass, worked out from what is taken already."""
+"""Rules that a candidate must pass, computed from the devices taken already."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from conformance._plain.nouns import Allocated, Candidate, Pool, Taking
+from conformance._plain.model import Allocated, Candidate, Pool, Taking
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     Device,
@@ -71,7 +71,7 @@ def has_common_groups(candidate: Candidate, allocated: Allocated, taken: Iterabl
 
 
 def _common(groups: list[set[str]]) -> set[str]:
-    """Return the groups that all have. The first tells whether devices have groups here."""
+    """Return the groups that all have. The first states whether devices have groups here."""
     return set.intersection(*(some for some in groups if some)) if groups[0] else set()
 
 
@@ -82,7 +82,7 @@ def _is_same_set(one: DeviceCounterConsumption, other: DeviceCounterConsumption)
 def _charged(
     pool: Pool, allocated: Allocated, taken: Iterable[Taking]
 ) -> Iterator[DeviceCounterConsumption]:
-    """Yield what is charged to the pool's counters, allocated devices first."""
+    """Yield the charges to the pool's counters, allocated devices first."""
     for candidate in pool.candidates(pool.here + pool.elsewhere):
         if candidate.id in allocated:
             yield from candidate.device.consumes_counters

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance._allocation import Answer, Problem
 from conformance._plain.capacity import consumption, fits
-from conformance._plain.nouns import (
+from conformance._plain.model import (
     Allocated,
     Amounts,
     Candidate,
@@ -39,7 +39,7 @@ class _TooManyDevicesError(Exception):
     """A claim would get more devices than it can hold; another alternative may want fewer."""
 
 
-# A device, and the choice that it is given to, by their names.
+# A device, and the choice that takes it, by their names.
 Given = tuple[str, DeviceId]
 
 

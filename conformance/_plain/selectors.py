@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance._plain.nouns import Candidate, Choice, DeviceId, Failure
+from conformance._plain.model import Candidate, Choice, DeviceId, Failure
 from conformance._plain.pools import matches_node
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import DeviceAttribute, DeviceSelector
@@ -17,7 +17,7 @@ HINT = (
 
 
 class Selectors:
-    """The answers of expressions in one attempt; each is asked for once."""
+    """The results of expressions in one attempt; each is evaluated once."""
 
     def __init__(self, node: Node, features: frozenset[str]) -> None:
         self._node = node

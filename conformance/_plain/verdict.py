@@ -1,18 +1,19 @@
-"""Is there any allocation at all? The plain search, less what is plainly the same again.
+"""Is there any allocation at all? The plain search, without branches that obviously repeat earlier
+ones.
 
 To show that there is none, the plain search goes through every order of everything. Four remarks
 spare most of it, each true by itself:
 
-1. Of devices that look alike, and that nobody has anything of, one is as good as the other: what
-   the first could not complete the others cannot.
+1. Devices that look alike and are unused are interchangeable: if the first leads to no solution,
+   the others do not either.
 2. Takings that look alike leave alike: what could not be completed from them once cannot be later.
 3. A request cannot be given more devices than are left to try and match it.
 4. Whether all requests of a claim can be served does not depend on the order in which they are; so
    those that a constraint is about come one after the other, and then it can be forgotten.
 
-They change which ways are walked and so might walk past a fault that ends the search. So they are
+They change which branches are visited and so might miss an error that ends the search. So they are
 used only where there can be none: no request for all devices, nothing derived, and every selector
-and capacity judged beforehand, for every device. A claim over its limit of devices is no fault. Nor
+and capacity judged beforehand, for every device. A claim over its limit of devices is no error. Nor
 are they used where a device takes less than nothing of a counter, for there the order matters.
 """
 
@@ -26,7 +27,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from conformance._allocation import Problem
-from conformance._plain.nouns import Candidate, Choice, Failure, Taking
+from conformance._plain.model import Candidate, Choice, Failure, Taking
 from conformance._plain.requests import claim_name
 from conformance._plain.search import STEPS_MAX, Search
 
@@ -158,7 +159,7 @@ class _Verdict(Search):
             ordered.append(best)
         return ordered
 
-    # --- faults ---------------------------------------------------------------------------
+    # --- errors ---------------------------------------------------------------------------
 
     def _has_no_faults(self) -> bool:
         """Return whether nothing can end the search but its answer."""

@@ -3,8 +3,8 @@
 turnstile  an event loop in which nothing goes on by itself
 server     the server in memory: requests that wait for an answer, watches that wait for changes
 pools      the devices of a cluster
-things     what else there can be in it
-drivers    what is reported of devices that must get ready
+things     other objects of a cluster
+drivers    status reports of devices that must get ready
 quotas     admission by quota
 actions    what can happen to it
 laws       what must hold whatever happens

@@ -12,7 +12,7 @@ from soak._live.pools import BROKEN, READY
 
 
 def is_waited_for(claim: ResourceClaim) -> bool:
-    """Tell whether nothing was reported yet of a device of the claim."""
+    """Return whether nothing was reported yet of a device of the claim."""
     return not is_ready(claim) and failure(claim) is None
 
 

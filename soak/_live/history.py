@@ -263,7 +263,7 @@ class World:
             self._check_programs()
 
     def rest(self) -> Iterator[None]:
-        """Let everything go on, without faults, until nothing is written for a while."""
+        """Let everything run, without failures, until nothing is written for a while."""
         yield  # what time has brought is done first
         faults, self.server.faults = self.server.faults, 0.0
         written, since_s = self._written, self.clock.monotonic()
@@ -304,7 +304,7 @@ def _first_of(programs: Sequence[Program], clients: list[SimClient]) -> Program:
 
 
 class Result(NamedTuple):
-    """What a history was like, and which law was broken, if any."""
+    """The steps of a history, and the broken law, if any."""
 
     counts: Counter[str]
     broken: str = ""
@@ -409,7 +409,7 @@ class _Listening(logging.Handler):
         logger.propagate = self._was
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take in what is logged."""
+        """Collect log records."""
         if record.levelno >= logging.ERROR or record.exc_info:
             self.errors.append(logging.Formatter().format(record))
         else:

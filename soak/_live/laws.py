@@ -1,4 +1,4 @@
-"""What must hold whatever happens, counted anew from what is stored.
+"""Laws that hold whatever happens, computed from the stored objects.
 
 After each write:
 1. no device is in two claims that pods on nodes use; with one scheduler, in no two claims at all;
@@ -6,14 +6,14 @@ After each write:
 2. a pod is bound only when each of its claims is there with devices, is reserved for it, and can be
    used on the node; devices that must get ready are; and with one scheduler the node has the cpus.
 At rest:
-3. no pod waits that the pure cycle would place on what is stored, nor a group of them; nor one for
-   which others would have to leave;
+3. no pod waits that the pure cycle would place in the stored cluster, nor a group of them; nor one
+   for which others would have to leave;
 4. a pod on a node has its claims, with devices and reserved.
 When all pods and groups are gone:
 5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that
    are deleted then are gone at once.
 
-# meddled: claims that someone else has edited; what that does to pods on nodes is not our fault
+# meddled: claims that someone else has edited; their effect on pods on nodes breaks no law
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def allows(old: Any, new: Any) -> WriteRefused | None:
 
 
 class Laws:
-    """Watches what is stored."""
+    """Watches the stored objects."""
 
     def __init__(self, objects: Indexer) -> None:
         self._objects = objects
@@ -133,7 +133,7 @@ class Laws:
         ]
 
     def _check_claims(self, pod: Pod, what: str) -> None:
-        """See that a pod on a node has what it needs."""
+        """Check that a pod on a node has its claims and devices."""
         name = f"pod {pod.metadata.name} {what}"
         if pod.metadata.uid in self.harmed:
             return
@@ -194,7 +194,7 @@ class Laws:
     def _cpus(pod: Pod) -> float:
         (container,) = pod.spec.containers
         asked = container.resources.requests["cpu"].nano
-        # As it was told when the pod was bound: later the device may not be published any more.
+        # As reported when the pod was bound: later the device may not be published any more.
         told = (
             each.quantity.nano
             for status in pod.status.node_allocatable_resource_claim_statuses or ()
@@ -312,7 +312,7 @@ def check_given(claims: Iterable[ResourceClaim]) -> None:
 
 
 def fresh_cluster(objects: Indexer) -> Cluster:
-    """Return a cluster made anew from what is stored."""
+    """Return a new cluster made from the stored objects."""
     first, *others = SCHEDULERS
     settings = SchedulerProfile(first, other_names=frozenset(others), is_admitted=True)
     cluster = Cluster(EVERYTHING, settings=settings)

@@ -1,7 +1,7 @@
 """The devices of a cluster, of five drivers.
 
 A device of a pool is always the same: it may come and go, be tainted and republished, but it never
-gets another size. So what is given too often can be counted from the names alone.
+gets another size. So devices that are allocated too often can be counted from the names alone.
 
 gpu     one to three devices on each node, each for one claim, or for any number of admins
 nic     two devices for all nodes, each shared by bandwidth

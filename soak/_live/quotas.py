@@ -15,7 +15,7 @@ from tests.controllers.model import Model
 
 
 def check_quota(quota: ResourceQuota | None, value: Any, model: Model) -> WriteRefused | None:
-    """Return why a quota has no room for a claim, if that is so."""
+    """Return why a claim exceeds a quota, or None."""
     if quota is None or not isinstance(value, ResourceClaim):
         return None
     classes = DeviceClassIndex()

@@ -48,7 +48,7 @@ BATCH_MAX = 6  # changes that a watch brings at once
 
 
 def error_of(reason: str, message: str) -> ClientError:
-    """Return what a client raises."""
+    """Return the exception that a client raises."""
     struct, code = ERRORS.get(reason, (ClientError, 422))
     return struct(message, code=code, reason="" if reason == "Unavailable" else reason)
 
@@ -123,12 +123,12 @@ class Server:
         self.faults = 0.0  # the part of requests that go wrong
         self.checks: list[Callable[[ObjectChange], None]] = []
         self.author = ""  # who writes at the moment
-        self.moved = 0  # the revision of the last change that was more than words
+        self.moved = 0  # the revision of the last change beyond conditions
         self.used = used
         self._changes: dict[type[Any], list[tuple[int, Event]]] = {kind: [] for kind in used}
         self._forgotten = 0  # changes up to this revision can no longer be watched
 
-    # --- what the story does --------------------------------------------------------------------
+    # --- steps of the history -------------------------------------------------------------------
 
     def act(self, sent: Sent, author: str = "") -> Any:
         """Carry out a write now, for someone outside."""
@@ -160,7 +160,7 @@ class Server:
                 self.counts["watches cut"] += 1
 
     def bury(self, client: SimClient) -> None:
-        """Forget what a dead program waits for, but for some writes that are on their way."""
+        """Forget the pending requests of a dead program, except some writes in flight."""
         client.is_dead = True
         self.streams = [each for each in self.streams if each.client is not client]
         kept = []
@@ -293,14 +293,14 @@ class SimClient:
     async def write(self, write: Sent) -> Any:
         """Carry out a write."""
         assert not isinstance(write, RecordEvent)
-        if _is_event(write):  # told, and of no further consequence
+        if _is_event(write):  # logged, and of no further consequence
             self._server.counts["events"] += 1
             return None
         return await self._server.ask(self, lambda: self._server.write(write), write)
 
 
 def _only_says(change: ObjectChange) -> bool:
-    """Tell whether of a pod nothing but its conditions have changed."""
+    """Return whether of a pod nothing but its conditions have changed."""
     old, new = change.old, change.new
     if not isinstance(old, Pod) or not isinstance(new, Pod):
         return False

@@ -13,14 +13,14 @@ from typing import Any
 
 
 class Turnstile(selectors.BaseSelector):
-    """Is asked for events when all tasks wait; tells the story to go on instead."""
+    """Is polled for events when all tasks wait; lets the history continue instead."""
 
     def __init__(self, go_on: Callable[[], None]) -> None:
         self._go_on = go_on
         self._keys: dict[Any, selectors.SelectorKey] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Keep what the loop itself registers, for nothing."""
+        """Record the loop's own registrations, without effect."""
         key = self._keys[fileobj] = selectors.SelectorKey(fileobj, 0, events, data)
         return key
 
@@ -35,7 +35,7 @@ class Turnstile(selectors.BaseSelector):
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        """Return what is registered."""
+        """Return the registrations."""
         return self._keys
 
 

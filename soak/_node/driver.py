@@ -2,10 +2,10 @@
 
     python -m soak._node.driver NAME --devices 6 --journal FILE --trap FILE [options of drivers]
 
-The journal is what the driver itself saw, each line written at once: `prepare CLAIM DEVICE…` when
-it begins to give devices to a claim, `unprepare CLAIM` when it has taken them back. A trap is a
-file with a step, a process and a delay: when the driver comes to that step, that process is killed
-after the delay, be it the agent, the keeper of containers, or the driver itself.
+The journal records what the driver itself saw, each line written at once: `prepare CLAIM DEVICE…`
+when it begins to give devices to a claim, `unprepare CLAIM` when it has taken them back. A trap is
+a file with a step, a process and a delay: when the driver comes to that step, that process is
+killed after the delay, be it the agent, the shim, or the driver itself.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _kill(pid: int) -> None:
 
 
 class WatchedFiles(FileSystem):
-    """Files, with traps around what is written."""
+    """Files, with traps around writes."""
 
     def __init__(self, trap: Trap) -> None:
         self._trap = trap
@@ -101,7 +101,7 @@ class WatchedFiles(FileSystem):
 
 
 class Journal:
-    """What a driver saw, in a file that no kill takes from."""
+    """The observations of a driver, in a file that survives kills."""
 
     def __init__(self, path: Path | None) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -143,7 +143,7 @@ class Lamps(Driver):
         )
 
     def prepare(self, claim: Claim) -> Iterable[Prepared]:
-        """Tell containers which lamps they have, and whose they are."""
+        """Set the environment variables that name a container's lamps and their claim."""
         names = [
             f"{each.name}{'/' if each.share_id else ''}{each.share_id}" for each in claim.devices
         ]

@@ -81,7 +81,7 @@ class History:
             await each.wait_ready()
 
     async def rounds(self, number: int) -> None:
-        """Work and kill so many times."""
+        """Work and kill the given number of times."""
         for each in range(number):
             await self._round()
             laws.look(self._site)

@@ -1,4 +1,4 @@
-"""What must hold on a node, seen from outside: nobody's word is taken but that of files.
+"""Laws of a node, checked from outside, by files alone.
 
 1. A device that is not shared is never prepared for two claims at the same time: by the journals of
    the drivers, which see every call; by their checkpoints, by CDI files, and by the environment of
@@ -25,7 +25,7 @@ from mooring.driver.errors import CheckpointError
 from soak._node.programs import Site
 from soak._node.things import MARK
 
-LOOKS = 3  # files change while we read them: what is wrong is so several times
+LOOKS = 3  # files change while we read them: an error must show several times
 BETWEEN_S = 0.03
 
 Owned = tuple[str, str]  # a device, and the claim that has it
@@ -88,7 +88,7 @@ def in_checkpoints(site: Site) -> Iterator[Owned]:
     """Yield who has which device by the checkpoints of drivers; shares are devices here, too."""
     for driver in site.drivers:
         checkpoint = Checkpoint(site.checkpoint(driver).parent, FileSystem())
-        with suppress(CheckpointError):  # it is just written anew; drivers see to real damage
+        with suppress(CheckpointError):  # it is just being replaced; drivers handle real damage
             checkpoint.load()
         for claim in checkpoint:
             for device in claim.devices:
@@ -143,7 +143,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 async def leaks(site: Site, client: ApiClient) -> list[str]:
-    """Return what is left although there are no pods."""
+    """Return leftovers although there are no pods."""
     found = [f"prepared by {name}: {held(site, name)}" for name in site.drivers if held(site, name)]
     found += [f"in checkpoints: {each}" for each in in_checkpoints(site)]
     found += [f"at the agent: {each}" for each in in_agent(site)]
@@ -166,7 +166,7 @@ def _children(folder: Path) -> list[Path]:
 
 
 async def missing_devices(client: ApiClient, driver: str, count: int) -> str:
-    """Return what is wrong with what a driver publishes; empty if nothing is."""
+    """Return the errors in a driver's published slices; empty if there are none."""
     slices = [
         each for each in (await client.list(ResourceSlice)).values if each.spec.driver == driver
     ]

@@ -89,7 +89,7 @@ class Program:
         self._process = None
 
     def said(self) -> str:
-        """Return what the process said."""
+        """Return the output of the process."""
         with self.log.open("rb") as log:
             log.seek(self._from)
             return log.read().decode(errors="replace")
@@ -174,7 +174,7 @@ class Site:
         return self.folder / f"{driver}.trap"
 
     def checkpoint(self, driver: str) -> Path:
-        """Return where a driver has written down what it prepared."""
+        """Return the path of a driver's checkpoint."""
         return self.root / "plugins" / driver / "checkpoint.json"
 
     def _moor(self, name: str, ready: str, *arguments: object) -> Program:

@@ -1,4 +1,4 @@
-"""Consumable capacity: what a request takes of a device, when it is unsuitable, when it is a fault.
+"""Consumable capacity: how much a request consumes, unsuitable devices, and errors.
 
 Amounts are written as texts; `-` is a device that is not suitable.
 """

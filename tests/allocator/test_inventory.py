@@ -1,4 +1,4 @@
-"""The inventory: what was worked out is kept while it is true, and renewed when it is not."""
+"""The inventory caches derived facts while they are valid, and recomputes them afterwards."""
 
 from __future__ import annotations
 

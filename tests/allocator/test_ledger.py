@@ -1,4 +1,4 @@
-"""The ledger: what is taken follows from the claims that are in it, however they came there."""
+"""The ledger: allocated devices depend only on its claims, however these were added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node selectors: which nodes they match, and what is said of those that cannot be read."""
+"""Node selectors: which nodes they match, and the errors of invalid ones."""
 
 from __future__ import annotations
 

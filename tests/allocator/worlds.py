@@ -1,4 +1,4 @@
-"""Ways to say the same problem differently, and to compare what comes of it."""
+"""Variants of the same problem, and comparison of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading YAML and JSON text: what each form means, where things are, what is refused."""
+"""Reading YAML and JSON text: values, positions and errors."""
 
 from __future__ import annotations
 

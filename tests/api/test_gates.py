@@ -1,4 +1,4 @@
-"""Feature gates: Kubernetes' history of each, and its words when one cannot be set."""
+"""Feature gates: Kubernetes' history of each, and its message when one cannot be set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seeds' forms: what each becomes, what is said of it, and what is left alone."""
+"""KEP forms: their rewriting, their warnings, and the content left unchanged."""
 
 from __future__ import annotations
 

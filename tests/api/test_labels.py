@@ -1,4 +1,4 @@
-"""Label selectors and node selectors: what they select, and what is wrong with them."""
+"""Label selectors and node selectors: matches and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A namespace on its way out says what keeps it."""
+"""The conditions of a terminating namespace report what remains in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast way to read one JSON object gives what the careful reader gives, or nothing."""
+"""The fast JSON reader returns the same as the full reader, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What variables bind a process to."""
+"""The CPUs and memory nodes that variables bind a process to."""
 
 from __future__ import annotations
 

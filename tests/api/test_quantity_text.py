@@ -1,4 +1,4 @@
-"""The fast way to read a quantity gives what the careful reader gives, or nothing."""
+"""The fast quantity parser returns the same as the full parser, or nothing."""
 
 from __future__ import annotations
 

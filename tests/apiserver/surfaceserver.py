@@ -1,6 +1,6 @@
 """A server with nothing but surfaces: discovery, OpenAPI and tables of a few objects.
 
-It stores nothing. What is written is answered as it came, and noted.
+It stores nothing: writes are recorded and returned unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What new pods and groups are given: priorities and accounts."""
+"""Admission sets priorities and service accounts of new pods and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who did what is noted, as much as the policy wants, and requests never wait for it."""
+"""The audit log records requests at the policy's level, and requests never wait for it."""
 
 from __future__ import annotations
 

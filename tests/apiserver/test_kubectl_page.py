@@ -1,4 +1,4 @@
-"""The page about kubectl is true: its commands, run against a server, print what it shows."""
+"""The kubectl page is correct: its commands, run against a server, print the shown output."""
 
 from __future__ import annotations
 

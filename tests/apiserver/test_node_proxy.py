@@ -1,4 +1,4 @@
-"""pods/log, pods/exec and pods/attach: what is answered before any node is asked."""
+"""pods/log, pods/exec and pods/attach: answers before any node is contacted."""
 
 from __future__ import annotations
 

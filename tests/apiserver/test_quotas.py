@@ -1,4 +1,4 @@
-"""Quotas: what is refused, what is counted, and that bounds hold."""
+"""Quotas: rejections, usage, and bounds under concurrency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry hands out again is what the store would give."""
+"""Objects cached by the registry equal the stored ones."""
 
 from __future__ import annotations
 

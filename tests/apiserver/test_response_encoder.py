@@ -1,4 +1,4 @@
-"""Lists straight from the store say what lists of objects say."""
+"""Lists encoded straight from the store equal encoded lists of objects."""
 
 from __future__ import annotations
 

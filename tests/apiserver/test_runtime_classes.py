@@ -1,4 +1,4 @@
-"""Runtime classes: what pods that name one are given, and what is refused."""
+"""Runtime classes: fields set in pods that name one, and rejections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--runtime-config says which versions are served; what is stored stays."""
+"""--runtime-config selects the served versions; stored objects stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers of pods: what is set in them, and how they are scaled."""
+"""Workload objects: defaults and scaling."""
 
 from __future__ import annotations
 

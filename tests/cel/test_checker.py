@@ -1,4 +1,4 @@
-"""What checking finds out, and what it says about mistakes."""
+"""The checker: types, and messages about errors."""
 
 from __future__ import annotations
 

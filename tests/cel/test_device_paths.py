@@ -1,4 +1,4 @@
-"""Devices: what an expression reads straight from devices is what it sees in their maps."""
+"""Devices: direct reads of device fields equal reads through their maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expressions may cost, before anything is evaluated."""
+"""Cost estimates of expressions, before evaluation."""
 
 from __future__ import annotations
 

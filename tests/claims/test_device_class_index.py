@@ -1,4 +1,4 @@
-"""Which device class stands behind an extended resource."""
+"""Which device class provides an extended resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made here of manifests, beside what a control plane of Kubernetes 1.37 made of them."""
+"""Claims made from manifests, compared with a control plane of Kubernetes 1.37."""
 
 from __future__ import annotations
 

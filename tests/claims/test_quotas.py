@@ -1,4 +1,4 @@
-"""What objects use of quotas, and whether there is room."""
+"""Quota usage of objects, and whether they fit."""
 
 from __future__ import annotations
 

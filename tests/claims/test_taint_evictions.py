@@ -1,4 +1,4 @@
-"""Which pods leave tainted devices, and what the status of a rule tells of it."""
+"""Which pods are evicted from tainted devices, and the resulting status of a rule."""
 
 from __future__ import annotations
 

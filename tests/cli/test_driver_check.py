@@ -1,4 +1,4 @@
-"""`moor driver check`: what it lists, tells, refuses, and how it ends."""
+"""`moor driver check`: its lists, reports, errors and exit status."""
 
 from __future__ import annotations
 

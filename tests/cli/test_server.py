@@ -1,4 +1,4 @@
-"""`moor server`: its options, and what it says of bad ones."""
+"""`moor server`: its options, and errors about bad ones."""
 
 from __future__ import annotations
 

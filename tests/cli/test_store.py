@@ -1,4 +1,4 @@
-"""`moor store` looks after what a server keeps."""
+"""`moor store` maintains a server's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`moor whatif` tells what changes come to."""
+"""`moor whatif` shows the effect of changes."""
 
 from __future__ import annotations
 

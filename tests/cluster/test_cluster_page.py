@@ -1,4 +1,4 @@
-"""The pages about clusters are true: their commands print what they show."""
+"""The pages about clusters are correct: their commands print the shown output."""
 
 from __future__ import annotations
 

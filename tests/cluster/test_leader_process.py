@@ -1,4 +1,4 @@
-"""Programs that stand alone: leading, waiting, and what their pages say."""
+"""Standalone programs: leading, waiting, and their health and metrics pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference page has every metric that a program tells, and no other."""
+"""The reference page has every metric that a program exposes, and no other."""
 
 from __future__ import annotations
 

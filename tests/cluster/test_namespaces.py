@@ -1,4 +1,4 @@
-"""Deleted namespaces at a server that leaves them to a controller, as that of Kubernetes does."""
+"""Deleted namespaces at a server that leaves them to a controller, as Kubernetes' does."""
 
 from __future__ import annotations
 

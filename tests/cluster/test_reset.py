@@ -1,4 +1,4 @@
-"""Forgetting a cluster: containers end, and only what is ours goes."""
+"""Resetting a cluster: containers end, and only our own files are deleted."""
 
 from __future__ import annotations
 

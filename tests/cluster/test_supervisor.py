@@ -1,4 +1,4 @@
-"""Processes that are kept running, and the folder that tells of them."""
+"""Supervised processes, and the state folder that describes them."""
 
 from __future__ import annotations
 

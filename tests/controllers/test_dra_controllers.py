@@ -1,4 +1,4 @@
-"""Which controllers of DRA run, and what they count together."""
+"""Which DRA controllers run, and their common metrics."""
 
 from __future__ import annotations
 

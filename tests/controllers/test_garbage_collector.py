@@ -1,4 +1,4 @@
-"""What nobody owns any more goes; what somebody owns stays."""
+"""The garbage collector deletes objects without an owner, and keeps all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller at work with a server: queueing, conflicts, failures, its own writes."""
+"""A controller that runs with a server: queueing, conflicts, failures, its own writes."""
 
 from __future__ import annotations
 

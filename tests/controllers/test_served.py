@@ -1,4 +1,4 @@
-"""The controllers of workloads with the API server itself: what they write is taken."""
+"""Workload controllers with the API server itself, which accepts their writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver with a bug says so at once, with the line that is wrong, and is not made known."""
+"""A driver with a bug fails at once, names the faulty line, and does not register."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is prepared is kept by a file and the changes since; damage is told, a torn end is not."""
+"""The checkpoint: a file and the changes since; damage is reported, a torn end is not."""
 
 from __future__ import annotations
 

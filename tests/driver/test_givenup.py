@@ -1,4 +1,4 @@
-"""A call that the node gave up begins nothing more, and ends what it began."""
+"""A call that the node gave up begins nothing more, and finishes its work."""
 
 from __future__ import annotations
 

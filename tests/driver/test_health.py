@@ -1,4 +1,4 @@
-"""Health is heard once from the driver, and told to all who listen."""
+"""Health is read once from the driver, and sent to all watchers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers read about their devices what drivers wrote, in the first version they know."""
+"""Containers read the device metadata of drivers, in the first version they know."""
 
 from __future__ import annotations
 

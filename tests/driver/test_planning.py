@@ -1,4 +1,4 @@
-"""Slices become what a driver wants in one pass, with as few writes as there can be."""
+"""Slices reach the desired state in one pass, with as few writes as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A driver is a program: its arguments are read, its errors told, its end is clean."""
+"""A driver as a program: arguments, error messages, and a clean exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of the SDK are checked where they are written, with what to write instead."""
+"""Values of the SDK are checked on construction, with errors that suggest a fix."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """NVML in memory: the functions of pynvml that drivers call, over GPUs that tests describe.
 
-Constants, structures and errors are pynvml's own. A handle is the object that it stands for.
+Constants, structures and errors are pynvml's own. A handle is the object itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What drivers find in the sysfs of a board is what the board's profile says they publish."""
+"""Devices that drivers find in a board's sysfs equal those of the board's profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPUs: what is published of them, and who gets which."""
+"""CPUs: their published devices, and their allocation to claims."""
 
 from __future__ import annotations
 

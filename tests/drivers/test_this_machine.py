@@ -1,4 +1,4 @@
-"""What drivers publish of the machine that runs the tests is true, by other ways of knowing."""
+"""Devices that drivers publish of this machine agree with other sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every profile is right, and what is wrong with one is said with file and field."""
+"""Every profile is valid, and errors in a profile name file and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices for the tests of insight, in few words."""
+"""Short builders of devices for the tests of insight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lint, asked in few words: texts in, findings out."""
+"""Short helpers for lint: texts in, findings out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices, slices and allocated claims for the tests of the topology, in few words."""
+"""Short builders of devices, slices and allocated claims for the topology tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time in tests moves only when it is told to, and everything happens in its order."""
+"""Time in tests moves only when a test advances it, and everything happens in order."""
 
 from __future__ import annotations
 

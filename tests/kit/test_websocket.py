@@ -1,4 +1,4 @@
-"""WebSocket frames: what is sent comes out again however it is cut up, and nothing else does."""
+"""WebSocket frames: messages survive any fragmentation, and nothing else arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work queues: each key once, one worker at a key, later what failed, nothing lost."""
+"""Work queues: each key once, one worker per key, retries of failures, nothing lost."""
 
 from __future__ import annotations
 

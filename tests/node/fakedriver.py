@@ -1,4 +1,4 @@
-"""A driver for tests: real gRPC on real sockets, and it does what a test tells it to.
+"""A driver for tests: real gRPC on real sockets, controlled by a test.
 
     async with FakeDriver(root, "gpu.example.com") as driver:
         driver.prepare_errors["uid-1"] = "no such device"

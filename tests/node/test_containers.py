@@ -1,4 +1,4 @@
-"""What a container is started with: environment, command, volumes, limits."""
+"""The configuration of containers: environment, command, volumes, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that asks only so much at the same time."""
+"""A client that limits its concurrent requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be done next for a pod: laws that hold whatever happens, and in which order."""
+"""The next actions of a pod: laws that always hold, and the order of actions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random histories of clusters: objects that come, change and go, pods that are given nodes.
 
 A history runs on one cluster that is kept up to date. A book beside it has the objects that are
-there; a cluster that is made anew from the book, in any order, must answer every pod alike.
+there; a new cluster made from the book, in any order, must answer every pod alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pods, nodes and fleets from a few words."""
+"""Short builders of pods, nodes and fleets."""
 
 from __future__ import annotations
 

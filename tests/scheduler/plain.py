@@ -1,6 +1,6 @@
 """Company and spreading as one would write them down: walk over all pods, for every node.
 
-It is what the topology_states are compared with. It reads the API objects itself and shares nothing
+It is what the topology states are compared with. It reads the API objects itself and shares nothing
 with them but the matching of selectors.
 """
 

@@ -1,4 +1,4 @@
-"""Clusters with devices from a few words, and what becomes of pods in them."""
+"""Short builders of clusters with devices, and the placement of pods in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a pod for which there is no node."""
+"""The diagnosis of a pod for which there is no node."""
 
 from __future__ import annotations
 

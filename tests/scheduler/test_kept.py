@@ -1,4 +1,4 @@
-"""What a cluster keeps in mind never changes what it decides: a new one decides the same."""
+"""Caches of a cluster never change its decisions: a new cluster decides the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every cluster, whatever its history: see also the campaign soak/scheduler.py."""
+"""Laws of every cluster, whatever its history: see also the campaign soak/scheduler.py."""
 
 from __future__ import annotations
 

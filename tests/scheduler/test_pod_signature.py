@@ -1,4 +1,4 @@
-"""Shapes are prepared once, topology_states are made once: work is counted, not time."""
+"""Signatures are prepared once, topology states are made once: work is counted, not time."""
 
 from __future__ import annotations
 

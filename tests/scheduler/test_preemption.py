@@ -1,4 +1,4 @@
-"""Which pods Kubernetes would remove for one of higher priority, and what it says then."""
+"""Which pods Kubernetes would preempt for one of higher priority, and its message."""
 
 from __future__ import annotations
 

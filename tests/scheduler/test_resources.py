@@ -1,4 +1,4 @@
-"""What pods ask of nodes, and what they hold there."""
+"""Requests of pods, and the resources they use on nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pod at a time: where it goes, which devices it gets, and what is said where it cannot."""
+"""One pod at a time: its node, its devices, and the message if it gets none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Write the page of the stories: `python -m tests.stories.page`, or `--check` it.
 
-The outcomes are those of `outcome.toml`, to which the tests hold a plan and a live cluster; what
-happens afterwards is told by the names of the tests that play it.
+The outcomes are those of `outcome.toml`, to which the tests hold a plan and a live cluster; the
+names of the live tests describe what happens afterwards.
 """
 
 from __future__ import annotations

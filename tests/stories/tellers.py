@@ -1,4 +1,4 @@
-"""Stories, told: the folders of `examples/stories` and the seeds' own manifests, planned.
+"""Stories as plans: the folders of `examples/stories` and the seeds' own manifests, planned.
 
 In a folder `cluster.yaml` is the cluster, and every other file holds manifests.
 """

@@ -1,4 +1,4 @@
-"""What is counted, under Kubernetes' names and those of the seeds."""
+"""Metrics, under Kubernetes' names and those of the seeds."""
 
 from __future__ import annotations
 

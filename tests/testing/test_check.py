@@ -1,4 +1,4 @@
-"""A driver that keeps its promises passes every check; one that breaks one is told which."""
+"""A correct driver passes every check; a faulty one fails the check of its bug."""
 
 from __future__ import annotations
 

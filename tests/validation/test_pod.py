@@ -1,4 +1,4 @@
-"""Pods: what Kubernetes sets, drops and refuses, with its own words."""
+"""Pods: Kubernetes' defaults, dropped fields and validation messages."""
 
 from __future__ import annotations
 

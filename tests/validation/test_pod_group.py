@@ -1,4 +1,4 @@
-"""Groups of pods and workloads: what Kubernetes sets, drops and refuses, with its own words."""
+"""PodGroups and Workloads: Kubernetes' defaults, dropped fields and validation messages."""
 
 from __future__ import annotations
 

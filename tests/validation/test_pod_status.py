@@ -1,4 +1,4 @@
-"""The status of pods: what is kept, dropped and refused, with Kubernetes' own words."""
+"""The status of pods: kept and dropped fields, and Kubernetes' validation messages."""
 
 from __future__ import annotations
 

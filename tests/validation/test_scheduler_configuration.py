@@ -1,4 +1,4 @@
-"""The scheduler's configuration: what is set where it is silent, and what is refused."""
+"""The scheduler's configuration: defaults and validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for controllers of pods: what is refused, in Kubernetes' words, and what is accepted."""
+"""Rules for workload objects: rejections with Kubernetes' messages, and accepted objects."""
 
 from __future__ import annotations
 

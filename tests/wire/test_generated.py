@@ -1,4 +1,4 @@
-"""What is made of .proto files is what they say."""
+"""The generated modules match their .proto files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The allocator: which devices claims get on a node, with the results of Kubernetes' allocator.
 
-errors       faults that end an allocation
+errors       errors that end an allocation
 features     which feature gates of allocation are on
 requests     the requests of claims, in one form: the plan
 pools        slices grouped into pools, and node selection: which nodes may use a device

@@ -49,7 +49,7 @@ BUDGET = Budget()
 
 
 class PreparedClaims(NamedTuple):
-    """Claims that are to be allocated together, and their plan."""
+    """Claims to allocate together, and their plan."""
 
     claims: Sequence[ResourceClaim]
     names: Sequence[str]
@@ -85,7 +85,7 @@ class Unsatisfied(Struct, frozen=True, eq=False):
 
 
 class AllocationFailed(Struct, frozen=True, eq=False):
-    """A fault ended the attempt."""
+    """An error ended the attempt."""
 
     message: str
     node_only: bool = False
@@ -185,7 +185,7 @@ def _has_one_user_each(problem: Problem, solution: Solution) -> bool:
 def _check_node_selectors(
     problem: Problem, claims: Sequence[ResourceClaim], solution: Solution
 ) -> None:
-    """Raise the fault of devices whose node selectors cannot be combined."""
+    """Raise the error of devices whose node selectors cannot be combined."""
     for number, claim in enumerate(claims):
         picks = [pick for pick in solution.picks if pick.request.claim == number]
         node_selector(problem, picks, claim)
@@ -254,7 +254,7 @@ def _device_result(
 def _configuration(
     claim: ResourceClaim, chosen: Sequence[tuple[PlannedRequest, SubRequest]]
 ) -> tuple[DeviceAllocationConfiguration, ...]:
-    """Return the configuration of the classes, each once, then that of the claim."""
+    """Return the configuration of each class once, then the claim's own."""
     classes: dict[str, list[str]] = {}
     for _, subrequest in chosen:
         if subrequest.device_class.spec.config:

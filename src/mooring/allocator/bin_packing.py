@@ -1,7 +1,7 @@
 """Decide whether picks can be packed into devices that can be shared, the rest going to others.
 
 Bins are filled one by one, not pick by pick: of the fillings of one bin, only those count to which
-nothing can be added, the heaviest picks first. What is still needed afterwards is a vector, and a
+nothing can be added, the heaviest picks first. The remaining demand is a vector, and a
 vector that failed once is not tried again, nor in a later check of the same devices. Near capacity
 little may be wasted, which sums show early.
 
@@ -33,7 +33,7 @@ FAILURES_MAX = 100_000
 
 
 class Bin(NamedTuple):
-    """A device that can be shared, and what one pick of each group takes of it."""
+    """A shareable device, and how much of it one pick of each group consumes."""
 
     left: int  # packed
     guards: int

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 
 class AllocationError(Exception):
-    """A fault that ends the attempt for all nodes, with Kubernetes' message."""
+    """An error that ends the attempt for all nodes, with Kubernetes' message."""
 
     steps = 0  # that the search took
 
 
 class NodeError(AllocationError):
-    """A fault that ends the attempt for this node only."""
+    """An error that ends the attempt for this node only."""
 
 
 class BudgetError(AllocationError):

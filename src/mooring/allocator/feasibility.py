@@ -6,7 +6,7 @@ remembered treating interchangeable parts as equal.
 
     # group, horizon, witness: see `mooring.allocator.remaining`
 
-1. Only stages before the horizon count, so pruning cannot hide a fault.
+1. Only stages before the horizon count, so pruning cannot hide an error.
 2. Narrow each group's devices by what was picked; too few ends it.
 3. A constraint whose values must match: keep the values for which every group has enough devices.
 4. One user for a device: groups flow to devices (Hall's condition). Distinct values: to values.
@@ -80,7 +80,7 @@ class Feasibility:
     def is_infeasible(
         self, states: States, stage: int, slot: Slot, filled: int, above: int
     ) -> bool:
-        """Return whether there is no completion, and no fault on the way to one."""
+        """Return whether there is no completion, and no error on the way to one."""
         if slot.is_risky or self._is_blind or self._witness.is_at(states):
             return False
         rest = self._remaining.after(stage + 1) if filled else self._remaining.after(stage, slot)

@@ -186,7 +186,7 @@ class Inventory:
     def is_full(self, node: Node) -> bool:
         """Return whether no device of the node is free.
 
-        Then the search reaches none, so a plan that needs one has no solution, and no fault.
+        Then the search reaches none, so a plan that needs one has no solution, and no error.
         """
         view = self.view(node)
         return view.allocated.whole == view.all and not view.is_invalid

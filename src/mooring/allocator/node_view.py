@@ -52,7 +52,7 @@ class AllocatedState(NamedTuple):
 
     whole: int  # devices that have an owner
     shared: int  # devices of which there are shares
-    counters: tuple[int | None, ...]  # what is left in each pool, packed; None: overdrawn
+    counters: tuple[int | None, ...]  # the remaining amounts of each pool, packed; None: overdrawn
     capacity: Mapping[int, Mapping[str, int]]  # what shares have of a device, in nano
     # By pool, all that have an owner or shares, if the pool has counters or groups.
     devices: tuple[tuple[Device, ...], ...]
@@ -237,7 +237,7 @@ class NodeView:
 
     @cached_property
     def _node_matches(self) -> tuple[int, dict[int, str]]:
-        """Return the devices whose own node selection selects this node, and faults."""
+        """Return the devices whose own node selection selects this node, and errors."""
         matching = 0
         unreadable: dict[int, str] = {}
         for position in bits(self._by_device):

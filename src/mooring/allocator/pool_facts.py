@@ -27,7 +27,7 @@ CapacityRequests = tuple[tuple[str, str, Quantity], ...]
 
 
 class FittingDevices(NamedTuple):
-    """The devices whose capacity can serve a request, and what it takes of them."""
+    """The devices whose capacity can serve a request, and how much it consumes."""
 
     yes: int
     consumed: Mapping[int, Mapping[str, Quantity]]

@@ -1,7 +1,7 @@
 """One problem: the requests of claims on one node. Everything the search needs, by position.
 
 # slot: a subrequest on this node; the search fills it with `count` devices
-# stage: the slots of one request; one of them is to be filled
+# stage: the slots of one request; the search fills one of them
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Slot:
         self.candidates = static.usable
         self.consumed = static.consumed
         self.faults = static.faults
-        self.takes = takes  # what a pick takes of the device's capacity, packed
-        self.listed: tuple[int, ...] | None = None  # all selected devices, if all are wanted
+        self.takes = takes  # how much a pick consumes of the device's capacity, packed
+        self.listed: tuple[int, ...] | None = None  # all selected devices, for allocation mode All
         self.count = request.count
         self.rules: tuple[Rule, ...] = ()  # all, in the order of their checks
         self.sure: tuple[NarrowingRule, ...] = ()  # those whose `narrow` is exact
         self.unsure: tuple[Rule, ...] = ()  # the others
-        self.is_risky = False  # whether searching it may raise a fault
+        self.is_risky = False  # whether searching it may raise an error
         if request.wants_all:
             self.listed = tuple(bits(static.selectable))
             self.count = len(self.listed)
@@ -120,7 +120,7 @@ class Problem:
     # --- checks before the search ---------------------------------------------------------------
 
     def check(self, names: Names) -> None:
-        """Raise the first fault of the claims, in Kubernetes' order."""
+        """Raise the first error of the claims, in Kubernetes' order."""
         for check in self.plan.checks:
             if check.fault is not None:
                 raise AllocationError(check.fault)
@@ -197,7 +197,7 @@ class Problem:
         if slot.listed is None:
             slot.rules = (self.in_use, *rules, *constraints)
         else:
-            # If all are wanted, a violated constraint is a fault, unless something else than
+            # In mode All, a violated constraint is an error, unless something else than
             # capacity refuses the device already.
             ahead = [CountersFirst(self.consumption)] if self.consumption is not None else []
             before = [rule for rule in rules if rule is not self.consumption]

@@ -1,7 +1,7 @@
 """The demand that remains from a stage on, treating interchangeable parts as equal.
 
-    # group: like slots that are still to be filled, with all the devices that they may get
-    # horizon: the stages up to the first one that may raise a fault; later ones are not considered
+    # group: equal slots that are still empty, with all the devices that they may get
+    # horizon: the stages up to the first one that may raise an error; later ones are not considered
     # witness: the last completion that was found; while the search follows it, one exists
     # component: devices that share counters, or one device with a capacity that can be shared
     # plain: all other devices
@@ -34,14 +34,14 @@ class SlotGroup(NamedTuple):
     repeats: bool  # whether they may share one device
 
 
-GroupFork = tuple[SlotGroup, ...]  # alternatives, one of which is to be filled
+GroupFork = tuple[SlotGroup, ...]  # alternatives, one of which must be filled
 
 
 class Remaining(NamedTuple):
-    """The demand up to the horizon, and what is at the horizon.
+    """The demand up to the horizon, and the requests at the horizon.
 
-    A request at the horizon that cannot be served in any case ends the search with a fault only if
-    one of the devices with a fault is free. Then only completions matter that leave one free.
+    A request at the horizon that cannot be served in any case ends the search with an error only if
+    one of the devices with an error is free. Then only completions matter that leave one free.
     """
 
     groups: tuple[SlotGroup, ...]
@@ -98,7 +98,7 @@ class RemainingByStage:
 
 
 def _cannot_be_served(slot: Slot) -> bool:
-    """Return whether a slot has too few candidates from the start, and only static faults."""
+    """Return whether a slot has too few candidates from the start, and only static errors."""
     return (
         slot.listed is None
         and not slot.request.is_admin
@@ -109,7 +109,7 @@ def _cannot_be_served(slot: Slot) -> bool:
 
 def _whole_group(slot: Slot) -> SlotGroup:
     if slot.listed is not None:
-        # All selected devices are wanted; one that cannot be used leaves too few.
+        # Mode All needs every selected device; one that cannot be used leaves too few.
         need = max(slot.count, 1)
         return SlotGroup(slot, need, slot.candidates & mask_of(slot.listed), repeats=False)
     return SlotGroup(slot, slot.count, slot.candidates, repeats=False)
@@ -175,7 +175,7 @@ class Signature(NamedTuple):
     is_paid: bool  # whether a share that others have pays for its counters
     takes: tuple[int | None, ...]  # of its own capacity, by slot
     groups: tuple[object, ...]  # that it is compatible with
-    counters: tuple[int, int] | None  # the account and what it takes of it
+    counters: tuple[int, int] | None  # the account, and how much it consumes of it
 
 
 class Components:

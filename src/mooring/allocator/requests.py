@@ -4,7 +4,7 @@
     # requirements: what decides which devices are candidates; equal ones share their candidates
 
 Checks run in Kubernetes' order: claim by claim, request by request. Some need the node (how many
-devices are `All`?), so a fault that is found here becomes a check, raised when its turn comes.
+devices are `All`?), so an error that is found here becomes a check, raised when its turn comes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SubRequest(Struct, frozen=True, eq=False, gc=False):
     full_name: str  # `request/subrequest`, as results have it
     device_class: DeviceClass
     requirements: Requirements
-    count: int  # 0 if all are wanted
+    count: int  # 0 for mode All
     wants_all: bool
     is_admin: bool
     derived: Mapping[str, str]  # expressions by the name of the attribute
@@ -68,7 +68,7 @@ class PlannedRequest(Struct, frozen=True, eq=False, gc=False):
 
 
 class PlanCheck(NamedTuple):
-    """A check before the search: a fault that was found, or a question about the node."""
+    """A check before the search: an error that was found, or a question about the node."""
 
     fault: str | None = None
     for_all: SubRequest | None = None  # wants all devices: list them
@@ -85,14 +85,14 @@ class RequestPlan(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def is_faulty(self) -> bool:
-        """Whether a fault was found; its text contains the names of claims."""
+        """Whether an error was found; its text contains the names of claims."""
         return any(check.fault is not None for check in self.checks)
 
 
 def plan_of(
     claims: Sequence[ResourceClaim], *, features: Features, classes: Classes
 ) -> RequestPlan:
-    """Return the plan of claims; the first fault ends it."""
+    """Return the plan of claims; the first error ends it."""
     planner = _Planner(features, classes)
     try:
         for number, claim in enumerate(claims):
@@ -145,7 +145,7 @@ class _Planner:
                 )
 
     def _limit(self, name: str, first: int) -> None:
-        """Refuse a claim that wants too many devices, now or when the node is known."""
+        """Reject a claim that requests too many devices, now or once the node is known."""
         requests = [request.subrequests for request in self.requests[first:]]
         if any(subrequest.wants_all for subrequests in requests for subrequest in subrequests):
             self.checks.append(PlanCheck(limited=(first, len(self.requests))))

@@ -14,13 +14,13 @@ assignment is the result. The search knows no feature: it calls the rules of eac
 1. Enter the next stage. A slot that would bring its claim over the limit of devices is not tried:
    go back to the last fork of the claim, since other devices would not help.
 2. For a slot, narrow the candidates by the rules that can do so, and take them lowest first.
-3. A candidate with a static fault ends the search: Kubernetes evaluates lazily, so a fault counts
+3. A candidate with a static error ends the search: Kubernetes evaluates lazily, so an error counts
    only when the search reaches its device.
 4. Each rule takes the pick or refuses it. If all take it, go on; otherwise try the next candidate.
 
 That alone is exponential when there is no solution. So after a number of steps the search starts
 again with a feasibility check (see `mooring.allocator.feasibility`), which skips subtrees that have
-neither a solution nor a fault. The result stays the same.
+neither a solution nor an error. The result stays the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FeasibilityCheck(Protocol):
     def is_infeasible(
         self, states: States, stage: int, slot: Slot, filled: int, above: int
     ) -> bool:
-        """Return whether there is no completion, and no fault on the way to one.
+        """Return whether there is no completion, and no error on the way to one.
 
         The slot, at this stage, has `filled` devices, all below position `above`.
         """
@@ -118,7 +118,7 @@ class Search:
         self.steps = 0
 
     def run(self) -> Solution | None:
-        """Return the first solution, or None; raise AllocationError for a fault."""
+        """Return the first solution, or None; raise AllocationError for an error."""
         return self._run(self._enter(0, self._problem.start))
 
     def _run(self, going_on: object | None) -> Solution | None:
@@ -150,7 +150,7 @@ class Search:
 
     def _enter_slot(self, stage: int, slot: Slot, states: States) -> object | None:
         if slot.count <= 0:
-            # No device is enough, unless all selected devices are wanted: then there must be some.
+            # Zero devices are enough, except in mode All, which needs at least one.
             return self._enter(stage + 1, states) if slot.listed is None else self._fail()
         if self._problem.is_near_limit and self._exceeds(slot):
             return self._exceed(slot.request.claim)
@@ -240,7 +240,7 @@ class Search:
         return after
 
     def _take_listed(self, slot: Slot, states: States, position: int) -> States | None:
-        """Take a device of a slot that wants all; a violated constraint is a fault."""
+        """Take a device of a slot in mode All; a violated constraint is an error."""
         if not slot.candidates >> position & 1:
             return None
         after = states.copy()
@@ -258,7 +258,7 @@ class Search:
         return after
 
     def _faulty(self, slot: Slot, states: States) -> int:
-        """Return the devices that would end the search with a fault: those not in use."""
+        """Return the devices that would end the search with an error: those not in use."""
         mask = 0
         for position in slot.faults:
             mask |= 1 << position
@@ -269,9 +269,9 @@ class Search:
         return len(self._picks_of(slot.request.claim)) + slot.count > RESULTS_MAX
 
     def _may_skip_faults(self, stage: int, slot: Slot, filled: int) -> bool:
-        """Return whether the claim may exceed the limit and go back past devices with a fault.
+        """Return whether the claim may exceed the limit and go back past devices with an error.
 
-        Going back one by one, because the rest is infeasible, would raise the fault.
+        Going back one by one, because the rest is infeasible, would raise the error.
         """
         if not self._problem.is_near_limit:
             return False

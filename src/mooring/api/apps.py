@@ -189,7 +189,7 @@ SCALE_API_VERSION = "autoscaling/v1"
 
 
 class ScaleSpec(Open, frozen=True, gc=False):
-    """How many pods are wanted."""
+    """The desired number of pods."""
 
     replicas: Int32 = 0
 

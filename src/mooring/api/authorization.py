@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: reviews of what a user may do; they are answered, never stored."""
+"""authorization.k8s.io/v1: access reviews; the server answers and never stores them."""
 
 from __future__ import annotations
 

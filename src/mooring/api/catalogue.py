@@ -1,8 +1,8 @@
 """Every kind that Mooring can read.
 
-Kinds without a plural live in files only, or are what a subresource takes. Kinds that are asked
-are answered by a server, but it stores none. Foreign kinds are served by Kubernetes alone; of
-these, we read what decides about pods.
+Kinds without a plural exist only in files or as bodies of subresources. A server answers reviews
+but never stores them. Foreign kinds are served by Kubernetes alone; of these, we read what decides
+about pods.
 """
 
 from __future__ import annotations

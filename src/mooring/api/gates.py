@@ -8,7 +8,7 @@ not. Three things decide whether it is on:
 2. AllAlpha and AllBeta, which set every gate of that stage that is not named itself;
 3. the gates that are named.
 
-A setting that is not allowed is refused with Kubernetes' own words: a locked gate, a gate that the
+A setting that is not allowed is rejected with Kubernetes' message: a locked gate, a gate that the
 emulated version does not know yet, a gate that is on while one that it needs is off.
 
 Every gate of Kubernetes is accepted, so that flags can be shared with a cluster. Those that switch
@@ -75,7 +75,7 @@ class Gate(StrEnum):
 
 
 class Stage(StrEnum):
-    """How mature a gate's feature is, in Kubernetes' words."""
+    """The maturity of a gate's feature, as Kubernetes names it."""
 
     PRE_ALPHA = "PRE-ALPHA"
     ALPHA = "ALPHA"

@@ -1,7 +1,7 @@
 """Whole numbers as Go's arithmetic leaves them: bounded by an int64, wrapped, rounded by its rules.
 
-A scaled number is unscaled × 10^exponent. `surplus` is by how much the exponent that is asked for
-lies above the one that a number has: dividing by 10^surplus is what brings it there.
+A scaled number is unscaled × 10^exponent. `surplus` is the requested exponent minus the exponent of
+the number: dividing by 10^surplus gives the requested exponent.
 """
 
 from __future__ import annotations

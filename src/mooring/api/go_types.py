@@ -7,7 +7,7 @@ Reading a tree does to it what decoding to a Go type and encoding again does:
 - null is the same as nothing, and an empty value is left out unless Go writes it
 
 How many items all lists of an object have together is bounded here, before anything is done for
-each of them: a body of 3 MiB has room for 700,000 empty containers, each with several faults.
+each of them: a body of 3 MiB can hold 700,000 empty containers, each with several errors.
 
 # message: a type of the schema by its full name, such as core/v1.Probe
 """
@@ -286,7 +286,7 @@ _CONVERTED: dict[str, Callable[[Any, str, Place], Any]] = {
 
 
 class GoMismatchError(DecodeError):
-    """A value of a wrong type; `words` is the error of Go."""
+    """A value of a wrong type; `words` is Go's error message."""
 
     def __init__(self, message: str, place: Place, words: str) -> None:
         super().__init__(f"{render(place) or 'the object'}: {message}", place)

@@ -40,7 +40,7 @@ class Requirement(Protocol):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What it is compared with."""
+        """The value it is compared with."""
 
 
 class LabelRule(NamedTuple):
@@ -70,7 +70,7 @@ class LabelRule(NamedTuple):
 
 
 class SelectorFault(NamedTuple):
-    """Why a selector cannot be read, in Kubernetes' words."""
+    """A selector cannot be parsed; carries Kubernetes' message."""
 
     text: str
 
@@ -101,7 +101,7 @@ class Selector(Struct, frozen=True, gc=False):
         return Selector(exact=(*self.exact, *sorted(labels.items())), rules=self.rules)
 
     def and_requirements(self, requirements: Iterable[Requirement]) -> Selector:
-        """Return the selector that asks for these as well; they have no faults."""
+        """Return the selector that asks for these as well; they have no errors."""
         exact, rules = list(self.exact), list(self.rules)
         for requirement in requirements:
             if requirement.operator == IN and len(requirement.values) == 1:
@@ -126,7 +126,7 @@ NOTHING = Selector(rules=(LabelRule("", IN, frozenset()),))
 
 
 def read_selector(selector: LabelSelector | None) -> Selector | SelectorFault:
-    """Return the selector, or its first fault; None selects nothing."""
+    """Return the selector, or its first error; None selects nothing."""
     if selector is None:
         return NOTHING
     for key, value in sorted(selector.match_labels.items()):
@@ -149,18 +149,18 @@ def exactly(labels: Mapping[str, str]) -> Selector:
 
 
 def _read_rule(requirement: Requirement) -> LabelRule:
-    """Return a requirement without faults as a rule."""
+    """Return a requirement without errors as a rule."""
     limit = None
     if requirement.operator in (GREATER, LESS):
         limit = parse_int64(requirement.values[0])
     return LabelRule(requirement.key, requirement.operator, frozenset(requirement.values), limit)
 
 
-# --- faults -------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 def requirement_faults(requirement: Requirement, place: str) -> list[str]:
-    """Return the faults of a requirement; each begins with the place, which ends with a dot."""
+    """Return the errors of a requirement; each begins with the place, which ends with a dot."""
     operator, values = requirement.operator, requirement.values
     if operator not in OPERATORS:
         return [unsupported_operator(place, operator, OPERATORS)]
@@ -177,13 +177,13 @@ def requirement_faults(requirement: Requirement, place: str) -> list[str]:
 
 
 def name_faults(key: str, values: tuple[str, ...], place: str) -> list[str]:
-    """Return the faults of a label's key and values as names."""
+    """Return the errors of a label's key and values as names."""
     key_faults, value_faults = _name_faults(key, values, place)
     return key_faults + value_faults
 
 
 def unsupported_operator(place: str, operator: str, supported: tuple[str, ...]) -> str:
-    """Return the fault of an operator that is none."""
+    """Return the error of an unknown operator."""
     listed = ", ".join(f'"{each}"' for each in supported)
     return f'{place}operator: Unsupported value: "{operator}": supported values: {listed}'
 
@@ -194,7 +194,7 @@ def shown_values(values: tuple[str, ...]) -> str:
 
 
 def joined(faults: list[str]) -> str:
-    """Return faults as Kubernetes prints several errors: each once, in brackets if many."""
+    """Return errors as Kubernetes joins them: each once, in brackets if there are several."""
     distinct = list(dict.fromkeys(faults))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
@@ -212,7 +212,7 @@ def _comparison_faults(values: tuple[str, ...], place: str, shown: str) -> list[
 
 
 def _name_faults(key: str, values: tuple[str, ...], place: str) -> tuple[list[str], list[str]]:
-    """Return the faults of the key and of the values."""
+    """Return the errors of the key and of the values."""
     reasons = "; ".join(names.label_name(key))
     key_faults = [f'{place}key: Invalid value: "{key}": {reasons}'] if reasons else []
     return key_faults, [

@@ -47,7 +47,7 @@ class NodeTerm(Struct, frozen=True, gc=False):
     is_empty: bool = False
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node of this name with these labels is meant."""
+        """Return whether a node with this name and these labels matches."""
         if self.is_empty or self.faults or not self.labels.matches(labels):
             return False
         return all(rule.holds(name) for rule in self.fields)
@@ -59,7 +59,7 @@ class NodeQuery(Struct, frozen=True, gc=False):
     terms: tuple[NodeTerm, ...]
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node of this name with these labels is meant."""
+        """Return whether a node with this name and these labels matches."""
         return any(term.matches(name, labels) for term in self.terms)
 
     @property
@@ -78,7 +78,7 @@ def read_node_selector(selector: NodeSelector) -> NodeQuery:
 
 
 def read_node_term(term: NodeSelectorTerm, place: str) -> NodeTerm:
-    """Return one term; the place is where its faults are said to be."""
+    """Return one term; errors name the place."""
     faults: list[str] = []
     for index, requirement in enumerate(term.match_expressions):
         faults += requirement_faults(requirement, f"{place}.matchExpressions[{index}].")

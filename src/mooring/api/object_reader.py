@@ -155,8 +155,8 @@ S = TypeVar("S", bound=Struct)
 def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
     """Return an object with its JSON as Go writes it, and the fields that its kind does not have.
 
-    Raises DecodeError for a value of a wrong type. Kinds that the table does not have stay as they
-    are, and so do those whose structs declare everything.
+    Raises DecodeError for a value of a wrong type. Kinds that the table does not have are left
+    unchanged, and so are kinds whose structs declare everything.
     """
     unknown = Unknown()
     message = schema.find_kind(api_version, kind)
@@ -243,7 +243,7 @@ def _part_reader(hint: Any, field: GoField) -> Read | None:
 
 
 def _counted(items: tuple[Any, ...], place: Place, unknown: Unknown) -> Any:
-    """Return structs that declare everything as they are, if they are not too many."""
+    """Return structs that declare everything unchanged, if they are not too many."""
     unknown.count_items(len(items), place)
     return items
 

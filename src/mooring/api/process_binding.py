@@ -38,13 +38,13 @@ def binding_variable(prefix: str, *parts: str) -> str:
 
 
 def item_variable(name: str, *parts: str) -> str:
-    """Return the name under which an item of a list variable is given."""
+    """Return the variable name of one item of a list variable."""
     ends = (re.sub("_+", "_", _STRANGE.sub("_", part)).strip("_") for part in parts)
     return f"{ITEMS}_{'_'.join(ends)}{_BETWEEN}{name}"
 
 
 def process_binding(environment: Mapping[str, str]) -> ProcessBinding:
-    """Return what a container's variables bind it to, in the order of their names."""
+    """Return the bindings of a container's variables, sorted by variable name."""
     items: dict[str, list[str]] = {}
     for name in sorted(environment):
         found = _ITEM.fullmatch(name)

@@ -49,7 +49,7 @@ _BLANKS: Final = (
 
 @final
 class Quantity:
-    """An exact number with a notation; equality, order and hash go by the number alone."""
+    """An exact number with a notation; equality, order and hash ignore the notation."""
 
     __slots__ = ("_exponent", "_format", "_is_wide", "_text", "_unscaled")
 

@@ -169,8 +169,8 @@ def _binary_nano(digits: str, places: int, power: int) -> int:
     return -((-int(digits) << power) * ONE_IN_NANO // power_of_ten(places))
 
 
-# 9 places for nano and 60 for the factors of two in Ei: with so many, the digits that follow can
-# only matter by not being zero.
+# 9 places for nano and 60 for the factors of two in Ei: with that many, further digits only matter
+# by not being zero.
 _BINARY_PLACES_MAX: Final = 69
 
 

@@ -5,7 +5,7 @@ Kubernetes, patches change its form:
 
 a JSON or merge     what they leave alone is written to JSON and read again:
 patch               without spaces, with what browsers might obey escaped       `keep_written`
-a strategic merge   all of it is parsed and written anew: keys are sorted,
+a strategic merge   all of it is parsed and encoded again: keys are sorted,
 patch, apply, YAML  numbers are as Go writes them                               `remarshal`
 
 Struct types show where objects hold raw JSON (`to_raw_tree`, `raws_of`, `holds_raw`).
@@ -134,7 +134,7 @@ def keep_texts(tree: Tree, text: bytes) -> None:
             found = bytes(at(place))
             return found if marshal(Raw(found)) == form else form
         except (LookupError, TypeError, ValueError):
-            return form  # The text is no JSON, or the tree is not what it says.
+            return form  # The text is not JSON, or does not match the tree.
 
     _change(tree, written)
 

@@ -15,7 +15,7 @@ API_VERSION = f"{GROUP}/v1"
 
 
 class Overhead(Open, frozen=True, gc=False):
-    """What a pod takes besides what its containers ask for."""
+    """The resources a pod uses besides the requests of its containers."""
 
     pod_fixed: ResourceList = field(default_factory=dict)
 

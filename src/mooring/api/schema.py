@@ -15,7 +15,7 @@ patches, OpenAPI and the Go layouts of error messages all derive from it.
 
 Sections and the types in them are separated by blank lines. A section that is `like` others has
 all their types, but for those it declares itself and the kinds (with their lists) it is `without`;
-names of types are looked up in the version that is asked for. Type `*` of meta/v1 has words for
+names of types are looked up in the requested version. Type `*` of meta/v1 has descriptions for
 fields of any type that has none. The server keeps no managed fields of a kind that is `unmanaged`.
 
 The markers are those of Kubernetes' Go types:
@@ -77,7 +77,7 @@ _SHARED = "*"
 
 
 class Markers(NamedTuple):
-    """What the markers of a field say, and the words that describe it."""
+    """The markers of a field, and its description."""
 
     required: bool = False
     enum: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Field(NamedTuple):
     is_inline: bool = False
     is_list: bool = False
     is_map: bool = False
-    notes: str = ""  # the markers and words, not parsed
+    notes: str = ""  # the markers and the description, not parsed
 
     @property
     def markers(self) -> Markers:
@@ -194,7 +194,7 @@ def type_names(*, kinds_only: bool = False) -> tuple[str, ...]:
 
 
 def shared_words() -> dict[str, str]:
-    """Return what fields of any type mean that has no words for them, by their names."""
+    """Return the fallback descriptions of fields, by name."""
     return {field.name: field.markers.words for field in api_type(f"{META}.{_SHARED}").fields}
 
 

@@ -16,7 +16,7 @@ written even when empty.
 Type annotations alone stop nobody: without a check a wrong value is found when it is sent, or
 never. Decoded values are not checked again (`unchecked`), because decoding has its own errors.
 
-1. Every value that is given must be of its field's type. A list or an iterator given for a tuple
+1. Every value must have its field's type. A list or an iterator given for a tuple
    becomes one, and another mapping given for a dict becomes a dict.
 2. A struct may have rules of its own: `faults()` yields a sentence for each one that is broken.
 3. A class may say what to write instead: `instead_of(value)` returns Python code, or "".
@@ -112,7 +112,7 @@ class _WrongError(Exception):
 
 
 class _FieldType:
-    """A type: its noun, for messages, and its check."""
+    """A type: its name in messages, and its check."""
 
     def __init__(self, noun: str, check: Check, member: type | None = None) -> None:
         self.noun, self.check, self.member = noun, check, member
@@ -151,7 +151,7 @@ def unchecked(struct: type[Struct]) -> Callable[..., Any]:
 
 
 def shown(value: Any) -> str:
-    """Return a value for a message: its type, and what it is where that is short."""
+    """Return a value for a message: its type, and the value itself if that is short."""
     if value is None:
         return "None"
     kind = type(value).__name__
@@ -180,7 +180,7 @@ def _of_place(checks: dict[str, Check], index: int, value: Any) -> Any:
     """Return the checked value of a positional argument."""
     names = tuple(checks)
     if index >= len(names):
-        return value  # One too many: msgspec says so.
+        return value  # One too many: msgspec reports it.
     try:
         return checks[names[index]](value)
     except _WrongError as wrong:

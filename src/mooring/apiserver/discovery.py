@@ -1,4 +1,4 @@
-"""Discovery: the documents by which clients learn what a server serves, made once.
+"""Discovery: documents that list the resources of a server, built once.
 
 /api, /apis                       groups and versions; aggregated discovery if a client accepts it
 /api/v1, /apis/GROUP/VERSION      resources

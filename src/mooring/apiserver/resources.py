@@ -1,4 +1,4 @@
-"""API resources: what the server stores and serves, with which verbs, in which versions.
+"""API resources of the server, with their verbs and versions.
 
 # review: a resource that is only created, answered at once and never stored
 
@@ -43,7 +43,7 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def any_kind(self) -> Kind:
-        """One of the kinds, for what they have in common."""
+        """One of the kinds, for their common properties."""
         return next(iter(self.kinds.values()))
 
     @cached_property

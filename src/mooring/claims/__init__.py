@@ -1,4 +1,4 @@
-"""Claims: what scheduler, controllers and API server all must know about them (pure).
+"""Claims: rules shared by scheduler, controllers and API server (pure).
 
 pod_claims          which claims a pod or PodGroup uses, and which were created for it
 claim_templates     claims created from templates

@@ -140,7 +140,7 @@ def _created_at(device_class: DeviceClass) -> datetime:
     return (device_class.metadata.creation_timestamp or NO_TIME).instant
 
 
-# --- what a pod needs of a node -------------------------------------------------------------------
+# --- node resources of a pod ----------------------------------------------------------------------
 
 
 def extended_needs(pod: Pod, index: DeviceClassIndex) -> ExtendedNeeds:

@@ -132,7 +132,7 @@ def _resources(
 
 
 class _ClaimTotals(Struct, frozen=True):
-    """What the devices of a claim provide and cost, by resource."""
+    """The resources that a claim's devices provide and cost."""
 
     mapping: ResourceList
     overhead: dict[str, NodeAllocatableOverheadResource]
@@ -202,7 +202,7 @@ def _cost(
     name: str,
     overhead: NodeAllocatableOverhead | None,
 ) -> NodeAllocatableOverheadResource | None:
-    """Return the overhead with that of one more device, or None if that has none."""
+    """Return the overhead plus one more device's, or None if that has none."""
     if overhead is None or (overhead.per_pod is None and overhead.per_container is None):
         return None
     before = before or NodeAllocatableOverheadResource(name=name)
@@ -244,9 +244,9 @@ class Shortage(Struct, frozen=True):
 def shortages(
     demand: ResourceList, *, allocatable: ResourceList, requested: ResourceList
 ) -> tuple[Shortage, ...]:
-    """Return what a node lacks of the resources that claims can provide.
+    """Return the missing amounts of resources that claims can provide.
 
-    `requested` is what the pods on the node request.
+    `requested` is the sum of the requests of the node's pods.
     """
     huge_pages = sorted(name for name in demand if is_huge_page(name))
     found = []

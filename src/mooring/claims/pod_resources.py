@@ -1,11 +1,11 @@
-"""What a pod requests in total: by its containers, at the pod level, and by its claims.
+"""The total requests of a pod: of its containers, at the pod level, and of its claims.
 
 1. Containers are summed by `mooring.api.core.pod.resources_at_once`.
 2. The node allocatable resources of the pod's claims are added.
 3. Pod-level requests replace those of containers and claims.
 4. The overhead of the pod is added.
 
-On its node a pod counts with the maximum of what it requests, was allocated and uses, because its
+On its node a pod counts with the maximum of requested, allocated and used resources, because its
 requests may be resized in place.
 """
 
@@ -158,7 +158,7 @@ def _container_requests(pod: Pod, sources: RequestSources) -> ResourceList:
 
 
 def _reported_requests(pod: Pod, sources: RequestSources) -> tuple[ResourceList, ResourceList]:
-    """Return what the node allocated, with claims, and what the pod uses."""
+    """Return the allocated resources, with claims, and the used ones."""
     whole = reported_at_pod_level(pod)
     if whole is not None:
         return whole
@@ -196,7 +196,7 @@ def has_resource_status(pod: Pod) -> bool:
 
 
 def reported_at_pod_level(pod: Pod) -> tuple[ResourceList, ResourceList] | None:
-    """Return what the pod was allocated and uses, if the status has it at the pod level."""
+    """Return the allocated and used resources, if the status has them at the pod level."""
     whole = pod.status.resources
     if pod.status.allocated_resources and whole is not None and whole.requests:
         return pod.status.allocated_resources, whole.requests
@@ -204,7 +204,7 @@ def reported_at_pod_level(pod: Pod) -> tuple[ResourceList, ResourceList] | None:
 
 
 def reported_by_container(pod: Pod) -> tuple[ContainerResources, ContainerResources]:
-    """Return sources for what a container was allocated and uses."""
+    """Return the sources of a container's allocated and used resources."""
     by_name = {
         status.name: status
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)

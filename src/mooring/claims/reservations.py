@@ -2,9 +2,9 @@
 
 A PodGroup shares a claim among its pods. To release a claim:
 
-1. `review` finds the stale reservations from the known pods and groups. If nothing is known of some
-   consumers, it returns them, to be looked up in the API server, because removing a reservation
-   while the scheduler is at work would give a device two owners.
+1. `review` finds the stale reservations from the known pods and groups. It returns unknown
+   consumers, to be looked up in the API server, because removing a reservation while the scheduler
+   is running could give a device two owners.
 2. `release_steps` returns the writes in order. An allocation is cleared only when the last consumer
    is gone, or when the claim is being deleted: a claim that was never reserved keeps it.
 """

@@ -37,7 +37,7 @@ LINES_SHOWN_MAX = 100
 
 
 class ClusterInput(Struct, frozen=True):
-    """What a command is given: a cluster, and manifests to plan or to look at.
+    """The input of a command: a cluster, and manifests to plan or to inspect.
 
     cluster     objects of --on, --live and --profile
     manifests   objects of -f, as they would be in the cluster
@@ -68,7 +68,7 @@ class ClusterInput(Struct, frozen=True):
 
 
 class Sources(NamedTuple):
-    """What a command line names: where objects come from, and what decides besides them."""
+    """The options of a command line: sources of objects, and settings."""
 
     cluster: list[ClusterSource]  # of --on, --live and --profile
     manifests: list[ClusterSource]  # of -f

@@ -213,7 +213,7 @@ async def _simulation(
     client_of: Callable[[str], Client],
     stack: AsyncExitStack,
 ) -> tuple[tuple[Controller, ...], Callable[[str], Client]]:
-    """Return the controllers of simulated nodes, if there are to be any, and all clients."""
+    """Return the controllers of simulated nodes, if there are any, and all clients."""
     if not given["nodes_kubeconfig"]:
         return (), client_of
     from mooring.client.client_factory import http_client, load_rest_config

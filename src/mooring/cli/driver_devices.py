@@ -1,4 +1,4 @@
-"""`moor driver devices`: show what a driver finds on this machine, without a cluster."""
+"""`moor driver devices`: show the devices a driver finds on this machine, without a cluster."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def os_error_text(error: OSError) -> str:
 
 
 def needs_extra(extra: str, *, unless: str = "") -> Callable[[F], F]:
-    """Require an extra of the distribution for a command, and say so in its help.
+    """Require an extra of the distribution for a command, and mention it in the help.
 
     Where the extra is not installed, the command fails at once; `LazyGroup` turns the error into
     one line. Help works without the extra, and so does the command with the flag `unless`.

@@ -1,12 +1,12 @@
-"""What `-f` and `--on` name: files, directories, archives and standard input, read with bounds.
+"""Inputs of `-f` and `--on`: files, directories, archives and standard input, with bounds.
 
     for source in find_sources(paths, recursive=True):
         for part in source.parts(skipped):
             for document in part.documents(schema=CORE, skipped=skipped): …
 
-    # part: what is read in one go: a file, a file of a tar or zip, or a snapshot of ours
+    # part: an input that is read at once: a file, a file of a tar or zip, or a snapshot of ours
 
-What a file is, is decided by what is in it, not by its name. Files that tools for manifests keep
+The content of a file decides its type, not its name. Files that tools for manifests keep
 beside them (kustomizations, Helm charts) are known and skipped: they are no objects.
 """
 
@@ -56,7 +56,7 @@ class Skipped(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """What is read in one go."""
+    """An input that is read at once."""
 
     name: str
     content: bytes | Archive
@@ -119,7 +119,7 @@ class InputSource(NamedTuple):
         )
 
     def packed(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
-        """Return the content as it is, or raise UnreadableError."""
+        """Return the unchanged content, or raise UnreadableError."""
         try:
             if self.path is None:
                 content = sys.stdin.buffer.read(limits.bytes_max + 1)
@@ -212,14 +212,14 @@ def _directory(folder: Path, *, recursive: bool) -> Iterator[InputSource]:
 
 
 def _is_manifest(name: str) -> bool:
-    """Tell by its name whether a file of a directory or an archive is one to read."""
+    """Return by its name whether a file of a directory or an archive is one to read."""
     # What macOS packs beside every file begins like the latter.
     return name.removesuffix(".gz").endswith(SUFFIXES) and not _base(name).startswith("._")
 
 
 # --- files of tools -----------------------------------------------------------------------
 
-# What a file is, and what to do about it; DIR stands for the folder of the tool.
+# The type of a file, and the advice for it; DIR means the folder of the tool.
 KUSTOMIZATION = ("Kustomization", "give what `kubectl kustomize DIR` builds of it")
 PATCH = ("JSON patch file", "give what `kubectl kustomize DIR` builds of it")
 HELM_FILE = ("Helm chart file", "give what `helm template DIR` makes of it")
@@ -264,13 +264,13 @@ def _tool_file_by_name(base: str, tree: Mapping[str, Tree]) -> tuple[str, str] |
 
 
 def is_template(name: str, content: bytes) -> bool:
-    """Tell whether a file is a template of a Helm chart, even if it happens to be YAML."""
+    """Return whether a file is a template of a Helm chart, even if it happens to be YAML."""
     is_small = len(content) <= TEMPLATE_BYTES_MAX
     return is_small and _is_in_templates(name) and bool(_HELM.search(content))
 
 
 def may_be_template(name: str, content: bytes) -> bool:
-    """Tell whether a file, if it is not YAML, is a template of Helm."""
+    """Return whether a file, if it is not YAML, is a template of Helm."""
     if len(content) > TEMPLATE_BYTES_MAX or not _ACTION.search(content):
         return False
     return _is_in_templates(name) or bool(_HELM.search(content))
@@ -291,7 +291,7 @@ def skipped_concerns(skipped: Iterable[Skipped]) -> Iterator[Concern]:
 
 
 def _tool_folder(name: str) -> str:
-    """Return the folder that a tool is given for one of its files."""
+    """Return the folder argument of a tool for one of its files."""
     path = PurePosixPath(name)
     if "!" in name or name.startswith("<") or path.parent == path:
         return "DIR"

@@ -1,8 +1,8 @@
 """A running cluster as a source of objects.
 
 Users may often read only a few namespaces. So a kind that may not be listed in the whole
-cluster is listed in each namespace that is known: all, where namespaces may be listed, else that
-of the kubeconfig's context and the one that was named.
+cluster is listed in each known namespace: all, if namespaces may be listed, else the namespace of
+the kubeconfig's context and the named one.
 
     # gap: a kind that could not be read whole, and the namespaces in which it could
 """
@@ -29,7 +29,7 @@ REQUESTS_MAX = 16  # at a time
 NAMESPACES_MAX = 2000  # in which a kind is looked for
 
 _NAMESPACED = {kind.struct for kind in (*KINDS, *FOREIGN) if kind.namespaced}
-# What an answer is worth without all objects of a kind.
+# The value of an answer without all objects of a kind.
 MEANINGS: dict[type[Any], str] = {
     Node: "without its nodes no pod can be placed",
     DeviceClass: "requests find no device without their class",
@@ -43,7 +43,7 @@ class Live(NamedTuple):
     """The live cluster of a kubeconfig."""
 
     access: RestConfig | ClientError  # how to reach it, or why that is not known
-    namespace: str = "default"  # that of the context, unless another was named
+    namespace: str = "default"  # the context's namespace, unless another was named
 
     def give(self, intake: Taker) -> None:
         """Pass on all relevant objects; record a cluster that cannot be reached."""
@@ -95,7 +95,7 @@ class _ClusterReader:
 
     def __init__(self, client: ApiClient, namespaces: Iterable[str]) -> None:
         self._client = client
-        self._namespaces = tuple(namespaces)  # that are there, as far as is known
+        self._namespaces = tuple(namespaces)  # the known namespaces
         self._turns = asyncio.Semaphore(REQUESTS_MAX)
 
     async def found(self) -> Found:

@@ -10,7 +10,7 @@ import click
 
 from mooring.insight.messages import listed
 
-# Words that may stand before the slash, by the kind that they mean.
+# Names that may precede the slash, by kind.
 _WORDS = {
     "Pod": "pod pods po",
     "ResourceClaim": "claim resourceclaim resourceclaims",

@@ -47,7 +47,7 @@ from mooring.scheduler.scheduling_cycle import Pending
 
 ALIKE_MIN = 4  # this many pods of one owner in a row are named together
 RUNS_MAX = 8
-SAME = " "  # a cell that says what the one above does
+SAME = " "  # a cell equal to the one above
 NO_NODE = "<none>"
 
 SHORT = ("POD", "NODE", "REQUEST", "DEVICES")
@@ -221,7 +221,7 @@ def _print_rest(placements: list[Placement], plan: Plan) -> None:
 
 
 def _order_text(better: BetterOrder, total: int) -> str:
-    """Return an order in few words: pods of one owner that follow each other are named together."""
+    """Return a short form of an order: consecutive pods of one owner are named together."""
     runs = [
         [name for name, _ in run]
         for _, run in groupby(zip(better.arrival, better.owners, strict=True), itemgetter(1))

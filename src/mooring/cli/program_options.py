@@ -172,7 +172,7 @@ def access_of(given: dict[str, Any]) -> RestConfig:
 def run_program(
     work: Coroutine[Any, Any, None], *, verbosity: int, server: str, remedy: str = ""
 ) -> None:
-    """Run until interrupted; faults of the cluster end it with what they are.
+    """Run until interrupted; an error of the cluster ends the program with its message.
 
     The remedy is for a user who gets no tokens.
     """

@@ -181,7 +181,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> ClusterPlan:
 
 
 def _node(given: dict[str, Any]) -> NodePlan | None:
-    """Return this machine as a node, if it is to be one."""
+    """Return the plan of this machine as a node, or None."""
     from mooring.cluster.cluster_processes import NodePlan
 
     has_node: bool | None = given["has_node"]

@@ -1,4 +1,4 @@
-"""Clients of an API server, in client-go's words: they read, watch, cache and write objects.
+"""Clients of an API server, with client-go's names: they read, watch, cache and write objects.
 
 writes             writes as values, which controllers plan without I/O
 contract           the Client and Transport protocols, watch events, and paged lists

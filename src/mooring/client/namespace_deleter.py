@@ -193,7 +193,7 @@ async def _delete_collection(client: RawClient, resource: ResourceName, namespac
 
 
 async def _delete(client: RawClient, path: str) -> bool:
-    """Delete what a path names; return False if it does not exist or cannot be deleted."""
+    """Delete the object at a path; return False if it does not exist or cannot be deleted."""
     try:
         await client.send(Request("DELETE", path, body=_BACKGROUND))
     except ClientError as error:

@@ -114,7 +114,7 @@ class RESTMapper:
 
 
 def _kinds_of(struct: type[Any]) -> tuple[Kind, ...]:
-    """Return a kind in all its versions, that of the struct first."""
+    """Return a kind in all its versions, the struct's own version first."""
     found = _KINDS.get(struct)
     if found is None:
         raise BadRequestError(f"{struct.__name__} is not a kind that servers have")

@@ -71,8 +71,8 @@ async def embedded(
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run a cluster during a block, which begins once all programs are working.
 
-    The directory holds the server's credentials, and its objects unless a store is given. The
-    server may have feature gates of its own, as during an upgrade, and may leave emptying
+    The directory holds the server's credentials, and its objects unless the caller passes a store.
+    The server may have feature gates of its own, as during an upgrade, and may leave emptying
     namespaces to a controller, as Kubernetes does.
     """
     settings = Settings(

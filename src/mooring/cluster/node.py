@@ -160,7 +160,7 @@ class NodeProgram:
             if self._ends_containers:
                 await end_containers(self.runtime)
 
-    # --- what the parts ask of each other -------------------------------------------------------
+    # --- callbacks between the parts ------------------------------------------------------------
 
     def _active(self) -> Iterable[str] | None:
         """Return the UIDs of pods that may hold devices; None until containers are adopted."""

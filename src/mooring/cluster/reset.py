@@ -47,7 +47,7 @@ def found(folder: Path) -> tuple[str, ...]:
 
 
 async def reset_cluster(folder: Path) -> tuple[Path, ...]:
-    """Stop containers and delete the cluster's files; return what was removed.
+    """Stop containers and delete the cluster's files; return the removed items.
 
     Raises ResetError if the cluster is running or a file cannot be removed.
     """

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 LOCK, RECORD, LOGS = "up.lock", "up.json", "log"
 CREDENTIALS = "pki"
-NODE, CDI = "node", "cdi"  # what a node keeps, and what its drivers say of devices
+NODE, CDI = "node", "cdi"  # the node's state, and its drivers' device metadata
 LOG_BYTES_MAX = 8 * 1024 * 1024
 RECORD_BYTES_MAX = 1024 * 1024
 
@@ -54,7 +54,7 @@ class NodeState(Struct, frozen=True):
 
 
 class ClusterState(Struct, frozen=True):
-    """What is running in a directory."""
+    """The processes running in a directory."""
 
     pid: int
     began: str

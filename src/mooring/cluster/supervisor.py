@@ -4,7 +4,7 @@
 
 The first process starts alone, the others once it works. A process works once it prints a line that
 begins with its ready prefix. One that exits is restarted with a growing backoff, and each restart
-is reported. A process that exits before it ever worked stops the cluster and its last words are
+is reported. A process that exits before it was ever ready stops the cluster, and its last output is
 the reason.
 
 On stop, processes are terminated in reverse order, the server last, and killed if they take too
@@ -115,7 +115,7 @@ class Supervisor:
         self.folder.write(self.state)
 
     def mark_working(self, spec: ProcessSpec, line: str) -> ProcessSpec:
-        """Record that a process works; return it as it is restarted."""
+        """Record that a process is ready; return the spec for its next restart."""
         if line.startswith("serving at "):
             self.state = replace(self.state, server=line.split()[2].rstrip(";"))
         self.update(spec.name, is_working=True, trouble="")

@@ -3,10 +3,10 @@
 `reconcile(objects, key, now, answers)` returns the steps for a key and does no I/O; a reconciler
 reads, queues and writes for all controllers.
 
-controller              what a controller is: kinds, keys, steps
-reconciler              one controller at work with a server and a workqueue
+controller              the contract of a controller: kinds, keys, steps
+reconciler              runs one controller with a server and a workqueue
 controller_manager      all controllers, with informers, workqueues and event recorders
-metrics                 what controllers and workqueues count
+metrics                 metrics of controllers and workqueues
 controller_ref_manager  owner references: adopting and releasing
 pod_control             the state of pods, conditions, and pods made from templates
 deployments, deployment_rollout, deployment_status

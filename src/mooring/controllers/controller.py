@@ -1,8 +1,8 @@
-"""What a controller is: kinds that it follows, changes as keys, and a plan for each key.
+"""The contract of a controller: the kinds it watches, the keys of changes, a plan for each key.
 
 A reconciler does the rest:
 1. it passes each change to the controller (`keys`), and queues the keys that it returns;
-2. it asks the controller for a plan of a key, looks up at the server what the plan needs, and plans
+2. it gets a plan for a key from the controller, looks up missing objects at the server, and plans
    again with the answers;
 3. it carries out the steps in order. Writes to one object in one plan follow each other: an Update
    after an Update is made against what the first one returned. A refused write ends the plan, or
@@ -36,7 +36,7 @@ class ObjectChange(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """The object as it is, or as it last was."""
+        """The object in its current or last state."""
         return self.old if self.new is None else self.new
 
     @property

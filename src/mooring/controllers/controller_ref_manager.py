@@ -102,7 +102,7 @@ def selector_of(owner: Any) -> Selector | None:
 
 
 class Claimed(NamedTuple):
-    """What an owner has, and the steps by which it takes more or lets go of some."""
+    """The objects of an owner, and the steps that adopt or release some."""
 
     values: list[Any]
     steps: list[Step]
@@ -117,7 +117,7 @@ def claim(
     *,
     is_wanted: Callable[[Any], bool] = lambda value: True,  # noqa: ARG005
 ) -> Claimed:
-    """Return the objects of an owner; what it no longer selects leaves, orphans of it come."""
+    """Return the objects of an owner; release those it no longer selects, adopt orphans."""
     kept: list[Any] = []
     steps: list[Step] = []
     if owner.metadata.deletion_timestamp is not None:
@@ -141,7 +141,7 @@ def claim(
 def _adopted(value: Any, owner: Any, answers: Answers) -> Step | None:
     """Return the adoption; it needs a fresh look at the owner.
 
-    What an owner that is gone has taken would be deleted as its own.
+    Objects adopted by a deleted owner would be deleted with it.
     """
     ask = Lookup(type(owner), owner.metadata.namespace, owner.metadata.name)
     if ask not in answers:

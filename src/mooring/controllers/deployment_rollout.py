@@ -46,7 +46,7 @@ class SizedReplicaSet(NamedTuple):
 
 
 class RolloutBounds(NamedTuple):
-    """What a deployment wants, and how far it may be off while it rolls."""
+    """The desired replicas of a deployment, and the bounds during a rollout."""
 
     wanted: int
     surge: int
@@ -242,7 +242,7 @@ def new_set(
 
 
 def with_revision(value: ReplicaSet, deployment: Deployment, revision: int) -> ReplicaSet:
-    """Return the new set with what the deployment says of it, and its revision."""
+    """Return the new replica set with the deployment's settings and its revision."""
     copied = {k: v for k, v in deployment.metadata.annotations.items() if k not in _NOT_COPIED}
     annotations = {**value.metadata.annotations, **copied}
     before = value.metadata.annotations.get(REVISION)

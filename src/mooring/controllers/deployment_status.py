@@ -1,4 +1,4 @@
-"""What the status of a deployment says: numbers, availability, and whether it gets on."""
+"""The status of a deployment: replica counts, availability and progress."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deadline_s(deployment: Deployment) -> int | None:
 def counted(
     deployment: Deployment, new: ReplicaSet | None, sets: list[ReplicaSet]
 ) -> DeploymentStatus:
-    """Return the status with what the replica sets say; its conditions are the old ones."""
+    """Return the status with the counts of the replica sets; conditions stay the old ones."""
     available = sum(each.status.available_replicas for each in sets)
     wanted = sum(sized(each).replicas for each in sets)
     return replace(
@@ -96,7 +96,7 @@ def with_availability(conditions: Conditions, is_available: bool, now: Timestamp
 
 
 def with_pause(deployment: Deployment, now: Timestamp) -> Conditions:
-    """Return the conditions with whether the deployment is paused: time stands still then."""
+    """Return the conditions with the paused state; a pause stops the progress deadline."""
     conditions = deployment.status.conditions
     found = condition_of(conditions, PROGRESSING)
     reason = "" if found is None else found.reason
@@ -147,7 +147,7 @@ def with_progress(
 def look_again_s(
     deployment: Deployment, status: DeploymentStatus, wanted: int, now: Timestamp
 ) -> float | None:
-    """Return after how many seconds a rollout that stands still is too late, if it can be."""
+    """Return the seconds until a stalled rollout exceeds its deadline, if it has one."""
     limit_s = deadline_s(deployment)
     found = condition_of(status.conditions, PROGRESSING)
     if limit_s is None or found is None or found.reason in (TIMED_OUT, COMPLETE, PAUSED):

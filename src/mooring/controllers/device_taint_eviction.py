@@ -4,8 +4,9 @@ A pod is evicted in steps: an event, the condition DisruptionTarget, the deletio
 leave later is looked at again then; whatever has changed by then counts. The status of a
 DeviceTaintRule is written when it changed, then at most every ten seconds.
 
-Keys are pods, and rules by name. The controller remembers what is not in the objects: which pods
-were to leave, so that a change of mind becomes an event; which were evicted, and by which rule.
+Keys are pods, and rules by name. The controller remembers facts that are not in the objects: which
+pods were scheduled for eviction, so that a cancelled eviction becomes an event; which were evicted,
+and by which rule.
 """
 
 from __future__ import annotations
@@ -305,7 +306,7 @@ def plan_rule(
         type=RULE_CONDITION,
         observed_generation=rule.metadata.generation,
         **rule_status(rule.spec.taint.effect, counts)._asdict(),
-        # Its time is that of any change of the condition, not only of its status.
+        # Its time changes with any change of the condition, not only of its status.
         last_transition_time=now if before is None else before.last_transition_time,
     )
     return [] if after == before else [_writing(rule, after, now)]

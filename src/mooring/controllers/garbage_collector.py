@@ -4,11 +4,12 @@ Background   an owner that is gone leaves dependents behind, which are deleted t
 Foreground   an owner with `foregroundDeletion` waits until those that block it are deleted
 Orphan       an owner with `orphan` waits until nobody refers to it any more
 
-What depends on an owner is found by its uid, so a change costs what it touches. A key is a uid: of
-an object that came or changed, of one that went, or of an owner whose dependents changed.
+Dependents are found by the owner's uid, so the cost of a change depends on what it touches. A key
+is a uid: of an object that came or changed, of one that went, or of an owner whose dependents
+changed.
 
-An owner that the copy does not have may only be late. Before anything is deleted because of it,
-the server itself is asked, unless the owner was seen to go. The deletion meets only the version
+An owner that the copy does not have may only be late. Before it deletes a dependent, the collector
+asks the server, unless the informer saw the owner's deletion. The deletion meets only the version
 that was looked at: a dependent that got another owner meanwhile stays.
 
 # solid: an owner that is there; waiting: one that waits for its dependents; dangling: one that is
@@ -44,7 +45,7 @@ UID = "uid"
 
 VANISHED_MAX = 10_000
 
-_IGNORED = ("Binding", "Event")  # the one is never stored; the others go by their age
+_IGNORED = ("Binding", "Event")  # bindings are never stored; events expire
 
 
 def _by_group_and_name(kinds: Iterable[Kind]) -> dict[tuple[str, str], Kind]:
@@ -130,7 +131,7 @@ def _stance(value: Any) -> tuple[Any, bool, bool]:
 def plan(
     objects: Indexer, uid: str, answers: Answers, vanished: Container[str] = ()
 ) -> Iterator[Step]:
-    """Yield the steps about an object and what it owns; `vanished` were seen to go."""
+    """Yield the steps about an object and its dependents; `vanished` were seen to go."""
     found = next((v for struct in STRUCTS for v in objects.by_index(struct, UID, uid)), None)
     dependents = dependents_of(objects, uid)
     if found is None:
@@ -193,7 +194,7 @@ def _blocks(dependent: Any, owner: Any) -> bool:
 
 
 class OwnerStates(NamedTuple):
-    """The owners of an object by what they are, as far as informers and lookups know."""
+    """The owners of an object by state, as far as informers and lookups know."""
 
     solid: list[OwnerReference]
     waiting: list[OwnerReference]
@@ -251,7 +252,7 @@ def _owners(
 
 
 def _delete_before_owner(objects: Indexer, value: Any) -> Iterator[Step]:
-    """Delete an object whose owner waits for it, together with what it owns itself."""
+    """Delete an object whose owner waits for it, together with its own dependents."""
     dependents = dependents_of(objects, value.metadata.uid)
     if not dependents:
         yield _delete(value, _policy(value))

@@ -35,7 +35,7 @@ UNCOUNTED_MAX = 500
 ENDS = ("Complete", "Failed")  # conditions
 INDEXES_MAX = 100_000
 BACKOFF_S, BACKOFF_MAX_S = 10.0, 600.0
-LIMIT = 6  # failures that a job stands, where it says nothing
+LIMIT = 6  # the default backoff limit
 
 
 class JobCounts(NamedTuple):
@@ -76,7 +76,7 @@ def replaces_only_failed(job: Job) -> bool:
 
 
 def has_failed(job: Job, pod: Pod) -> bool:
-    """Return whether a pod counts as failed: one that is deleted may never come to say so."""
+    """Return whether a pod counts as failed; a deleted one may never report it."""
     if pod.status.phase == FAILED:
         return True
     is_leaving = pod.metadata.deletion_timestamp is not None
@@ -207,7 +207,7 @@ def index_of(pod: Pod) -> int | None:
 
 
 class FailurePolicyAction(NamedTuple):
-    """What a policy says of a failed pod."""
+    """The action of a policy for a failed pod."""
 
     action: str = "Count"  # Count, Ignore, FailJob, FailIndex
     message: str = ""
@@ -217,7 +217,7 @@ COUNTED = FailurePolicyAction()
 
 
 def failure_policy_action(job: Job, pod: Pod) -> FailurePolicyAction:
-    """Return what the first rule that fits says; without one the failure counts."""
+    """Return the action of the first matching rule; without one the failure counts."""
     policy = job.spec.pod_failure_policy
     rules = policy.get("rules") if isinstance(policy, dict) else None
     for number, rule in enumerate(rules if isinstance(rules, list) else ()):

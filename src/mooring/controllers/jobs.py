@@ -3,7 +3,7 @@
 1. Count what has ended (`job_tracking`), and decide whether the job is to end.
 2. A job that ends, or rests, lets go of its pods; else it gets the pods that are missing, later
    the more of them have failed.
-3. Write the status first; then take off finalizers of what it counts; then make and delete pods.
+3. Write the status first; then remove finalizers of counted pods; then create and delete pods.
 
 A job says why it will end (`FailureTarget`, `SuccessCriteriaMet`) before its pods are gone, and
 that it has ended (`Failed`, `Complete`) after that.

@@ -38,7 +38,7 @@ class WorkQueuesMetrics:
         self.depth = Gauge("workqueue_depth", "Keys that are ready.", labels, self._look)
 
     def of(self, name: str) -> WorkQueueMetrics:
-        """Return what one queue reports to."""
+        """Return the metrics of one queue."""
         return WorkQueueMetrics(self, name)
 
     def note_depth(self, queue: WorkQueueMetrics, depth: int) -> None:
@@ -54,7 +54,7 @@ class WorkQueuesMetrics:
 
 
 class WorkQueueMetrics:
-    """What one queue reports: a `mooring.kit.queue.QueueMetrics`."""
+    """The metrics of one queue: a `mooring.kit.workqueue.QueueMetrics`."""
 
     def __init__(self, all_queues: WorkQueuesMetrics, name: str) -> None:
         self._all, self.name = all_queues, name
@@ -142,7 +142,7 @@ def _word(truth: bool) -> str:
 
 
 class TaintMetrics:
-    """What is counted of evictions, under Kubernetes' names."""
+    """The eviction metrics, under Kubernetes' names."""
 
     def __init__(self) -> None:
         prefix = "device_taint_eviction_controller"
@@ -163,7 +163,7 @@ class TaintMetrics:
 
 
 class RequestMetrics:
-    """What is counted of requests, under Kubernetes' names."""
+    """The request metrics, under Kubernetes' names."""
 
     def __init__(self) -> None:
         prefix, labels = "resourcepoolstatusrequest_controller", ("driver_name",)

@@ -3,7 +3,7 @@
 The account `default` and the certificate authority of the server are created in each namespace.
 
 deleted ─► (5 s) ─► content deleted ─► conditions ─┬─► nothing left: finalized, and gone
-                         ▲                         └─► something left, or a fault
+                         ▲                         └─► something left, or an error
                          └────────── after a while ◄────────────┘
 
 Mooring's own server empties namespaces by itself, so this is for others. The first look comes late

@@ -47,7 +47,7 @@ GRACE_S = 50.0  # kube-controller-manager's --node-monitor-grace-period
 _PREFIX = "node.kubernetes.io/"
 NOT_READY, UNREACHABLE = f"{_PREFIX}not-ready", f"{_PREFIX}unreachable"
 _UNSCHEDULABLE = f"{_PREFIX}unschedulable"
-# The condition, the status that is bad, and the taint that says so.
+# The condition, its bad status, and the resulting taint.
 _TAINTS = (
     (READY, "False", NOT_READY),
     (READY, "Unknown", UNREACHABLE),
@@ -176,7 +176,7 @@ def _not_ready(pod: Pod, now: Timestamp) -> Iterator[Step]:
 
 
 def _taints(node: Node, now: Timestamp) -> tuple[Taint, ...]:
-    """Return the taints that a node should have: others' as they are, ours by its conditions.
+    """Return the taints that a node should have: others' unchanged, ours by its conditions.
 
     One that pods leave by keeps the time at which it was first set.
     """

@@ -92,7 +92,7 @@ class PodToCreate(NamedTuple):
 
 
 def own_labels(controller: PodController) -> dict[str, str]:
-    """Return what a controller adds to the labels of its template."""
+    """Return the labels that a controller adds to its template's."""
     if not isinstance(controller, Job):
         return {}
     name, uid = controller.metadata.name, controller.metadata.uid
@@ -177,7 +177,7 @@ def fnv32a(data: bytes) -> int:
 
 
 def safe_text(text: str) -> str:
-    """Return a text of the same length that can stand in a name."""
+    """Return a text of the same length that is valid in a name."""
     return "".join(ALPHABET[ord(character) % len(ALPHABET)] for character in text)
 
 
@@ -248,7 +248,7 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def ready_since(pod: Pod) -> Timestamp | None:
-    """Return since when a pod is ready, if it is and says so."""
+    """Return the time since which a pod is ready, or None."""
     for condition in pod.status.conditions:
         if condition.type == READY and condition.status == "True":
             return condition.last_transition_time

@@ -54,7 +54,7 @@ class PodGCController(Controller):
         objects.index(Pod, ENDED, lambda pod: ("",) if is_over(pod) else ())
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield what a change may make superfluous."""
+        """Yield the objects that a change may make superfluous."""
         value = change.value
         if isinstance(value, Node):
             yield "node", value.metadata.name
@@ -163,7 +163,7 @@ class TTLAfterFinishedController(Controller):
 
 
 def finished_at(job: Job) -> Timestamp | None:
-    """Return when a job came to its end, if it did and says so."""
+    """Return when a job finished, or None."""
     for condition in job.status.conditions:
         if condition.type in ENDS and condition.status == "True":
             return condition.last_transition_time

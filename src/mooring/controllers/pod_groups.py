@@ -92,7 +92,7 @@ def _template(job: Job) -> PodGroupTemplate:
     said = dict(job.spec.scheduling)
     policy = said.get("schedulingPolicy")
     if isinstance(policy, dict) and isinstance(gang := policy.get("gang"), dict):
-        # Without a number all that run at once are meant.
+        # Without a number, all pods that run at once count.
         count = gang.get("minCount") or max(1, job.spec.parallelism or 1)
         said["schedulingPolicy"] = {**policy, "gang": {**gang, "minCount": count}}
     found = decode_tree({**said, "name": f"{job.metadata.name}-pgt-0"}, PodGroupTemplate).value
@@ -220,7 +220,7 @@ class PodGroupProtection(Controller):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Take the finalizer off a group without pods that is to be deleted."""
+        """Remove the finalizer of a group that is being deleted and has no pods."""
         group = objects.get(PodGroup, *key)
         if group is None or group.metadata.deletion_timestamp is None:
             return

@@ -1,4 +1,4 @@
-"""What the partitions and the shared devices of one pool have left.
+"""The remaining capacity of the partitions and shared devices of one pool.
 
 # partition: a device that takes from counters which others take from too
 # type: what its grouping attribute says; devices of one type take the same
@@ -28,7 +28,7 @@ Left = dict[tuple[str, str], Quantity]  # by counter set and counter
 
 
 class CapacitySummary(NamedTuple):
-    """What a status reports of a pool besides the number of its devices."""
+    """The fields of a pool's status besides the number of its devices."""
 
     partitions: tuple[PartitionTypeStatus, ...] = ()
     shareable: ShareableSummaryStatus | None = None
@@ -127,7 +127,7 @@ def _summary(pool: PoolUsage, key: tuple[str, str], devices: list[Device]) -> Pa
 
 
 def _type_of(driver: str, device: Device, attribute: str) -> str | None:
-    """Return what an attribute says; without a domain it is of the driver's."""
+    """Return the value of an attribute; without a domain it is the driver's."""
     found = device.attributes.get(attribute)
     if found is None and attribute.startswith(f"{driver}/"):
         found = device.attributes.get(attribute.removeprefix(f"{driver}/"))

@@ -78,7 +78,7 @@ def pool_statuses(
     rules: Iterable[DeviceTaintRule],
     means: RuleSelects,
 ) -> tuple[PoolStatus, ...]:
-    """Return the status of every pool that is asked about, by name."""
+    """Return the status of every requested pool, by name."""
     used = _Used(objects.list(ResourceClaim), spec.driver)
     blocking = [rule for rule in rules if rule.spec.taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     found = []

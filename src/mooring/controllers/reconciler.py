@@ -1,4 +1,4 @@
-"""The reconciler: one controller at work with a server and a workqueue.
+"""The reconciler: runs one controller with a server and a workqueue.
 
 1. `changed` is called for each change (see `controller_manager`); its keys go to the workqueue.
 2. Workers take keys. A key whose own last writes the informers have not seen yet waits for them, so
@@ -56,7 +56,7 @@ W = TypeVar("W", bound=Write)
 
 
 class Queue(Protocol):
-    """What a reconciler needs of a `mooring.kit.workqueue.WorkQueue`."""
+    """The part of a `mooring.kit.workqueue.WorkQueue` that a reconciler uses."""
 
     def add(self, key: ObjectKey) -> object:
         """Queue a key, unless it is queued already."""
@@ -322,7 +322,7 @@ class WriteChain:
         self._revisions: dict[tuple[type[Any], ObjectKey], str] = {}
 
     def follow(self, write: W) -> W:
-        """Return the write against what an earlier update of the same object returned."""
+        """Return the write, based on the result of an earlier update of the same object."""
         if not isinstance(write, Update):
             return write
         value = write.value
@@ -340,7 +340,7 @@ class WriteChain:
 
 
 class RefusedWrites:
-    """The writes of one plan that the server refused, and what is skipped because of them."""
+    """The writes of one plan that the server refused, and the writes skipped because of them."""
 
     def __init__(self, *, is_independent: bool) -> None:
         self._is_independent = is_independent
@@ -360,7 +360,7 @@ class RefusedWrites:
             self._first = write, refused
 
     def skips(self, write: Write) -> bool:
-        """Return whether a write must be skipped after what was refused."""
+        """Return whether a write must be skipped because of a refused one."""
         if self._first is None:
             return False
         return not self._is_independent or _object_of(write) in self._objects

@@ -1,7 +1,7 @@
-"""What one entry of a pod or pod group needs, and the steps for it.
+"""The needs of one entry of a pod or pod group, and the steps for it.
 
-1. A claim that the status names is looked up at the server before it is created anew, because the
-   informer of claims may be late.
+1. A claim that the status names is looked up at the server before it is created again, because the
+   informer of claims may lag.
 2. A claim that was created before, though the status does not name it, is taken.
 3. Otherwise it is created from the template.
 
@@ -71,7 +71,7 @@ class ClaimCreated(Struct, frozen=True):
 
 
 class ClaimToCreate(Struct, frozen=True):
-    """The claim is to be made."""
+    """The claim must be created."""
 
     claim: ResourceClaim
 
@@ -95,7 +95,7 @@ def pod_need(
     answers: Answers,
     features: ClaimFeatures,
 ) -> EntryNeed:
-    """Return what an entry of a pod needs; the group is the pod's, if it is in one."""
+    """Return the needs of a pod's entry; the group is the pod's, if it is in one."""
     if (need := _as_named(objects, pod, entry, answers, features)) is not None:
         return need
     match consumer_of(pod, entry, group):
@@ -122,7 +122,7 @@ def group_need(
     answers: Answers,
     features: ClaimFeatures,
 ) -> EntryNeed:
-    """Return what an entry of a group needs."""
+    """Return the needs of a group's entry."""
     need = _as_named(objects, group, entry, answers, features)
     return _from_template(objects, group, entry, features) if need is None else need
 
@@ -130,7 +130,7 @@ def group_need(
 def _as_named(
     objects: Indexer, owner: Owner, entry: ClaimEntry, answers: Answers, features: ClaimFeatures
 ) -> EntryNeed | None:
-    """Return what follows from the name that the entry has; None if a claim is to be found."""
+    """Return what follows from the name that the entry has; None if a claim must be found."""
     match reference_of(owner, entry):
         case NotNeeded() | Named(is_generated=False):
             return NothingNeeded()
@@ -236,8 +236,8 @@ def claim_steps(
 ) -> tuple[list[Step], bool]:
     """Return the steps for the entries, and whether all of them have what they need.
 
-    Questions come first. Claims that are to be made are made before the status names any: the
-    plan after this one finds them all by their owner, and names them with one write.
+    Questions come first. Missing claims are created before the status names any: the next plan
+    finds them all by their owner, and names them with one write.
     """
     asks: list[Step] = []
     creates: list[Step] = []

@@ -8,7 +8,7 @@ ClaimReleaseController  stale reservations, deallocation, finalizers, deletion, 
 Nothing is created or reserved for a pod that is done: its claims would be released at once. What to
 release is decided by `mooring.claims.reservations`. A pod that the informers do not have was
 deleted if that was seen, else it is looked up at the server: removing a reservation while the
-scheduler is at work would give a device two owners.
+scheduler is running could give a device two owners.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ from mooring.controllers.resource_claim_entries import (
 
 
 def plan_pod(objects: Indexer, key: ObjectKey, answers: Answers, gates: Gates) -> list[Step]:
-    """Return what a pod's claims need."""
+    """Return the needs of a pod's claims."""
     pod = objects.get(Pod, *key)
     if pod is None or not pod.spec.resource_claims:
         return []
@@ -184,7 +184,7 @@ class PodClaimController(_ClaimController):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Yield what a pod's claims need."""
+        """Yield the needs of a pod's claims."""
         return plan_pod(objects, key, answers, self._gates)
 
 
@@ -234,7 +234,7 @@ class GroupClaimController(_ClaimController):
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
     ) -> Iterable[Step]:
-        """Return what a group's claims need."""
+        """Return the needs of a group's claims."""
         group = objects.get(PodGroup, *key)
         if group is None or group.metadata.deletion_timestamp is not None:
             return []
@@ -289,7 +289,7 @@ def _known(
     answers: Answers,
     vanished: DeletedUIDs,
 ) -> ConsumerState:
-    """Return what is known of the pod or group that a claim is reserved for."""
+    """Return the known state of the pod or group that a claim is reserved for."""
     if consumer.uid in vanished:
         return Absent()
     ask = _ask(namespace, consumer)

@@ -4,7 +4,7 @@
     serving              a running driver, within another program or a test
     program              `run`: a driver as a program
     settings             node, folders and sockets of a driver
-    metadata             for workloads: what a container can read about its devices
+    metadata             for workloads: device metadata that containers read
     attributes           the standard attributes, from sysfs
     errors               what can go wrong
     scaffold             the files of a new driver

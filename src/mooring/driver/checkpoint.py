@@ -1,4 +1,4 @@
-"""What is prepared, across restarts: one file with all claims, one with the changes since.
+"""Prepared claims, across restarts: one file with all claims, one with the changes since.
 
     checkpoint.json      {"checksum": crc32 of data, "data": {"version": "v1", "claims": […],
                           "has_changes": true}}
@@ -142,7 +142,7 @@ class Checkpoint:
         self._changes_left = max(CHANGES_MAX - len(lines), 0) if is_ours and is_whole else 0
 
     def get(self, uid: str) -> PreparedClaim | None:
-        """Return a claim, if it is known."""
+        """Return a claim, or None."""
         return self._claims.get(uid)
 
     def __iter__(self) -> Iterator[PreparedClaim]:
@@ -218,7 +218,7 @@ def edits_of(device: PreparedDevice) -> ContainerEdits:
 
 
 def stored_edits(edits: ContainerEdits) -> Any:
-    """Return edits as they are stored."""
+    """Return edits in their stored form."""
     return None if edits == ContainerEdits() else msgspec.json.decode(encode_json(edits))
 
 
@@ -247,7 +247,7 @@ def _decoded(data: bytes, path: Path) -> tuple[dict[str, PreparedClaim], int, bo
 
 
 class FileSystem:
-    """What a driver does with files; tests replace it by one whose disk is full."""
+    """The file operations of a driver; tests replace it by one whose disk is full."""
 
     def write(self, path: Path, data: bytes, mode: int = 0o644, *, is_durable: bool = True) -> None:
         """Replace a file; synced to disk if durable."""

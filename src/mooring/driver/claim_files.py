@@ -43,7 +43,7 @@ FOLDER = "dra-device-metadata"
 
 
 def is_usable_uid(uid: str) -> bool:
-    """Tell whether a UID can be a part of names of files and CDI devices."""
+    """Return whether a UID can be a part of names of files and CDI devices."""
     return bool(_UID.fullmatch(uid))
 
 

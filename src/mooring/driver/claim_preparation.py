@@ -146,7 +146,7 @@ class ClaimPreparer:
         return complete
 
     def _still_holds(self, before: PreparedClaim, claim: Claim) -> bool:
-        """Tell whether the claim is prepared as requested, since this boot."""
+        """Return whether the claim is prepared as requested, since this boot."""
         return (
             self._driver.remembers
             and before.is_complete
@@ -180,7 +180,7 @@ class ClaimPreparer:
         await self.unprepare(other.claim)
 
     async def _is_live(self, other: PreparedClaim, device: AllocatedDevice) -> bool:
-        """Tell whether a claim still has a device; true if that is unknown."""
+        """Return whether a claim still has a device; true if that is unknown."""
         try:
             value = await self._client.get(ResourceClaim, other.namespace, other.name)
         except ClientError as error:
@@ -286,7 +286,7 @@ class ClaimPreparer:
 
 
 def by_device(claim: Claim, prepared: Any) -> dict[DeviceKey, Prepared]:
-    """Return what a driver prepared, by device, or raise ResultError for anything else."""
+    """Return the prepared devices, or raise ResultError for any other result."""
     if not isinstance(prepared, Iterable) or isinstance(prepared, str | bytes | dict):
         instead = "a list with it" if isinstance(prepared, Prepared) else EXPECTED
         raise ResultError(f"prepare() returned {shown(prepared)}; return {instead}")

@@ -113,7 +113,7 @@ class Prepared(Struct, frozen=True, metaclass=Checked):
     network_data: NetworkDeviceData | None = None
 
     def faults(self) -> Iterator[str]:
-        """Yield what the kubelet, or a reader of the metadata, would not understand."""
+        """Yield the errors that the kubelet, or a reader of the metadata, would find."""
         for index, text in enumerate(self.cdi_ids):
             try:
                 CdiId.parse(text)
@@ -143,7 +143,7 @@ class DeviceHealth(Struct, frozen=True, metaclass=Checked):
     timeout_s: int = 0  # how long this holds without another report; 0: the kubelet's default
 
     def faults(self) -> Iterator[str]:
-        """Yield what the kubelet would not understand."""
+        """Yield the errors that the kubelet would find."""
         if not self.device:
             yield "device: it is missing; write the name of a device that is published"
         if self.timeout_s < 0:
@@ -180,8 +180,8 @@ class Driver(ABC):
         """Return the current devices; called again after `republish`.
 
         It is called before the driver registers. A driver that raises then, or returns what cannot
-        be published, does not start. Later, its slices stay as they are, and it is called again
-        after a while.
+        be published, does not start. Later, its slices stay unchanged, and it is called again after
+        a while.
         """
 
     @abstractmethod
@@ -190,7 +190,7 @@ class Driver(ABC):
 
     @abstractmethod
     def unprepare(self, claim: ClaimName) -> Awaitable[None] | None:
-        """Undo `prepare`; nothing is to be done for an unknown claim."""
+        """Undo `prepare`; do nothing for an unknown claim."""
 
     def restored(  # noqa: B027  # not every driver needs it
         self, claim: ClaimName, prepared: Iterable[Prepared]

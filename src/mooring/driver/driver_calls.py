@@ -81,7 +81,7 @@ async def _read_async(values: AsyncIterator[Any]) -> list[Any]:
 
 
 def raised_text(method: str, error: BaseException) -> str:
-    """Return a line that says what a driver's method raised."""
+    """Return a line about an exception of a driver's method."""
     text = str(error)
     return f"{method}() raised {type(error).__name__}{f': {text}' if text else ''}"
 

@@ -140,7 +140,7 @@ class HealthService:
         self._notify(keys)
 
     def _lose(self, why: str) -> None:
-        """Report that nothing is known any more."""
+        """Report all devices as unknown."""
         message = f"health is not known: {why}"
         self._take(
             [

@@ -1,4 +1,4 @@
-"""What a container can read about its devices, and how to read it.
+"""Device metadata that containers read, and functions to read it.
 
     for request in read("my-claim", "gpu").requests:
         for device in request.devices:

@@ -114,7 +114,7 @@ def _allocated_device(
 
 
 def _is_for(config: DeviceAllocationConfiguration, request: str) -> bool:
-    """Tell whether a configuration is for a request; one without requests is for all."""
+    """Return whether a configuration is for a request; one without requests is for all."""
     base = request.partition("/")[0]
     return not config.requests or request in config.requests or base in config.requests
 
@@ -283,7 +283,7 @@ class NodeService:
             yield
 
     async def _called(self, call: Coroutine[Any, Any, R]) -> R:
-        """Cancel a call when its caller is gone; what it began finishes by itself."""
+        """Cancel a call when its caller is gone; work that it began finishes by itself."""
         task = asyncio.create_task(call)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)

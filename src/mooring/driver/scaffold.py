@@ -1,4 +1,4 @@
-"""A new driver as files: a program, its tests, and what a cluster needs to use it (pure)."""
+"""A new driver as files: a program, its tests, and its manifests (pure)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ registration, slices, CDI specs, a checkpoint, restarts. `python driver.py --hel
 
 
 def scaffold(name: str) -> dict[str, str]:
-    """Return the files of a new driver by name; raises ValueError for what is no driver's name."""
+    """Return the files of a new driver by name; raises ValueError for an invalid driver name."""
     wrong = dns1123_subdomain(name)
     if wrong or len(name) > NAME_MAX:
         fact = wrong[0] if wrong else f"must have at most {NAME_MAX} characters"
@@ -167,6 +167,6 @@ def short_name(name: str) -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """Return words that can begin an identifier."""
+    """Return the words of a name; the first can begin an identifier."""
     words = re.findall(r"[a-z0-9]+", short_name(name))
     return words if words[0][0].isalpha() else ["driver", *words]

@@ -73,7 +73,7 @@ class DriverProblem(NamedTuple):
 
 
 class DriverProblems:
-    """Keeps the last problems, and reports to the driver what it may want to know."""
+    """Keeps the last problems, and reports relevant ones to the driver."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver

@@ -20,7 +20,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an operator decides about a driver."""
+    """The settings of a driver that an operator decides."""
 
     node_name: str = ""  # empty: publishes for several nodes, and prepares nothing
     kubelet_dir: Path = Path(KUBELET_DIR)

@@ -82,7 +82,7 @@ class SliceController:
         self._devices: dict[tuple[str, str], Device] = {}
         self._stored: dict[str, StoredSlice] = {}
         self._unseen: dict[str, str] = {}  # resource versions of our writes by name; empty: deleted
-        self._is_due = True  # devices() is to be called
+        self._is_due = True  # devices() must be called
         self._is_repairing = False  # a repair is scheduled
         self._failures = 0
         self._turn = asyncio.Event()

@@ -1,6 +1,6 @@
 """A pool divided into slices, within the limits of slices (pure).
 
-Counter sets and devices are in separate slices. What is in a slice stays there, so that a change of
+Counter sets and devices are in separate slices. Devices stay in their slice, so that a change of
 one device changes one slice; new devices go where there is space.
 
 Slices are filled with 64 devices, though 128 are allowed while none of them has taints, counters or
@@ -24,7 +24,7 @@ COUNTER_SETS_MAX = 8
 
 
 class SliceContent(Struct, frozen=True):
-    """What one slice has: devices, or counters, or nothing."""
+    """The content of one slice: devices, or counters, or nothing."""
 
     devices: tuple[Device, ...] = ()
     counters: tuple[CounterSet, ...] = ()
@@ -144,7 +144,7 @@ class _Layout:
 
 
 def _is_advanced(device: Device) -> bool:
-    """Tell whether a device lowers the limit of its slice."""
+    """Return whether a device lowers the limit of its slice."""
     return bool(
         device.taints
         or device.consumes_counters
@@ -159,7 +159,7 @@ def _is_advanced(device: Device) -> bool:
 
 
 def selects_per_device(pool: Pool) -> bool:
-    """Tell whether the pool's devices have node selectors of their own."""
+    """Return whether the pool's devices have node selectors of their own."""
     return any(map(_selects_nodes, pool.devices))
 
 

@@ -4,8 +4,8 @@
 
 1. A slice is identified by the index at the start of its name. It is obsolete with an older
    generation, without an index, or with an index that is too high or that another slice has.
-2. The others are compared with what they should be.
-3. A single update leaves the generation as it is. With more writes the generation goes up in all
+2. The others are compared with their desired specs.
+3. A single update leaves the generation unchanged. With more writes the generation goes up in all
    slices: then nobody takes old and new ones together for the pool.
 """
 
@@ -228,7 +228,7 @@ def _as_sent(value: ResourceSlice, stored: Mapping[str, StoredSlice]) -> Resourc
 
 
 def is_same_spec(a: ResourceSliceSpec, b: ResourceSliceSpec) -> bool:
-    """Tell whether two specs mean the same; a taint's time may be missing, or rounded."""
+    """Return whether two specs mean the same; a taint's time may be missing, or rounded."""
     if semantic_equal(a, b):
         return True
     ours, others = a.devices or (), b.devices or ()

@@ -100,7 +100,7 @@ def numa_node_of_pci(
 def numa_node(
     tree: SysfsTree, node: int, form: NumaNodeForm | bool = NumaNodeForm.SCALAR
 ) -> NamedAttribute:
-    """Return the attribute of a device with a known NUMA node, such as a CPU."""
+    """Return the NUMA attribute of a device whose node is known, such as a CPU."""
     if node < 0:
         raise NoAttributeError(
             f"invalid NUMA node {node}: do not publish the numaNode attribute "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-CPUS_MAX = 8192  # what the largest kernels are built for
+CPUS_MAX = 8192  # the limit of the largest kernel builds
 INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _ADDRESS = re.compile(r"([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-9a-f])")

@@ -1,7 +1,7 @@
 """Profiles as files: one TOML file for each board, read strictly and checked.
 
 A file with `base` inherits from another and replaces its top-level entries. Every error is a
-ProfileError that names the file and the field; the checks find all faults of a board.
+ProfileError that names the file and the field; the checks find all errors of a board.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _decoded(name: str, tree: dict[str, Any], struct: type[T]) -> T:
 
 
 def board_faults(board: Board, models: Mapping[str, Model]) -> list[str]:
-    """Return all faults of a board, each with its field."""
+    """Return all errors of a board, each with its field."""
     return [
         *_machine_faults(board),
         *_numa_faults(board),
@@ -132,7 +132,7 @@ def board_faults(board: Board, models: Mapping[str, Model]) -> list[str]:
 
 
 def source_fault(part: Sourced, sources: Mapping[str, str]) -> str:
-    """Return the fault of a part's source; empty if there is none."""
+    """Return the error of a part's source; empty if there is none."""
     if part.source and part.source not in sources:
         return f"source: {part.source!r} is not among the sources"
     if isinstance(part.assumed, tuple):
@@ -147,7 +147,7 @@ def source_fault(part: Sourced, sources: Mapping[str, str]) -> str:
 
 
 def model_fault(model: Model, sources: Mapping[str, str]) -> str:
-    """Return the fault of a model; empty if there is none."""
+    """Return the error of a model; empty if there is none."""
     for name in ("memory", "size"):
         if not _is_quantity(getattr(model, name, "1")):
             return f"{name}: {getattr(model, name)!r} is not a quantity"

@@ -233,7 +233,7 @@ class FolderEntries:
 
 
 def folder_tree(root: Path | str = "/sys") -> SysfsTree:
-    """Return the tree in a folder, by default that of this machine."""
+    """Return the tree in a folder, by default this machine's sysfs."""
     return SysfsTree(FolderEntries(Path(root)))
 
 

@@ -5,7 +5,7 @@
     explain      why a pod gets no node, why claims get no devices, and what would help
     fit          how many more replicas fit, and what stops the next one
     devices      who uses which device, and what is available
-    whatif       what changes would mean for pods and devices
+    whatif       the effect of changes on pods and devices
     topology     a picture of nodes, devices and owners
     expressions  CEL expressions evaluated for devices: which part decided, and from which values
     lint         what is odd about claims, classes, slices and pods

@@ -58,13 +58,13 @@ def taint_text(key: str, value: str, effect: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
+    """Return a number with its unit, singular or plural."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
 def natural_order(text: str) -> tuple[list[NamePart], str]:
-    """Return a sort key that puts gpu-9 before gpu-10; the name itself tells 1 from 01."""
+    """Return a sort key that puts gpu-9 before gpu-10; the name itself distinguishes 1 from 01."""
     parts: list[NamePart] = []
     for index, part in enumerate(_DIGITS.split(text)):
         digits = part.lstrip("0")

@@ -27,7 +27,7 @@ class Head(NamedTuple):
     raw: bytes = b""
 
     def has(self, name: str, word: str) -> bool:
-        """Return whether a header lists a word, ignoring case."""
+        """Return whether a header lists a token, ignoring case."""
         return word in [each.strip().lower() for each in self.headers.get(name, "").split(",")]
 
     @property

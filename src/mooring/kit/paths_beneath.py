@@ -142,7 +142,7 @@ def _is_link(folder: int, name: str) -> bool:
 
 @contextmanager
 def folder_beneath(root: Root, path: str, *, folder_mode: int = -1) -> Iterator[int]:
-    """Open a folder below a folder, and create it if `folder_mode` is given."""
+    """Open a folder below a folder, and create it if `folder_mode` is set."""
     flags = os.O_RDONLY | os.O_DIRECTORY
     descriptor = open_beneath(root, path, flags, folder_mode=folder_mode)
     try:

@@ -15,7 +15,7 @@ _M_ARENA_MAX, ARENAS_MAX = -8, 2
 def relax_garbage_collector() -> None:
     """Collect rarely, and never look at the objects that exist now: they stay.
 
-    Reference counts free what a request leaves behind. The collector scanned everything a server
+    Reference counts free the objects of a request. The collector scanned everything a server
     keeps in vain, which took up to a sixth of its time.
     """
     gc.collect()

@@ -2,7 +2,7 @@
 
     agent            the node agent: registers the node, reports its status, and runs its pods
     node_status      the Node object and the machine behind it
-    contract         what the agent asks of device managers
+    contract         the contract of device managers
     pods             pod workers, and everything about one pod
     dra              ResourceClaims: DRA drivers, claims, health, PodResources
     device_plugins   device plugins beside DRA

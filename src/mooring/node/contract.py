@@ -1,4 +1,4 @@
-"""What the agent asks of device managers: DRA drivers, and device plugins."""
+"""The contract of device managers: DRA drivers, and device plugins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def failed_sandbox(fact: object) -> str:
 
 
 class DeviceRunOptions(Struct, frozen=True):
-    """What a container gets for its devices, as the kubelet's RunContainerOptions."""
+    """The options of a container for its devices, as the kubelet's RunContainerOptions."""
 
     cdi_ids: tuple[str, ...] = ()  # resolved by the agent or the runtime
     edits: ContainerEdits = ContainerEdits()  # that need no CDI spec

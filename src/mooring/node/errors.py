@@ -3,7 +3,7 @@
 NodeAgentError
 ├── DevicesRefusedError        a pod cannot have its devices now; the agent tries again
 │   └── PodRefusedError        a pod can never have its devices: it fails
-├── RuntimeRefusedError        a runtime cannot do what is asked of it
+├── RuntimeRefusedError        a runtime cannot carry out a request
 ├── UnresolvableError          CDI ids that no spec has, or too many have
 ├── SandboxError               a pod has no sandbox to run in
 ├── ConfigError                a container cannot be created as its spec has it
@@ -59,7 +59,7 @@ class RuntimeRefusedError(NodeAgentError):
 
 
 class UnresolvableError(NodeAgentError):
-    """CDI ids that no spec has, or that several have; the text names them and what is wrong."""
+    """CDI ids that no spec has, or that several have; the text names them and the reason."""
 
 
 class SandboxError(NodeAgentError):
@@ -95,7 +95,7 @@ class NotRegisteredError(NodeAgentError):
 
 
 class CallError(NodeAgentError):
-    """A gRPC call that failed, in the words of gRPC in Go."""
+    """A gRPC call that failed, with the message of gRPC in Go."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         text = details[:TEXT_CHARACTERS_MAX]

@@ -7,7 +7,7 @@ for a cluster as it changes.
 
 features, errors, framework   gates; errors; extension points, statuses and times of plugins
 resources, affinity, topology_spread, pre_filter
-                              what is read of a pod
+                              the parts of a pod that scheduling reads
 pod_signature                 pods alike, read once
 node_info, topology_state, node_snapshot
                               a node with its pods; pods by topology; all nodes

@@ -1,4 +1,4 @@
-"""What a pod says about nodes and about other pods: affinity terms, read once for a signature.
+"""Affinity terms of a pod about nodes and about other pods, read once for each signature.
 
 # required terms decide where a pod may go
 # preferred terms have a weight, which is negative for anti-affinity
@@ -97,9 +97,9 @@ class PreferredNodeTerm(NamedTuple):
 
 
 def read_affinity_terms(pod: Pod) -> AffinityTerms | SelectorFault:
-    """Return the terms of a pod about others, or all faults of their selectors.
+    """Return the terms of a pod about others, or all errors of their selectors.
 
-    Of each list the first fault is reported.
+    Of each list the first error is reported.
     """
     affinity = pod.spec.affinity or Affinity()
     near = affinity.pod_affinity or PodAffinity()

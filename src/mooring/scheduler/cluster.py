@@ -53,7 +53,7 @@ RankingKey = tuple[PodSignature, Hashable]
 
 
 class Cluster:
-    """All that scheduling reads; it changes only through what is put and removed."""
+    """Everything that scheduling reads; only put and remove change it."""
 
     def __init__(
         self,

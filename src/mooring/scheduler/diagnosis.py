@@ -35,7 +35,7 @@ class FitDiagnosis(Struct, frozen=True):
 
 
 def fit_message(diagnosis: FitDiagnosis, *after: str) -> str:
-    """Return why no node is feasible, and then what was tried after that, such as preemption."""
+    """Return why no node is feasible, and what was tried after that, such as preemption."""
     if diagnosis.nodes_count == 0:
         return NO_NODES
     status = diagnosis.pre_filter_status

@@ -49,7 +49,7 @@ NODES_MEASURED_MAX: Final = 8  # in a cycle
 
 
 class Unschedulable(Struct, frozen=True, gc=False):
-    """A plugin rejects the pod, with Kubernetes' words for it."""
+    """A plugin rejects the pod, with Kubernetes' message."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -104,7 +104,7 @@ def run_timed(
 
 
 def status_of(found: object, point: str) -> str:
-    """Return the status code, in Kubernetes' words, of a plugin's answer.
+    """Return the Kubernetes status code of a plugin's answer.
 
     A PreFilter without an answer has nothing to do for the pod. A PostFilter succeeds only if it
     finds pods to preempt, the first part of its answer.

@@ -52,7 +52,7 @@ class NodeFacts(Struct, frozen=True, gc=False):
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
-    """A node and what the pods on it request."""
+    """A node and the requests of the pods on it."""
 
     facts: NodeFacts
     pods: Mapping[str, PodInfo] = {}
@@ -144,7 +144,7 @@ def _added_others(
         total = result.get(name, 0) + sign * amount
         if total:
             result[name] = total
-        else:  # Subtracting leaves no trace of what was added.
+        else:  # Subtracting restores the sums exactly.
             del result[name]
     return result
 

@@ -3,8 +3,8 @@
 A ranking is made once for a signature and the claims that go with it, and kept: the next pod of the
 kind looks again only at nodes that were touched since.
 
-    # status: what the filters say of a node, all but claims
-    # claim status: what claims say of it; asked when it matters, since that is expensive
+    # status: the result of all filters for a node, except claims
+    # claim status: the result of the claims filter; computed on demand, because it is expensive
     # heap: nodes by their score, the best first; entries that are outdated are skipped
     # entry: how far a node's score is below the highest possible, and its place, in one number
     # overdue: nodes that had no devices, and have less since: filtered again for their reasons only
@@ -94,7 +94,7 @@ class NodeRanking:
         self._work = work
         self._signature = signature
         self._has_alternatives = has_alternatives
-        # Nodes where no device is free are known to all rankings, and not asked by each.
+        # All rankings share the nodes where no device is free, so each need not check them.
         self._full = snapshot.full if needs_free_device else frozenset[str]()
         self._generation = -1
         self._touches = 0
@@ -118,7 +118,7 @@ class NodeRanking:
     # --- choosing -------------------------------------------------------------------------------
 
     def choose(self, claims: FilterClaims = no_claims) -> tuple[NodeInfo, NodeAllocation] | None:
-        """Return the best feasible node and what it allocates, or None if there is none."""
+        """Return the best feasible node and its allocation, or None if there is none."""
         self._refresh()
         if self._is_relative:
             return self._choose_scored(claims)
@@ -139,7 +139,7 @@ class NodeRanking:
         return None
 
     def diagnose(self, claims: FilterClaims = no_claims) -> FitDiagnosis:
-        """Return the status of every node; those not yet asked for their devices are asked now."""
+        """Return the status of every node; check the devices of nodes not checked yet."""
         self._refresh()
         self._filter_overdue()
         self._ask_all(claims)

@@ -2,8 +2,8 @@
 
 `add_pod` and `remove_pod` are exactly inverse. Each is written into a journal that topology states
 read when they are used, so that pods of a signature cost what changed since the last one and not
-what exists. Nodes that change their labels or taints, and namespaces, make topology states anew: a
-generation ends.
+what exists. When labels or taints of a node change, or a namespace changes, topology states are
+rebuilt: a generation ends.
 
 Whoever remembers something about nodes asks `touched_since` which of them to look at again.
 """
@@ -72,8 +72,8 @@ class NodeSnapshot:
     def touch(self, name: str, *, has_less: bool = False) -> None:
         """Record that something about a node changed, such as its devices.
 
-        A node that has less free than before, and is otherwise the same, still rejects what it
-        rejected.
+        A node that has less free than before, and is otherwise the same, still rejects the pods
+        that it rejected.
         """
         self._touched.append(name)
         self.touches += 1
@@ -107,7 +107,7 @@ class NodeSnapshot:
             self.generation += 1
         else:
             self.inputs.nodes[name] = old.with_facts(facts)
-            # The pod index goes by node names and stays true; topology states know labels.
+            # The pod index uses node names and stays valid; topology states depend on labels.
             if (old.facts.labels, old.facts.hard_taints) != (facts.labels, facts.hard_taints):
                 self.generation += 1
             self._count_unwelcoming(old.facts, -1)

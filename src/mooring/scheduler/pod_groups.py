@@ -84,7 +84,7 @@ class GroupDecision(Struct, frozen=True):
 
     @property
     def is_fault(self) -> bool:
-        """Whether an attempt failed, which is not the fault of the group."""
+        """Whether an attempt failed for a reason outside the group."""
         return any(isinstance(each, Pending) and each.is_fault for each in self.results)
 
 
@@ -171,7 +171,7 @@ def _failed(cluster: Cluster, pod: Pod, text: str) -> Pending:
 
 
 def _one_after_the_other(cluster: Cluster, gang: Gang, ids: IdSource) -> tuple[PodResult, ...]:
-    """Place each pod on what the earlier ones leave, as long as enough can get a node."""
+    """Place each pod on the resources that earlier ones leave, while enough can get a node."""
     results: list[PodResult] = []
     for number, pod in enumerate(gang.pods):
         placed = sum(isinstance(each, Reservation) for each in results)
@@ -234,7 +234,7 @@ class _Search:
         self._tries.append(_Try(ready, iter(nodes)))
 
     def _advance(self, this: _Try) -> bool:
-        """Release what the pod has and try the next; False if there is none."""
+        """Release the pod's node and devices, and try the next; False if there is none."""
         if isinstance(this.result, Pending):
             return False
         if this.result is not None:

@@ -74,7 +74,7 @@ DEFAULT_PROFILE = SchedulerProfile()
 
 
 class PodSignature(Struct, frozen=True, gc=False, eq=False):
-    """What decides where pods of this signature go, and what they mean for others."""
+    """Everything that decides where pods of a signature go, and how they affect others."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -93,10 +93,10 @@ class PodSignature(Struct, frozen=True, gc=False, eq=False):
     preferred_node_terms: tuple[PreferredNodeTerm, ...]
     prefer_no_schedule_tolerations: Tolerations
     images: tuple[str, ...]
-    # What it says about other pods.
+    # Its terms about other pods.
     affinity_terms: AffinityTerms
     spread_constraints: SpreadConstraints
-    # What it takes of the node it is on.
+    # The resources it uses on its node.
     requests_on_node: ResourceAmounts
     non_zero_requests_on_node: NonZeroRequests
     # Why it cannot go anywhere, whatever the nodes are.
@@ -122,7 +122,7 @@ class PodInfo(Struct, frozen=True, gc=False):
 
 
 def pod_key(pod: Pod) -> str:
-    """Return what tells a pod from all others: its uid, or its name before it has one."""
+    """Return the identity of a pod: its uid, or its name before it has one."""
     metadata = pod.metadata
     return metadata.uid or f"{metadata.namespace}/{metadata.name}"
 
@@ -141,7 +141,7 @@ class SignatureCache:
         self.signed = 0  # signatures that were made
         self._readers = readers
         self._cached: LRU[Hashable, PodSignature] = LRU(signatures_max)
-        # What the last pod's signature is made from: it often comes again at once, with its node.
+        # The inputs of the last signature: the same pod often follows at once, with its node.
         self._last: tuple[tuple[object, ...], bytes] = ((), b"")
 
     def of(self, pod: Pod, *, spread_selector: Selector = EVERYTHING) -> PodSignature:
@@ -194,7 +194,7 @@ def sign(
     spread_selector: Selector = EVERYTHING,
     by_plugin: Mapping[str, Any] | None = None,
 ) -> PodSignature:
-    """Return the signature of a pod that has its defaults: limits stand for missing requests.
+    """Return the signature of a pod with defaults: limits replace missing requests.
 
     `spread_selector` selects the pods that it is spread with by default: see `DefaultSelectors`.
     """
@@ -254,7 +254,7 @@ def _with_tag(image: str) -> str:
     return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image
 
 
-# --- what a signature is made from ----------------------------------------------------------------
+# --- inputs of a signature ------------------------------------------------------------------------
 
 # All that `_essence` reads, besides the status.
 _parts = attrgetter("namespace", "labels")

@@ -7,7 +7,7 @@ On each node that rejects the pod, but not for good:
    that cannot stay are the victims.
 
 The node with the least important victims is chosen. Nothing is changed: pods are removed from a
-copy of the node, and what the topology state counts of them is counted back.
+copy of the node, and their counts in the topology state are subtracted.
 
     # candidate: a node with its victims
 """
@@ -127,7 +127,7 @@ def _importance(cluster: Cluster, pod: PodInfo) -> tuple[int, bool, datetime, st
 
 
 class _Cost(NamedTuple):
-    """What a candidate costs: the lowest is chosen."""
+    """The cost of a candidate: the lowest is chosen."""
 
     highest: int
     total: int

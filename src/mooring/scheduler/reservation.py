@@ -53,7 +53,7 @@ class IdSource(NamedTuple):
 
 
 class Reservation(Struct, frozen=True):
-    """What became of a placed pod: it and its claims as they are written."""
+    """The result for a placed pod: the pod and its claims as written."""
 
     pod: Pod
     node: str
@@ -62,7 +62,7 @@ class Reservation(Struct, frozen=True):
 
 
 def reserve(cluster: Cluster, placed: Placed, ids: IdSource) -> Reservation:
-    """Write a decision and return what was written."""
+    """Write a decision and return the written objects."""
     times = None if placed.needs is None else cluster.work.times
     return run_timed(times, DYNAMIC_RESOURCES, RESERVE, _reserve, cluster, placed, ids)
 
@@ -87,7 +87,7 @@ def _reserve(cluster: Cluster, placed: Placed, ids: IdSource) -> Reservation:
 
 
 def release(cluster: Cluster, reservation: Reservation) -> None:
-    """Take back what was reserved."""
+    """Release the reservation."""
     pod = reservation.pod
     cluster.remove_pod(pod)
     for claim, before in zip(reservation.claims, reservation.before, strict=True):
@@ -110,7 +110,7 @@ def _write(cluster: Cluster, claim: ResourceClaim, before: ResourceClaim | None,
 
 
 def _take_back(cluster: Cluster, before: ResourceClaim, pod: Pod) -> None:
-    """Put a claim as it is without the pod: as it first was, unless others have got it since."""
+    """Put a claim without the pod: in its first state, unless others have reserved it since."""
     key = claim_key(before)
     assumed, current = cluster.assumed_claims.get(key), cluster.find_claim(*key)
     others = assumed.pods - {pod_key(pod)} if assumed is not None else frozenset()
@@ -124,7 +124,7 @@ def _take_back(cluster: Cluster, before: ResourceClaim, pod: Pod) -> None:
 
 
 def _unreserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
-    """Return the claim without the pod; what is reserved for its group stays."""
+    """Return the claim without the pod; reservations for its group stay."""
     consumers = tuple(each for each in claim.status.reserved_for if each != pod_consumer(pod))
     return replace(claim, status=replace(claim.status, reserved_for=consumers))
 
@@ -190,7 +190,7 @@ def _special(
 
 
 def _with_special(pod: Pod, allocation: NodeAllocation, name: str) -> Pod:
-    """Return the pod with the status that tells containers which devices are theirs."""
+    """Return the pod with the status that maps containers to their devices."""
     assert allocation.extended is not None
     status = replace(
         pod.status,

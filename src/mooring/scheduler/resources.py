@@ -1,7 +1,7 @@
 """Resources of nodes and requests of pods, as integers: millis of a CPU, bytes, pieces, host ports.
 
-    # requests: what a pod needs free on a node
-    # requests on the node: what it counts for once it is there, with resizes and claims
+    # requests: the resources that must be free on a node for a pod
+    # requests on the node: the resources it counts for once it is there, with resizes and claims
     # non-zero requests: CPU and memory as scores count them, with a default for containers that
     #   request nothing
 
@@ -38,7 +38,7 @@ ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 NATIVE_DOMAIN = "kubernetes.io/"
 PERCENT = 100
 
-# What a container without requests counts for in scores.
+# The resources that a container without requests counts for in scores.
 DEFAULTS: ResourceList = {
     CPU: Quantity.from_milli(100),
     MEMORY: Quantity.from_int(200 * 1024 * 1024),
@@ -70,7 +70,7 @@ class NonZeroRequests(NamedTuple):
 
 
 class FreeResources(NamedTuple):
-    """What is free on a node, in the form in which most pods are filtered and scored by it.
+    """The free resources of a node, in the form that filters and scores of most pods use.
 
     Most pods request some CPU and memory and nothing else that other pods could use. For them a
     few numbers decide, which are computed when a pod comes to the node or leaves it, and not for
@@ -120,7 +120,7 @@ def free_resources(
     requested: ResourceAmounts,
     non_zero: NonZeroRequests,
 ) -> FreeResources:
-    """Return what is free of a node's allocatable resources."""
+    """Return the free part of a node's allocatable resources."""
     cpu, memory = allocatable.milli_cpu, allocatable.memory
     cpu_free, memory_free = cpu - requested.milli_cpu, memory - requested.memory
     is_odd = cpu_free < 0 or memory_free < 0 or not cpu or not memory
@@ -147,21 +147,21 @@ def evenness(milli_cpu: int, cpu_total: int, memory: int, memory_total: int) -> 
 
 
 def requests_of(pod: Pod) -> ResourceAmounts:
-    """Return what the pod needs free on a node."""
+    """Return the resources that must be free on a node for the pod."""
     return resource_amounts(requests_from(pod, SPEC_REQUESTS))
 
 
 def requests_on_node(pod: Pod, *, with_claims: bool = True) -> ResourceAmounts:
-    """Return what the pod takes of the node it is on.
+    """Return the resources that the pod uses on its node.
 
-    A pod that is being resized counts with the most of what it requests, was allocated and uses.
-    With `with_claims` the node's own resources that its claims stand for count, too.
+    A pod that is being resized counts with the maximum of requested, allocated and used.
+    With `with_claims` the node resources that its claims represent count, too.
     """
     return resource_amounts(requests_from(pod, _reading(pod, with_claims=with_claims)))
 
 
 def non_zero_requests_on_node(pod: Pod, *, with_claims: bool = True) -> NonZeroRequests:
-    """Return what the pod on its node counts for in scores."""
+    """Return the resources that a pod on its node counts for in scores."""
     reading = _reading(pod, with_claims=with_claims)
     defaults = DEFAULTS
     if has_pod_level_requests(pod):
@@ -171,7 +171,7 @@ def non_zero_requests_on_node(pod: Pod, *, with_claims: bool = True) -> NonZeroR
 
 
 def non_zero_requests_of(pod: Pod) -> NonZeroRequests:
-    """Return what a pod without a node counts for in LeastAllocated.
+    """Return the resources that a pod without a node counts for in LeastAllocated.
 
     Kubernetes leaves out pod-level requests, here and only here.
     """

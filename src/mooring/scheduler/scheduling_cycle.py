@@ -3,7 +3,7 @@
     gated? ─ PreFilter ─ claims found ─ Filter ─ Score ─► Placed
                                           └ PostFilter ─► Pending
 
-It decides and changes nothing; `reserve` applies what was decided.
+It decides and changes nothing; `reserve` applies the decision.
 
     # alone: not as a member of a pod group; only then PostFilter is run
 """
@@ -126,7 +126,7 @@ def pre_enqueue(cluster: Cluster, pod: Pod) -> Pending | None:
 
 
 def _uses(cluster: Cluster, pod: Pod, signature: PodSignature) -> tuple[ClaimUse, ...] | Pending:
-    """Return the claims of a pod that may be tried, or what it waits for before that."""
+    """Return the claims of a pod that can be tried, or what it must wait for first."""
     status = signature.pre_filter_status
     if status is not None and status.plugin in SILENT:
         return _stopped(cluster, pod, status)

@@ -50,7 +50,7 @@ NO_CONSTRAINTS = SpreadConstraints()
 
 
 def read_spread_constraints(pod: Pod, default: Selector) -> SpreadConstraints | SelectorFault:
-    """Return the constraints of a pod, or the first fault of a selector.
+    """Return the constraints of a pod, or the first error of a selector.
 
     A pod without any gets Kubernetes' soft ones for what `default` selects, if that is something.
     """
@@ -75,10 +75,10 @@ def default_selector(
     services: Iterable[Mapping[str, str]] = (),
     owner: LabelSelector | None = None,
 ) -> Selector:
-    """Return what a pod is spread with by default: what its services and its owner select.
+    """Return the default spread selector of a pod: what its services and its owner select.
 
-    `services` are the selectors of the services in its namespace, `owner` that of the replica
-    set, stateful set or replication controller that made it.
+    `services` are the selectors of the services in its namespace, `owner` is the selector of the
+    replica set, stateful set or replication controller that created it.
     """
     merged: dict[str, str] = {}
     for selector in services:
@@ -101,7 +101,7 @@ SELECTOR_OWNERS = (
 
 
 class DefaultSelectors:
-    """Knows what the pods of a cluster are spread with by default, as Kubernetes' DefaultSelector.
+    """Finds default spread selectors of a cluster's pods, as Kubernetes' DefaultSelector.
 
     Deployments are for plans, in which they own their pods: there are no replica sets in between.
     """
@@ -132,7 +132,7 @@ class DefaultSelectors:
             self._owners.pop(_owner_key(value), None)
 
     def selector_of(self, pod: Pod) -> Selector:
-        """Return what a pod is spread with if it does not say."""
+        """Return the default spread selector of a pod."""
         namespace = pod.metadata.namespace
         services = self._services.get(namespace)
         owner = controller_of(pod.metadata)

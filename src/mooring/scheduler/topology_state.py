@@ -26,7 +26,7 @@ from mooring.scheduler.pod_signature import LabelsKey, PodInfo, PodSignature
 from mooring.scheduler.topology_spread import HOSTNAME, SpreadConstraint
 
 NO_DOMAIN_MINIMUM = 2**31 - 1  # what Kubernetes takes for the minimum over no domain
-REQUIRED_WEIGHT = 1  # what a required term of a placed pod weighs in scores
+REQUIRED_WEIGHT = 1  # the weight of a required term of a placed pod in scores
 
 TopologyPair = tuple[str, str]
 PodsByNode = dict[str, int]
@@ -37,7 +37,7 @@ K = TypeVar("K")
 
 
 class PodKind(NamedTuple):
-    """Pods that no selector can tell apart."""
+    """Pods that no selector can distinguish."""
 
     namespace: str
     labels_key: LabelsKey
@@ -45,7 +45,7 @@ class PodKind(NamedTuple):
 
 
 class TermRole(Enum):
-    """What a term of a placed pod does to a pod that is being scheduled."""
+    """The effect of a placed pod's term on a pod that is being scheduled."""
 
     AFFINITY = "affinity"  # required, and so it attracts
     ANTI_AFFINITY = "anti-affinity"  # required: it forbids
@@ -176,7 +176,7 @@ class DomainCounts:
 
 
 class TopologyState:
-    """What the placed pods mean for pods of one signature, as counts by topology pair.
+    """The effect of placed pods on pods of one signature, as counts by topology pair.
 
     affinity, anti_affinity   placed pods that the signature's own required terms select
     existing_anti_affinity    required terms of placed pods that keep the signature away

@@ -8,7 +8,8 @@ keeps at most one page, or `events_max` changes; a watch that exceeds this ends.
 Everything here happens in the event loop. There is no await between looking at the broadcaster's
 revision and subscribing, so a watch misses no change and sees none twice.
 
-# published: delivered to the broadcaster, whose revision is that of the last published change
+# published: delivered to the broadcaster, whose revision is the revision of the last published
+# change
 # subscribed: receives changes as they are published
 """
 
@@ -155,7 +156,7 @@ class BroadcastWatch:
         self._arrived.set()
 
     def end(self, fault: StoreError) -> None:
-        """Drop pending events and raise the fault in the reader."""
+        """Drop pending events and raise the error in the reader."""
         if self._fault is None:
             self._fault = fault
             self._pending.clear()

@@ -16,7 +16,7 @@ revisions, which only grow. The store keeps changes until they are compacted.
 6. A watch whose reader falls too far behind ends with SlowWatcherError.
 
 # key: text, ordered by code points; see `keys` for the bounds
-# revision: of a store, the newest; of an entry, that of its last change; 0: before the first
+# revision: of a store, the newest; of an entry, its last change; 0: before the first
 """
 
 from __future__ import annotations

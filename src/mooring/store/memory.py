@@ -1,6 +1,6 @@
 """A store in memory, gone when the process ends: for tests, suites and experiments.
 
-It never waits for a disk or a thread. So with simulated time (`mooring.kit.simulation`) the same
+It never waits for a disk or a thread. So with simulated time (`mooring.kit.clock`) the same
 steps give the same history.
 """
 

@@ -1,4 +1,4 @@
-"""Defaults, dropped fields and rules of every kind: what an API server does to an object.
+"""Defaulting, dropped fields and validation of every kind, as in an API server.
 
 registry                      the flow: default, prepare, validate, store
 strategy                      the steps of one kind; ObjectStrategy has those that kinds share

@@ -47,7 +47,7 @@ CONFIG_MAX = 32
 
 
 class DeviceClassStrategy(ObjectStrategy[DeviceClass]):
-    """The strategy of DeviceClasses; what an update leaves unchanged is not validated again."""
+    """The strategy of DeviceClasses; unchanged fields of an update are not validated again."""
 
     namespaced = False
     tracks_generation = True

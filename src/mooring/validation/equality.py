@@ -4,8 +4,8 @@ Kubernetes stores objects in a format that cannot tell an empty list from an abs
 are equal (`apiequality.Semantic.DeepEqual`), and storage gives back the absent one.
 
 # declared: a rule that Kubernetes states in the types (declarative validation, `+k8s:` tags). Most
-#           have a handwritten twin in slightly other words, which reports where the declared rule
-#           does not: about the parts of an object that an update leaves unchanged (ratcheting)
+#           have a handwritten twin with a slightly different message, which reports where the
+#           declared rule does not: about unchanged parts of an updated object (ratcheting)
 """
 
 from __future__ import annotations

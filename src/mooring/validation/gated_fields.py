@@ -38,7 +38,7 @@ class GatedFields(Generic[S]):
         own = [field for field in fields(struct) if gated.get(field.encode_name) == gates]
         self._unset = {field.name: _default(field) for field in own}
         unset = tuple(self._unset.values())
-        # The getter of one field returns its value, that of several a tuple.
+        # The getter of one field returns its value, the getter of several a tuple.
         self._unset_values = unset[0] if len(unset) == 1 else unset
         self._values: Callable[[S], Any] = attrgetter(*self._unset) if own else lambda _: ()
         self._inner = [

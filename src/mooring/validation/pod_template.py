@@ -1,4 +1,4 @@
-"""What the kinds of apps and batch share: pod templates, selectors, update strategies, defaults.
+"""Rules that apps and batch share: pod templates, selectors, update strategies, defaults.
 
 # amount: a number of pods, or a percentage of them: 1, "25%"
 """

@@ -193,7 +193,7 @@ def _dropping_gates(prepare: Callable[[Context], O], context: Context) -> Iterab
     return [gate for gate in off if prepare(with_gates(_ALL_GATES - {gate})) != complete]
 
 
-# --- what the steps depend on besides the object ------------------------------------------
+# --- inputs of the steps besides the object -----------------------------------------------
 
 
 class DriverRefusal(NamedTuple):
@@ -258,7 +258,7 @@ class Context(NamedTuple):
 
 
 class ExpressionPurpose(Enum):
-    """What an expression is for, which decides the types it may have."""
+    """The purpose of an expression, which decides its allowed types."""
 
     SELECTOR = auto()
     DERIVED_ATTRIBUTE = auto()

@@ -1,4 +1,4 @@
-"""Who is let in by certificates, tokens and roles, and what they may do."""
+"""Authentication by certificates and tokens, and authorization by roles."""
 
 from __future__ import annotations
 

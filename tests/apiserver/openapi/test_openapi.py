@@ -1,4 +1,4 @@
-"""The documents of OpenAPI: where they are, what is in them, who gets them."""
+"""The OpenAPI documents: their paths, content and access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAPI of a real server, as far as we serve the same: all but the words."""
+"""OpenAPI of a real server, as far as we serve the same: everything except descriptions."""
 
 from __future__ import annotations
 

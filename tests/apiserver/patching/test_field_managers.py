@@ -1,4 +1,4 @@
-"""Who owns fields, and what that means when somebody applies."""
+"""Field ownership, and its effect on server-side apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is sent, the doors answer."""
+"""Any patch, however malformed, gets an answer."""
 
 from __future__ import annotations
 

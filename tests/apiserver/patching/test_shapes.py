@@ -1,4 +1,4 @@
-"""Shapes say what lists and maps mean, as the schema has it."""
+"""Shapes have the list and map types of the schema."""
 
 from __future__ import annotations
 

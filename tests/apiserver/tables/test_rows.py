@@ -1,4 +1,4 @@
-"""What tables show of objects."""
+"""Table rows of objects."""
 
 from __future__ import annotations
 

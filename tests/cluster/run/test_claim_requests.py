@@ -1,4 +1,4 @@
-"""What is asked for on the command line, as requests of a claim."""
+"""Requests on the command line, as requests of a claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command as our child, with what its devices bring."""
+"""A command as a child process, with the CDI edits of its devices."""
 
 from __future__ import annotations
 

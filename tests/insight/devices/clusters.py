@@ -1,4 +1,4 @@
-"""Small clusters for the tests of holdings, in few words."""
+"""Small clusters for the tests of device usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of claims."""
+"""The usage report of claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of devices, and what is said of them."""
+"""The states of devices, and their descriptions."""
 
 from __future__ import annotations
 

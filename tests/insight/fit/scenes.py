@@ -1,4 +1,4 @@
-"""Small clusters with GPUs, and what is to fit into them."""
+"""Small clusters with GPUs, and pods to fit into them."""
 
 from __future__ import annotations
 

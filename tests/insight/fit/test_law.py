@@ -1,4 +1,4 @@
-"""What fits is what a plan places, and one more node never takes room away."""
+"""The number that fits equals the number a plan places, and one more node never lowers it."""
 
 from __future__ import annotations
 

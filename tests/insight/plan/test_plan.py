@@ -1,4 +1,4 @@
-"""Plans of whole snapshots: the order of pods, rounds, and what is in the way."""
+"""Plans of whole snapshots: the order of pods, rounds, and obstacles."""
 
 from __future__ import annotations
 

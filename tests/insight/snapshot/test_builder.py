@@ -1,4 +1,4 @@
-"""What was stored is taken as it is; what is new is admitted first."""
+"""Stored objects are accepted unchanged; new ones are admitted first."""
 
 from __future__ import annotations
 

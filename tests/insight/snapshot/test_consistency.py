@@ -1,4 +1,4 @@
-"""Incomplete and contradictory objects are named, with what the answer then means."""
+"""Incomplete and contradictory objects are reported, with the consequence for answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests replace what is in the cluster, but not what has a node or devices."""
+"""Manifests replace objects of the cluster, except those with a node or devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other names, the same wherever a name stands; everything else as it was."""
+"""Pseudonyms: each name is replaced consistently; everything else is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes come to, for pods, claims and devices."""
+"""The effect of changes on pods, claims and devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device plugins are taken in, followed and asked; what they give is kept; none can do harm."""
+"""Device plugins register, are watched and called; allocations persist; none can do harm."""
 
 from __future__ import annotations
 

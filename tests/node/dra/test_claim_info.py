@@ -1,4 +1,4 @@
-"""The cache of claims, by itself: who uses what, and what is to be done next."""
+"""The claim info cache alone: which pods use which claims, and the next operation."""
 
 from __future__ import annotations
 

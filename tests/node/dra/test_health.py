@@ -1,4 +1,4 @@
-"""Drivers tell the health of devices, and the pods that have them hear of it."""
+"""Drivers report the health of devices, and the status of their pods shows it."""
 
 from __future__ import annotations
 

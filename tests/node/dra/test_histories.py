@@ -2,7 +2,7 @@
 
 A history is a random row of steps: pods that come and go, at the same time or one by one, drivers
 that fail before or after they did what was asked, an agent that is killed while drivers work, and
-claims that are made anew under their name.
+claims that are recreated under their name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The endpoint of a node: who is let in, what they are answered, and what ends with them."""
+"""The kubelet server: access, answers, and cleanup after clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cgroups, in folders that look like them: what is found, made, written, and taken away."""
+"""Cgroups, in folders that look like them: discovery, creation, limits and removal."""
 
 from __future__ import annotations
 

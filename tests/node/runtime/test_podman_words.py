@@ -1,4 +1,4 @@
-"""What podman is asked and what it answers, without one."""
+"""Podman's command lines and outputs, without podman."""
 
 from __future__ import annotations
 

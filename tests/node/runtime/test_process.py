@@ -1,4 +1,4 @@
-"""Containers as processes: how they start, what they are given, how they end."""
+"""Containers as processes: start, environment and end."""
 
 from __future__ import annotations
 

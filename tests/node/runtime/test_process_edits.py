@@ -1,4 +1,4 @@
-"""What devices bring to a process: variables, mounts, device files, groups; and its limits."""
+"""CDI edits of a process: variables, mounts, device files, groups; and its limits."""
 
 from __future__ import annotations
 

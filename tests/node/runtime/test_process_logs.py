@@ -1,4 +1,4 @@
-"""What containers say: how it is kept, and which part of it is read."""
+"""Container logs: how they are stored, and which part is read."""
 
 from __future__ import annotations
 

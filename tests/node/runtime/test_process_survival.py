@@ -1,4 +1,4 @@
-"""Agents and keepers that are killed: what is found again, and what is not there twice."""
+"""Killed agents and shims: containers are recovered, and none runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server in memory: objects with versions, writes with their rules, changes to be told."""
+"""A server in memory: objects with versions, writes with their rules, watch events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that have more together than there is: those that were told first have it."""
+"""Claims that were allocated more than there is: the first reported ones keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop: what is decided is carried out with a client, and errors become answers."""
+"""The loop: a client carries out effects, and errors become answers."""
 
 from __future__ import annotations
 

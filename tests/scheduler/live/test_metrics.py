@@ -1,4 +1,4 @@
-"""What the scheduler counts: by plugin, by profile, and never at the cost of its work."""
+"""Scheduler metrics: by plugin, by profile, and never at the cost of scheduling."""
 
 from __future__ import annotations
 

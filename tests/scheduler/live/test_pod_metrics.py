@@ -1,4 +1,4 @@
-"""What pods ask for and may take, as metrics."""
+"""Requests and limits of pods, as metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the live scheduler does besides: waiting for devices, making room, groups, restart."""
+"""More of the live scheduler: binding conditions, preemption, groups, restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheduler takes back: what it wrote itself, at once, and nothing of a pod with a node."""
+"""Undoing: the scheduler reverts its own writes at once, and none of a bound pod."""
 
 from __future__ import annotations
 

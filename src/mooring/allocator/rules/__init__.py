@@ -5,6 +5,6 @@
     consumption  counters and capacities that are left
     constraints  constraints of claims, and compatibility groups
 
-Static rules admit or refuse a device for a request once and for all, or raise a fault. Stateful
+Static rules admit or refuse a device for a request once and for all, or raise an error. Stateful
 rules (see `base`) decide by what was picked before.
 """

@@ -3,7 +3,7 @@
 A request consumes of every capacity of a device: the requested amount, rounded up as the device's
 policy says; otherwise the policy's default, or all of it. A device is not suitable if it lacks a
 requested capacity, or if the policy does not allow the amount. An amount that cannot be counted is
-a fault.
+an error.
 
 This applies to dedicated devices too: there the request only filters, and the claim gets the whole
 device. Only devices with allowMultipleAllocations (`PoolFacts.shareable`) get a shareID and

@@ -40,7 +40,7 @@ class Constraint(NarrowingRule):
         self.tables = tables  # by request: derived attributes are an request's own
 
     def take(self, states: States, slot: Slot, position: int) -> State | None:
-        """Return the state after the pick; raise the fault of an attribute without a value."""
+        """Return the state after the pick; raise the error of an attribute without a value."""
         faults = self.tables[slot.request].faults
         if position in faults:
             raise AllocationError(faults[position])
@@ -196,7 +196,7 @@ class AttributeTableBuilder:
             self._faults[position + offset] = text
 
     def table(self) -> AttributeTable:
-        """Return what was gathered."""
+        """Return the collected values."""
         return AttributeTable(
             self._known, self._only_first, self._holders, self._elements, self._faults
         )

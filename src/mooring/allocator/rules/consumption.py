@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class AccountField(NamedTuple):
-    """Where one amount is in its account, and what one of it is worth, in nano."""
+    """The position of an amount in its account, and the value of one unit, in nano."""
 
     account: int
     shift: int
@@ -35,7 +35,7 @@ class AccountField(NamedTuple):
 
 
 class ConsumptionRule(Rule):
-    """No account is overdrawn. State: the charged accounts, with what is left of them."""
+    """No account is overdrawn. State: the charged accounts, and the remaining amount of each."""
 
     start: Mapping[int, int] = {}
 
@@ -54,12 +54,12 @@ class ConsumptionRule(Rule):
         self.fixed = fixed  # accounts that are looked at but not charged
         self.left = left  # by account; None: more is taken than there is
         self.guards = guards
-        self.counters = counters  # by position: account and what the device takes of it
+        self.counters = counters  # by position: the account, and how much the device consumes of it
         self.capacity = capacity  # by position: account
         self.shared = shared  # devices with shares, whose counters are paid for
 
     def charges(self, picks: Picks, slot: Slot, position: int) -> list[tuple[int, int]]:
-        """Return what a pick takes of which accounts."""
+        """Return how much a pick consumes of which accounts."""
         charges = []
         counters = self.counters.get(position)
         if counters is not None and not (self.shared | picks[1]) >> position & 1:
@@ -100,7 +100,7 @@ class CountersFirst(Rule):
         self._amounts = amounts
 
     def take(self, states: States, slot: Slot, position: int) -> Mapping[int, int] | None:  # noqa: ARG002
-        """Return the state as it is; None if too little is left of a counter."""
+        """Return the state unchanged; None if too little is left of a counter."""
         amounts = self._amounts
         taken: Mapping[int, int] = states[self.index]
         counters = amounts.counters.get(position)
@@ -180,7 +180,7 @@ def field_width(view: NodeView, position: int) -> int:
 
 
 def packed_takes(view: NodeView, requirements: Requirements) -> Mapping[int, int]:
-    """Return what a request takes of each device's capacity, packed as its account is."""
+    """Return how much of each device's capacity a request consumes, packed like its account."""
     found = view.takes.get(requirements)
     if found is None:
         found = view.takes[requirements] = _pack(view, view.static(requirements).consumed)
@@ -244,7 +244,7 @@ class Counters(NamedTuple):
 
 
 def amounts_of(device: Device) -> Iterator[tuple[CounterKey, int]]:
-    """Return what a device takes of each counter, in nano."""
+    """Return how much a device consumes of each counter, in nano."""
     for consumption in device.consumes_counters:
         for name, counter in consumption.counters.items():
             yield (consumption.counter_set, name), counter.value.nano

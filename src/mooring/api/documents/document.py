@@ -158,7 +158,7 @@ class PlacedError(DocumentError):
 
 @dataclass(frozen=True, slots=True)
 class SourceSpot:
-    """The position of a value: that of its key if it has one, else of its first character."""
+    """The position of a value: of its key if it has one, else of its first character."""
 
     position: Position
     below: dict[str, SourceSpot] | list[SourceSpot] | None = None

@@ -3,7 +3,7 @@ r"""Distinguishes JSON from YAML and reads a stream, as kubectl does; reads JSON
 0. One plain JSON object, which most input is, is decoded at once.
 1. A stream that begins with `{"` or `{}`, spaces aside, is read as JSON: one value, or several.
 2. If that fails, the stream is read as YAML from that document on, because `{"a": b}` is YAML too,
-   and so is everything after a `---`. If it is neither, the error is that of the JSON.
+   and so is everything after a `---`. If it is neither, the JSON error is reported.
 3. Everything else is YAML.
 
 msgspec decodes a plain JSON object several times as fast as the careful reader, but detects neither
@@ -110,7 +110,7 @@ def _json_documents(stream: DocumentStream, start: int) -> Iterator[Document]:
 def _as_yaml(
     stream: DocumentStream, start: int, count: int, error: NotJsonError
 ) -> Iterator[Document]:
-    """Read as YAML what is not JSON; if the first document fails, raise the better error."""
+    """Read text that is not JSON as YAML; if the first document fails, raise the better error."""
     if error.is_final:
         raise error.fault
     documents = yaml_documents(stream, start=start, count=count)

@@ -372,7 +372,7 @@ def syntax_fault(error: YAMLError, part: TextPart, source: str) -> PlacedError:
         return PlacedError(source, None, " ".join(str(error).split()))
     problem, mark, context = error.problem or "", error.problem_mark, error.context_mark
     if "unexpected end of stream" in problem and context is not None:
-        # The position of the open quote helps more than that of the end.
+        # The position of the open quote helps more than the position of the end.
         return PlacedError(source, _mark_position(context, part), "a quoted text is not closed")
     place = _mark_position(mark, part)
     if "cannot start any token" in problem:

@@ -1,8 +1,8 @@
 """Forms of objects in the KEPs and on the concept page, rewritten to what Kubernetes 1.37 ships.
 
-`rewrite` works on JSON before it is decoded. It rewrites what has a shipped form, warns about
-extensions of Mooring, and leaves alone what it does not understand, because the decoder reports
-that better. It never changes its argument; an object without such a form is returned itself.
+`rewrite` works on JSON before it is decoded. It rewrites everything that has a released form, warns
+about extensions of Mooring, and leaves unknown content alone, because the decoder reports that
+better. It never changes its argument; an object without such a form is returned itself.
 
 claims       ResourceClaim and ResourceClaimTemplate
 other_kinds  ResourceSlice, and kinds with a form or two

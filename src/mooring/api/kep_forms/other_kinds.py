@@ -63,7 +63,7 @@ def _mapping(mapping: Tree, position: int, notes: RewriteNotes) -> Tree:
 
 
 def rewrite_pod_group(tree: Tree, notes: RewriteNotes) -> Tree:
-    """Return a PodGroup or Workload as it is, its old version noted."""
+    """Return a PodGroup or Workload unchanged; note its old version."""
     if notes.version == "v1alpha2":
         notes.warn(
             "scheduling version",
@@ -79,7 +79,7 @@ def is_slashed_driver_name(name: str) -> bool:
 
 
 def rewrite_pool_status_request(tree: Tree, notes: RewriteNotes) -> Tree:
-    """Return a ResourcePoolStatusRequest as it is, its oddities noted."""
+    """Return a ResourcePoolStatusRequest unchanged; note its oddities."""
     if notes.version == "v1beta2":
         notes.warn(
             "pool status version",
@@ -130,7 +130,7 @@ def _is_short(name: str) -> bool:
 
 
 def rewrite_class(tree: Tree, notes: RewriteNotes) -> Tree:
-    """Return a DeviceClass as it is, its helpers noted."""
+    """Return a DeviceClass unchanged; note its helpers."""
     spec = tree.get("spec")
     if isinstance(spec, dict):
         warn_of_selectors(spec, ("spec",), notes)
@@ -138,7 +138,7 @@ def rewrite_class(tree: Tree, notes: RewriteNotes) -> Tree:
 
 
 def rewrite_taint_rule(tree: Tree, notes: RewriteNotes) -> Tree:
-    """Return a DeviceTaintRule as it is, its extensions noted."""
+    """Return a DeviceTaintRule unchanged; note its extensions."""
     spec = tree.get("spec")
     selector = spec.get("deviceSelector") if isinstance(spec, dict) else None
     if not isinstance(selector, dict):

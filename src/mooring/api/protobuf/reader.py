@@ -109,7 +109,7 @@ def _exhausted(budget: ReadBudget) -> WireError:
 
 
 def _within(error: WireError | UnicodeDecodeError | IndexError, segment: Segment) -> WireError:
-    """Return the fault that an error is, with one more segment of its place."""
+    """Return the wire error for an exception, with one more path segment."""
     match error:
         case WireError():
             fault = error

@@ -63,7 +63,7 @@ class Value(NamedTuple):
 
 
 def mismatch(value: Any, wanted: str) -> WireError:
-    """Return the fault of a tree that holds something else than it should."""
+    """Return the error of a tree that holds something else than it should."""
     return WireError(f"expected {wanted}, got {type(value).__name__}")
 
 

@@ -21,7 +21,7 @@ _MASK64 = 2**64 - 1
 
 
 class WireError(Exception):
-    """A fault in bytes or a tree, with the segments of its path, innermost first."""
+    """An error in bytes or a tree, with the segments of its path, innermost first."""
 
     def __init__(self, fact: str) -> None:
         super().__init__(fact)
@@ -30,7 +30,7 @@ class WireError(Exception):
 
 
 def truncated() -> WireError:
-    """Return the fault of bytes that stop before their end."""
+    """Return the error of bytes that stop before their end."""
     return WireError("the bytes end too early")
 
 

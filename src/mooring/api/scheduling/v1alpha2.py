@@ -2,7 +2,7 @@
 
 Kubernetes 1.37 no longer serves it; the concept page still uses it, so we do. It differs from
 v1beta1 in two places: a group names its template as `podGroupTemplateRef.workload`, and the
-disruption mode is a word. Fields that came later are carried under their later names, so that
+disruption mode is a string. Fields that came later are carried under their later names, so that
 reading an object in this version and writing it back loses nothing.
 """
 

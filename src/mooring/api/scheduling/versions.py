@@ -1,7 +1,7 @@
 """The kinds of scheduling.k8s.io in all their versions, and conversion between these.
 
 Groups and workloads are stored in v1beta1. v1alpha3 shares its layout, so only the apiVersion
-changes. What v1alpha2 cannot say (a disruption mode that is neither word) becomes a mode with
+changes. What v1alpha2 cannot say (a disruption mode with another value) becomes a mode with
 nothing set, which validation refuses.
 """
 

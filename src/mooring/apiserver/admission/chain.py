@@ -88,7 +88,7 @@ _NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
 def strategy_context(
     server: ServerContext, request: ResourceRequest, namespace: Any | None, *, verb: str
 ) -> Context:
-    """Return what the strategy of a kind needs to know about a request."""
+    """Return the facts about a request that the strategy of a kind needs."""
     labels = {} if namespace is None else namespace.metadata.labels
     authorizer: StatusAuthorizer = AllowEverything()
     if server.authorizer is not None:
@@ -110,7 +110,7 @@ def strategy_context(
 def run_create_strategy(
     server: ServerContext, request: ResourceRequest, body: DecodedBody, namespace: Any | None
 ) -> StrategyResult:
-    """Return what the strategy makes of a new object; it may be invalid."""
+    """Return a new object after its strategy's steps; it may be invalid."""
     context = strategy_context(server, request, namespace, verb="create")
     name = request.target.namespace or "default"
     return before_create(body.value, request.kind, context, namespace=name)
@@ -201,7 +201,7 @@ def _accepted(strategy: StrategyResult, request: ResourceRequest, name: str) -> 
 def run_update_strategy(
     request: ResourceRequest, body: DecodedBody, old: Any, context: Context
 ) -> StrategyResult:
-    """Return what the strategy makes of a changed object; it may be invalid."""
+    """Return a changed object after its strategy's steps; it may be invalid."""
     admit = before_status_update if request.target.subresource == "status" else before_update
     return admit(server_defaults.with_kept_priority(body.value, old), old, request.kind, context)
 
@@ -312,7 +312,7 @@ class AdmissionPlugins:
         await self._quotas.recount(namespace)
 
     async def mutate(self, request: ResourceRequest, new: Any, *, is_valid: bool) -> Any:
-        """Return a new object with what the plugins set, or raise why it is forbidden.
+        """Return a new object with the plugins' changes, or raise why it is forbidden.
 
         An invalid object is checked for the existence of its account and classes only.
         """
@@ -327,7 +327,7 @@ class AdmissionPlugins:
         return new
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
-        """Raise why a change is forbidden; charge quotas for what it uses in addition."""
+        """Raise if a change is forbidden; charge quotas for its additional usage."""
         if request.target.subresource:
             return
         self._priorities.check_default(request, new)

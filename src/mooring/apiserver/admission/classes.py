@@ -1,4 +1,4 @@
-"""The Priority and RuntimeClass plugins: what the classes that an object names add to it."""
+"""The Priority and RuntimeClass plugins: set fields from the classes that an object names."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def _is_within(domain: str, wider: str) -> bool:
 
 
 def _slices(node: str, change: AdmissionAttributes) -> str | None:
-    """Check what the node authorizer cannot see: new slices, and each slice of a collection."""
+    """Check objects that the node authorizer cannot see: new slices, and slices of a collection."""
     match change.operation:
         case Operation.CREATE if change.new.spec.node_name != node:
             return "can only create ResourceSlice with the same NodeName as the requesting node"

@@ -132,7 +132,7 @@ class QuotaCharger:
         return True
 
     async def read(self, namespace: str, names: Iterable[str]) -> list[ResourceQuota]:
-        """Return quotas as they are stored; drop deleted ones from the cache."""
+        """Return the stored quotas; drop deleted ones from the cache."""
         wanted = set(names)
         found = []
         for known in self._cache.of(namespace):

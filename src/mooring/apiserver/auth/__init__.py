@@ -1,7 +1,7 @@
 """Authentication and authorization.
 
 users                        users, groups and static tokens
-access                       what a user wants to do, and the contract of authorizers
+access                       the attributes of a request, and the contract of authorizers
 authenticator                certificates, bearer tokens, impersonation
 service_account_tokens       keys and claims of tokens
 token_requests               TokenRequest: issuing tokens

@@ -1,6 +1,6 @@
 """Authentication: the user of a request, by certificate, by bearer token, or anonymous.
 
-    certificate ─► user_of_certificate ─┐
+    certificate ─► certificate_user ────┐
     static token, bootstrap token ──────┼─► User ─ Impersonate-… headers ─► impersonated User
     service account token ──────────────┘
 

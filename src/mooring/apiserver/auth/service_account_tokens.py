@@ -1,4 +1,4 @@
-"""Service account tokens: the keys that sign them, and what they claim.
+"""Service account tokens: the keys that sign them, and their claims.
 
 1. `claims_of` verifies the signature, the issuer, the audience and the times of a token.
 2. `lookups_of` names the objects that the token is bound to; the authenticator reads them.

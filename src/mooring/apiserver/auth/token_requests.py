@@ -57,7 +57,7 @@ class IssuedToken(NamedTuple):
 
 
 def bound_lookup(request: TokenRequest, namespace: str) -> Lookup | None:
-    """Return the key of the object that the token is to be bound to."""
+    """Return the key of the object that the token is bound to."""
     reference = request.spec.bound_object_ref
     if reference is None:
         return None

@@ -125,7 +125,7 @@ class StreamingResponse(NamedTuple):
     chunks: AsyncIterator[bytes]
     content_type: str = JSON
     headers: Headers = NO_CACHE
-    # Takes what the client sends after an upgrade. Then the chunks are all bytes of the connection,
+    # Receives the client's data after an upgrade. Then the chunks are all bytes of the connection,
     # including the response head, and the connection speaks HTTP no more.
     upstream: Callable[[bytes], Awaitable[None]] | None = None
 

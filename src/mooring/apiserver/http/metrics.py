@@ -49,7 +49,7 @@ def request_labels(
 ) -> RequestLabels:
     """Return the labels of a request; `parts` are the subresources that are served.
 
-    What is not served is not named: there would be no end of labels.
+    Unknown resources get no label of their own: labels must stay bounded.
     """
     if target is None:
         return RequestLabels(_verb(request, verb, ""), _dry_run(request), "", "", "", "", "")

@@ -182,7 +182,7 @@ class Connection(HttpToolsProtocol):
 
 
 class _TakenOver(asyncio.StreamReaderProtocol):
-    """The streams of an upgraded connection; its end counts as that of the HTTP connection."""
+    """The streams of an upgraded connection; its end counts as the end of the HTTP connection."""
 
     def __init__(self, reader: asyncio.StreamReader, before: Connection) -> None:
         super().__init__(reader)

@@ -244,7 +244,7 @@ class _Upstream:
 
 
 async def _parts_tunnel(head: bytes, reader: StreamReader) -> AsyncIterator[bytes]:
-    """Yield what the node sends."""
+    """Yield the node's data."""
     yield head
     with suppress(OSError):
         while data := await reader.read(READ_BYTES):
@@ -252,7 +252,7 @@ async def _parts_tunnel(head: bytes, reader: StreamReader) -> AsyncIterator[byte
 
 
 def _fields_of(request: Request) -> list[tuple[str, str]]:
-    """Return all fields of a query; a command has one field for each word."""
+    """Return all fields of a query; a command has one field for each argument."""
     _, _, query = request.uri.partition("?")
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX)

@@ -1,7 +1,7 @@
 """/openapi/v3 and /openapi/v2: one document a version of a group, and an index of them.
 
 A document of v3 is made when it is first asked for and kept as bytes. The index names each with the
-hash of its content; clients keep what they got under that name for ever. Documents are JSON.
+hash of its content; clients cache a document under that name forever. Documents are JSON.
 Clients that accept nothing but protobuf get none: kubectl asks for JSON.
 
 /openapi/v2 is one document: in JSON it has all definitions, in protobuf it describes nothing.
@@ -111,7 +111,7 @@ class OpenAPI:
             for name in names_in_order
         }
         body = msgspec.json.encode({"paths": paths})
-        # Kubernetes says so of the index, and clients do not look.
+        # Kubernetes sends this type for the index, and clients ignore it.
         return _tagged(body, "text/plain; charset=utf-8")
 
 

@@ -111,7 +111,7 @@ def path_parameter(name: str, description: str) -> Tree:
 _ANSWERS = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
-# What each verb is in a path of one object: its method, action and word in the operation's id.
+# Each verb in a path of one object: its method, action and part of the operation's id.
 _OF_ONE = {
     "get": ("get", "get", "read"),
     "update": ("put", "put", "replace"),

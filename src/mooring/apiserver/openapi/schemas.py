@@ -1,7 +1,7 @@
 """The schemas of all types that the kinds of a version are made of.
 
-Fields, types, markers and words derive from the schema (`mooring.api.schema`). A type is described
-by the docstring of our struct, if we have one; so is a field without words of its own.
+Fields, types, markers and descriptions derive from the schema (`mooring.api.schema`). A type is
+described by the docstring of our struct, if we have one; so is a field without its own description.
 
 # component: a type in a document, by the name that Kubernetes gives it
 """
@@ -163,7 +163,7 @@ def _types_below(name: str, seen: dict[str, None]) -> dict[str, None]:
 
 
 def _docstrings(name: str, struct: type[Struct], seen: dict[str, str]) -> dict[str, str]:
-    """Return what the docstrings of structs say of types that were not seen before."""
+    """Return the docstrings of structs as descriptions of types not seen before."""
     found: dict[str, str] = {}
     left = [(name, struct)]
     while left:
@@ -206,7 +206,7 @@ def _struct(declared: ApiType, docstrings: dict[str, str]) -> Tree:
 
 
 def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
-    """Return the component of a kind with what it is, and its list if it has one."""
+    """Return the component of a kind with its group, version and kind, and its list if any."""
     component = component_of(kind)
     about = {"group": kind.group, "kind": kind.name, "version": kind.version}
     marked = {component: {**components[component], _GVK: [about]}}
@@ -265,7 +265,7 @@ def _value(field: Field) -> Tree:
 
 
 def _extensions(field: Field) -> Tree:
-    """Return what the list or map of a field means when two objects are merged."""
+    """Return the merge semantics of a field's list or map."""
     markers = field.markers
     tree: Tree = {}
     if field.is_list:

@@ -8,8 +8,8 @@
 An element is kept as this text, so that sets of elements are sets of strings. For that the text has
 one form only: keys by name, no blanks, Go's escapes, whole numbers without a point.
 
-A FieldSet is a tree: `members` are elements of the set itself, `children` hold what is below an
-element; an element may be in both. Sets are values: operations share what they can and change no
+A FieldSet is a tree: `members` are elements of the set itself, `children` are the subsets below an
+element; an element may be in both. Sets are values: operations share structure and change no
 operand.
 """
 

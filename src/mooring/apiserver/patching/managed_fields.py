@@ -1,7 +1,7 @@
 """ManagedFields: the managers of an object's fields, as the entries of managedFields have them.
 
 A field owner is a manager with its operation: one that applies is one owner for all versions, one
-that updates is one for each version. What it owns is a set of fields in one version.
+that updates is one for each version. It owns a set of fields in one version.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _take_time(managed: ManagedFields, bucket: FieldOwner, owner: FieldOwner) ->
 
 # --- new objects ----------------------------------------------------------------------------------
 
-Fields = dict[str, Any]  # fieldsV1: elements with what is below them
+Fields = dict[str, Any]  # fieldsV1: elements with their children
 
 _LEAF: Fields = {}
 _SERVERS_METADATA = frozenset(
@@ -239,7 +239,7 @@ class Unusual(Exception):  # noqa: N818  # not an error: the long way is to be g
 
 
 def created_fields(shape: Shape, empty: Tree, new: Tree, *, left_alone: frozenset[str]) -> Fields:
-    """Return what the creator of an object owns, without some top-level fields."""
+    """Return the fields that the creator of an object owns, without some top-level fields."""
     if shape.map is None:
         raise Unusual
     kept = {
@@ -277,7 +277,7 @@ def _of_map(form: MapForm, empty: dict[str, Tree], new: dict[str, Tree]) -> Fiel
 
 
 def _changed(shape: Shape, empty: Tree, new: Tree) -> Fields | None:
-    """Return what is owned below a field that the empty object has; None: not even the field."""
+    """Return the owned fields below a field that the empty object has; None: not even the field."""
     if empty is new or (empty == new and shape.is_plain):
         return None
     if isinstance(new, dict) and isinstance(empty, dict) and shape.map is not None:
@@ -292,7 +292,7 @@ def _changed(shape: Shape, empty: Tree, new: Tree) -> Fields | None:
 
 
 def _whole(shape: Shape, value: Tree) -> Fields:
-    """Return what is owned below a field that only the new object has."""
+    """Return the owned fields below a field that only the new object has."""
     if not value:
         return _LEAF
     form = shape.map

@@ -223,7 +223,7 @@ def _merge_field(
 
 
 def _take(result: dict[str, Tree], name: str, value: Tree) -> None:
-    """Set a value of the patch as it is, without directives."""
+    """Set a value of the patch unchanged, without directives."""
     if strategic_lists.is_marked(value):
         result.pop(name, None)
     else:

@@ -15,7 +15,7 @@ from mooring.api import schema
 
 
 class Relation(Enum):
-    """What the items of a list are to each other."""
+    """The list type: atomic, set or map."""
 
     ATOMIC = "atomic"  # the list is one value
     SET = "set"  # scalars, each at most once
@@ -61,7 +61,7 @@ class Shape:
         map_form: MapForm | None = None,
         is_plain: bool | None = None,
     ) -> None:
-        self.name = name  # Go's name of the struct, or its word for the kind of type
+        self.name = name  # Go's name of the struct, or its name for the kind of type
         self.scalar = scalar  # string, numeric, boolean, untyped, or none
         self.list = list_form
         self.map = map_form
@@ -165,7 +165,7 @@ def _list_form(element: Shape, field: schema.Field) -> ListForm:
 
 
 def _key_default(field: schema.Field) -> Any:
-    """Return what a missing key of an item means; None if it is then simply missing."""
+    """Return the default of a missing key of an item; None if it is then simply missing."""
     if field.markers.default is not None:
         return field.markers.default
     if field.is_shown:

@@ -5,8 +5,8 @@ $retainKeys: [a, b]                    remove other keys of this map
 $setElementOrder/FIELD: [...]          the order of a merged list
 $deleteFromPrimitiveList/FIELD: [...]  items to remove from a list of scalars
 
-Items follow the order of `$setElementOrder`, then that of the patch; items that only the object has
-stay where they were, as far as the others allow.
+Items follow the order of `$setElementOrder`, then the order of the patch; items that only the
+object has stay where they were, as far as the others allow.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def unknown_directive(directive: Tree, patch: Tree) -> PatchRefused:
 MergeMaps = Callable[[dict[str, Tree], dict[str, Tree], Shape], dict[str, Tree]]
 Identity = tuple[str, object]  # the type of a scalar, and the scalar: 1 is not true
 
-_SORTED_PLAINLY_MAX = 20  # above it, items that no order names stay as they are
+_SORTED_PLAINLY_MAX = 20  # above it, items that no order names stay unsorted
 
 
 def merged_lists(

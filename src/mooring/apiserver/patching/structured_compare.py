@@ -25,7 +25,7 @@ class Comparison(NamedTuple):
         return Comparison(FieldSet(), FieldSet(), FieldSet())
 
     def without(self, fields: FieldSet) -> Comparison:
-        """Return the comparison without some fields and what is below them."""
+        """Return the comparison without some fields and their children."""
         return Comparison(*(part.without(fields) for part in self))
 
 
@@ -181,7 +181,7 @@ def fields_of(shape: Shape, value: Tree) -> FieldSet:
 
 
 def _add(shape: Shape, value: Tree, step: Element, into: FieldSet) -> None:
-    """Add an element and what is below it."""
+    """Add an element and its children."""
     if isinstance(value, dict) and shape.map is not None:
         if shape.map.is_atomic:
             into.members.add(step)

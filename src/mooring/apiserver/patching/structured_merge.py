@@ -127,7 +127,7 @@ class _Weaver:
         self._live_steps = [step_to(form, item) for item in live]
         self._live_items: dict[Element, Tree] = {}
         for step, item in zip(self._live_steps, live, strict=True):
-            # Items with the same key are not merged: it is unknown which one is meant.
+            # Items with the same key are not merged: the target is ambiguous.
             self._live_items[step] = None if step in self._live_items else item
         self._applied = {step_to(form, item): item for item in applied}
         # Items of both lists that the applied one has yet to reach, the next one last.

@@ -3,8 +3,8 @@
 Steps of an apply:
 
 1. Merge the applied object into the live one; nothing is removed yet.
-2. The manager owns exactly what it applied.
-3. Prune: remove what it applied last time and not now, unless somebody owns it.
+2. The manager owns exactly the applied fields.
+3. Prune: remove fields that it applied last time and not now, unless another manager owns them.
 4. A change of what others own is a conflict, or with force they lose it.
 """
 
@@ -194,7 +194,7 @@ def apply(
 
 
 def _lost_something(last: VersionedSet, fields: FieldSet, request: OwnerUpdate) -> bool:
-    """Return whether a manager may own what it does not apply now.
+    """Return whether a manager may own fields that it does not apply now.
 
     What is applied names the items and keys above all that it names. So if nothing of the last
     share is missing, nothing can be taken away, and the long way round can be spared.

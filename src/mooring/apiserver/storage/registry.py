@@ -22,7 +22,7 @@ from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
 
 RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
-SHARED_BYTES_MAX = 16 * 2**20  # as they are stored
+SHARED_BYTES_MAX = 16 * 2**20  # as stored
 
 UID = b'"uid":"'
 UID_WITHIN_BYTES = 4096  # names are shorter
@@ -62,7 +62,7 @@ class Registry:
     async def change(
         self, resource: Resource, namespace: str, name: str, change: ObjectChange
     ) -> Any:
-        """Store what a change makes of an object; retry if it was changed meanwhile.
+        """Apply a change to an object and store it; retry on a conflict.
 
         An object that was to be deleted and that nothing holds any longer goes with the change.
         """
@@ -141,7 +141,7 @@ class Registry:
         return text_with_revision(known[1], value.api_version, value.kind)
 
     def _note(self, value: Any) -> bytes:
-        """Return an object as it is stored, and cache it for the next read."""
+        """Return the stored object, and cache it for the next read."""
         bare = _bare(value)
         stored = encode_stored_json(bare)
         self._written.put(stored, bare, len(stored))
@@ -170,7 +170,7 @@ def is_released(value: Any) -> bool:
 
 
 def written(value: Any) -> bytes:
-    """Return an object as it is stored."""
+    """Return the stored object."""
     bare = replace(value, metadata=replace(value.metadata, resource_version=""))
     return encode_stored_json(bare)
 

@@ -54,7 +54,7 @@ async def compact_regularly(store: Store, kept_s: float = KEPT_S) -> None:
 
 
 def object_faults(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield what is wrong with stored objects, each with the key of its entry."""
+    """Yield the problems of stored objects, each with the key of its entry."""
     by_prefix = {resource.prefix: resource for resource in Resources().all()}
     owners: dict[str, str] = {}  # keys by uid
     for entry in entries:

@@ -47,7 +47,7 @@ class Printer(NamedTuple):
 
 
 def text(name: str, description: str) -> Column:
-    """Return a column of words."""
+    """Return a text column."""
     return Column(name=name, description=description)
 
 
@@ -57,7 +57,7 @@ def number(name: str, description: str) -> Column:
 
 
 def wide(name: str, description: str) -> Column:
-    """Return a column of words that only wide tables show."""
+    """Return a text column that only wide tables show."""
     return Column(name=name, description=description, priority=1)
 
 

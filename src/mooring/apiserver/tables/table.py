@@ -1,7 +1,6 @@
 """Table and PartialObjectMetadata: the responses to clients that accept them.
 
-Objects come as they are stored; what a row holds of them, if it holds them whole, is in the
-version that was asked for.
+Objects come as stored; a row that includes its object has it in the requested version.
 """
 
 from __future__ import annotations

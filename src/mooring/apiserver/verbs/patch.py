@@ -174,7 +174,7 @@ class ReleasedForm(NamedTuple):
 
 
 def released_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> ReleasedForm:
-    """Return the body of a patch; JSON patches stay as they are."""
+    """Return the body of a patch; JSON patches stay unchanged."""
     if media not in (MERGE_PATCH, STRATEGIC_MERGE_PATCH):
         return ReleasedForm(body)
     try:

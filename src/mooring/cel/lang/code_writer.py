@@ -53,7 +53,7 @@ class Writer(Lines):
 
     def __init__(self, cells: Iterable[Pattern] = ()) -> None:
         super().__init__()
-        self.inputs: dict[Path, str] = {}  # what the caller must provide, and its name
+        self.inputs: dict[Path, str] = {}  # inputs that the caller must provide, and their names
         self._cells = tuple(cells)
         self._scope: dict[str, str | _LazyVariable] = {}
         self._bools = {"True", "False"}  # names whose values are certainly bools

@@ -37,7 +37,7 @@ _CLOSING: Final = frozenset(
     | {TokenKind.COMMA, TokenKind.COLON, TokenKind.EOF}
 )
 
-# Yields the steps of something nested, is sent what they read, and returns what it read.
+# Yields the steps of something nested, is sent their results, and returns its own.
 Steps = Generator[Any, Any, Any]
 
 
@@ -344,7 +344,7 @@ class _Reader:
         """Return whether another part follows; take the comma before it, or the close."""
         comma = self._take_if(TokenKind.COMMA)
         if self._kind is not close:
-            # A comma may follow the last part, or stand alone; it may not open.
+            # A comma may follow the last part, or be alone; it may not be first.
             if is_behind_one != bool(comma):
                 self._fail()
             return True

@@ -1,4 +1,4 @@
-"""Which types fit which, and what type parameters stand for.
+"""Type inference: which types are assignable, and the bindings of type parameters.
 
 The checker asks whether a value of one type may be used where another is expected. A comparison
 binds type parameters to the types they are compared with. Bindings are kept in Substitutions; a
@@ -148,7 +148,7 @@ class Substitutions:
         return False
 
     def _stands_for(self, parameter: Type, type_: Type) -> tuple[bool, bool]:
-        """Return whether a parameter may stand for a type, and whether it stood for one before."""
+        """Return whether a parameter can be bound to a type, and whether it was bound before."""
         if parameter == type_:
             return True, True
         bound = self._bound.get(parameter.name)
@@ -167,7 +167,7 @@ class Substitutions:
         return True, True
 
     def _occurs(self, parameter: Type, within: Type) -> bool:
-        """Return whether binding the parameter to a type would make it stand for itself."""
+        """Return whether binding the parameter to a type would be recursive."""
         self._step()
         if parameter == within:
             return True

@@ -33,7 +33,7 @@ class Failure:
 
 
 class Budget:
-    """The cost tracker of an evaluation: what it has spent and may spend."""
+    """The cost tracker of an evaluation: its cost so far, and its limit."""
 
     __slots__ = ("limit", "spent")
 
@@ -105,7 +105,7 @@ class Interpretable:
 
 
 class Constant(Interpretable):
-    """A value that is known; costs nothing."""
+    """A constant; costs nothing."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

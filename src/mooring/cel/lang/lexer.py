@@ -221,7 +221,7 @@ def parse_uint(text: str) -> UInt:
 
 
 def parse_double(text: str) -> float:
-    """Return the number of `1.5`, `-.5`, `1e3`; what is too small is 0."""
+    """Return the number of `1.5`, `-.5`, `1e3`; a number that is too small is 0."""
     value = float(text)
     if isinf(value):
         raise LiteralError("invalid double literal")

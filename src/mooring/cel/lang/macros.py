@@ -271,7 +271,7 @@ def _insert_all(values: dict[Any, Any], added: dict[Any, Any]) -> dict[Any, Any]
 
 
 def bind(factory: MacroExprFactory, name: str, value: Expr, result: Expr) -> Expr:
-    """Return an expression in which a name stands for a value."""
+    """Return an expression in which a name is bound to a value."""
     empty, never, unchanged = factory.new_list(), factory.literal(False), factory.ident(name)
     return factory.comprehension(empty, (UNUSED,), name, value, never, unchanged, result)
 

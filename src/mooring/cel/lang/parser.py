@@ -3,7 +3,7 @@
     text ─lexer→ tokens ─descent_parser→ parse tree ─Builder→ AST
                             │
                             └─ a token that does not fit: recovery parses everything again, as
-                               cel-go's parser does, to report all errors in its words
+                               cel-go's parser does, to report all errors with its messages
 
 Building continues after an error, to find all of them. Trees are as deep as expressions, so nothing
 here recurses: a method that needs a part built yields it and is sent the node.

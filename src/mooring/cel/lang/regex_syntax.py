@@ -63,7 +63,7 @@ def syntax_error(code: str, expression: str) -> EvalError:
 
 
 class _Group:
-    """What is known of an open group, or of the whole: its branches so far."""
+    """The state of an open group, or of the whole: its branches so far."""
 
     def __init__(self, *, captures: bool) -> None:
         self.captures = captures

@@ -122,7 +122,7 @@ def param(name: str) -> Type:
 # --- predicates -----------------------------------------------------------------------------------
 
 PRIMITIVES = {plain.kind: plain for plain in (BOOL, BYTES, DOUBLE, INT, STRING, UINT)}
-# Null may stand for these although nothing in their declaration says so.
+# Null is assignable to these although their declarations do not mention it.
 _ALWAYS_NULLABLE = {
     TypeKind.OPAQUE,
     TypeKind.STRUCT,
@@ -144,7 +144,7 @@ def same(first: Type, second: Type) -> bool:
 
 
 def accepts_null(type_: Type) -> bool:
-    """Return whether null may stand for the type."""
+    """Return whether null is assignable to the type."""
     return type_ == NULL or type_.kind in _ALWAYS_NULLABLE or is_wrapper(type_)
 
 
@@ -159,7 +159,7 @@ def is_wrapper(type_: Type) -> bool:
 
 
 def unwrapped(type_: Type) -> Type:
-    """Return the primitive of a wrapper, any other type as it is."""
+    """Return the primitive of a wrapper, any other type unchanged."""
     return PRIMITIVES.get(type_.kind, type_)
 
 
@@ -195,7 +195,7 @@ _JSON_LIST = list_of(DYN)
 _JSON_OBJECT = map_of(STRING, DYN)
 _TIME_FIELDS = {"seconds": INT, "nanos": INT}
 
-# Message name: the type it stands for, and its fields.
+# Message name: the type it represents, and its fields.
 _MESSAGES: dict[str, tuple[Type, dict[str, Type]]] = {
     "Any": (ANY, {"type_url": STRING, "value": BYTES}),
     "Duration": (DURATION, _TIME_FIELDS),

@@ -98,7 +98,7 @@ FALSE_KEY: Final = BoolKey(False)
 
 
 def map_key(value: Any) -> Any:
-    """Return how a CEL value stands as a key in a dict.
+    """Return the dict key of a CEL value.
 
     Numbers that are equal are equal keys, whatever their types; strings are themselves.
     """
@@ -189,7 +189,7 @@ _is_decimal = re.compile(
 _is_hexadecimal = re.compile(
     r"[+-]?0[xX](?=[._]*[0-9a-fA-F])[0-9a-fA-F_]*+(?:\.[0-9a-fA-F_]*+)?+[pP][+-]?[0-9][0-9_]*+"
 ).fullmatch
-# An underscore has to stand between digits; behind `0x` it may as well.
+# An underscore must be between digits; it may also follow `0x`.
 _misplaced = re.compile(r"(?<![0-9])_|_(?![0-9])").search
 _misplaced_in_hexadecimal = re.compile(r"(?<![0-9a-fA-FxX])_|_(?![0-9a-fA-F])").search
 _BOOLS: Final = {

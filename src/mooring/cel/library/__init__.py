@@ -1,4 +1,4 @@
-"""The CEL libraries of Kubernetes, and what it charges for `==` between their values.
+"""The CEL libraries of Kubernetes, and the cost of `==` between their values.
 
     authz      authorization checks, declared only
     cidr       networks

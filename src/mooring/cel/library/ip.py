@@ -21,7 +21,7 @@ IP_TYPE: Final = opaque("net.IP")
 V4_BITS: Final = 32
 V6_BITS: Final = 128
 _V6_BYTES: Final = 16
-_MAPPED_V4: Final = 0xFFFF  # what stands above the 32 bits of an IPv4 address in IPv6
+_MAPPED_V4: Final = 0xFFFF  # the bits above the 32 bits of an IPv4 address in IPv6
 _leading_digits = re.compile("[0-9A-Fa-f]*").match
 
 
@@ -151,7 +151,7 @@ def _v4_bytes(whole: str, text: str) -> bytes:
 def _parse_v6(text: str) -> IP:
     """IPv6 = group *( ":" group ) with one "::" for missing groups, maybe IPv4 as the last two
 
-    1. Take off the zone. 2. Read groups, noting where "::" stands. 3. Put zeros there.
+    1. Take off the zone. 2. Read groups, noting the position of "::". 3. Put zeros there.
     """
     rest, has_zone, zone = text.partition("%")
     if has_zone and not zone:
@@ -168,7 +168,7 @@ def _parse_v6(text: str) -> IP:
 
 
 def _v6_groups(whole: str, rest: str) -> tuple[bytearray, int | None]:
-    """Return the bytes that are written, and before which of them "::" stands."""
+    """Return the bytes that are written, and the position of "::" among them."""
     octets = bytearray()
     gap: int | None = None
     if rest.startswith("::"):

@@ -204,7 +204,7 @@ def _estimate_includes(target: Argument | None, _args: Arguments) -> CallEstimat
 def _element_cost(target: Argument) -> Range:
     """Return the cost of comparing one element: more, if it is a text that has to be traversed.
 
-    The first parameter of a type counts as that of its elements, even for maps.
+    The first parameter of a type counts as its element type, even for maps.
     """
     if target.type.params and target.type.params[0].kind in (TypeKind.STRING, TypeKind.BYTES):
         return add(exactly(1), traversal(target.items_size or UNKNOWN))

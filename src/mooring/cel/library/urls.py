@@ -80,13 +80,13 @@ def _is_url(text: str) -> bool:
     return True
 
 
-# ---- from mooring.cel.library.neturl: URLs as Go's net/url reads and writes them, with its errors.
+# --- URLs as Go's net/url reads and writes them, with its errors --------------------------------
 
 QUERY_PARAMETERS_MAX: Final = 10_000
 
 _UNRESERVED: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~"
 _HOST_BYTES: Final = frozenset(_UNRESERVED + b"!$&'()*+,;=:[]<>\"")
-# What RFC 3986 lets stand in a path or fragment, besides what Go itself leaves alone.
+# Characters that RFC 3986 allows in a path or fragment, besides those that Go leaves alone.
 _VALID_PUNCTUATION: Final = frozenset(b"!$&'()*+,;=:@[]%")
 # Only in URLs of these schemes does Go insist on one colon in the host.
 _STRICT_SCHEMES: Final = ("http", "https")
@@ -123,7 +123,7 @@ class URLError(Exception):
 
 
 class _PartError(Exception):
-    """What is wrong with a part of a URL."""
+    """An error in a part of a URL."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -327,7 +327,7 @@ def _check_port(port: str) -> None:
 
 
 def _rewritten(text: str, part: _Part) -> str:
-    """Return a written part as it is written again: unchanged, if it is valid."""
+    """Return the encoded form of a part: unchanged, if it is valid."""
     decoded = _decoded(text, part)
     plain = _PLAIN_BYTES[part] | _VALID_PUNCTUATION
     is_valid = all(byte in plain for byte in _to_bytes(text))

@@ -1,6 +1,6 @@
 """Resource quotas: how much objects use, whether they fit, and the usage in their status.
 
-usage       the names that quotas use, and what a pod and a claim use
+usage       the names that quotas use, and the usage of a pod and of a claim
 evaluators  the same for objects of any resource, and scopes
 accounting  charge quotas at admission, and recalculate usage
 """

@@ -42,7 +42,7 @@ def charged(
 ) -> list[ResourceQuota] | ClaimRejection:
     """Return the quotas charged for a new or changed object, or why it exceeds one.
 
-    1. Quotas that match the object must have a status, and the object must specify what it uses.
+    1. Quotas that match the object must have a status, and the object must specify its usage.
     2. The increase over the old object is added, or everything if that did not match the quota.
     3. The sum must fit each quota. Quotas that the object does not use are returned unchanged.
     """
@@ -90,7 +90,7 @@ def _increase(
     usage: ResourceList,
     past: tuple[Any | None, ResourceList | None],
 ) -> ResourceList:
-    """Return what is charged to a quota."""
+    """Return the amounts charged to a quota."""
     old, before = past
     if before is None or not matches(quota, evaluator, old):
         return without_zeros(usage)
@@ -153,7 +153,7 @@ def recalculated(
 ) -> ResourceQuota:
     """Return a quota with its status recalculated; itself if that is unchanged."""
     hard = quota.spec.hard
-    used = restricted_to(quota.status.used, hard)  # what no evaluator counts stays as it is
+    used = restricted_to(quota.status.used, hard)  # resources without an evaluator stay unchanged
     counted: ResourceList = {name: ZERO for name in hard if is_unserved(name)}
     for resource, values in objects.items():
         evaluator = evaluator_for(resource, context)

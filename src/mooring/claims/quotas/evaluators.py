@@ -56,13 +56,13 @@ class Evaluator(Protocol):
         """Return which of the names the objects can use."""
 
     def usage(self, value: Any) -> ResourceList:
-        """Return what an object uses."""
+        """Return the usage of an object."""
 
     def has(self, scope: ScopedResourceSelectorRequirement, value: Any) -> bool:
         """Return whether an object is in a scope."""
 
     def missing(self, names: Iterable[str], value: Any) -> str:
-        """Return what an object must specify for the names; "" if it does."""
+        """Return which values required by the names an object lacks; "" if none."""
 
     def counts_change(self, old: Any, new: Any) -> bool:
         """Return whether an update, not of the status, can increase usage."""

@@ -9,7 +9,7 @@ A claim uses
    alternatives; for all devices, the most that one claim can hold;
 3. the same amounts of the extended resource of the class, under both of its names, so that a limit
    on the resource holds however devices are requested. The special claim of a pod counts only for
-   what the pod itself is not charged for.
+   resources not charged to the pod itself.
 
 Names of a quota:
 
@@ -140,7 +140,7 @@ _MUST_SPECIFY = frozenset(
 
 
 def pod_usage(pod: Pod, now: Timestamp) -> ResourceList:
-    """Return what the pod uses of quotas."""
+    """Return the quota usage of the pod."""
     counted: ResourceList = {POD_COUNT: ONE}
     if not is_living(pod, now):
         return counted
@@ -235,7 +235,7 @@ class UsageContext(Struct, frozen=True):
 
 
 def claim_usage(claim: ResourceClaim, context: UsageContext) -> ResourceList:
-    """Return what the claim uses of quotas."""
+    """Return the quota usage of the claim."""
     devices = _devices(claim)
     usage = {f"{name}{CLASS_DEVICES}": amount for name, amount in devices.items()}
     usage[CLAIM_COUNT] = ONE
@@ -296,7 +296,7 @@ def _count(request: DeviceSubRequest | ExactDeviceRequest) -> int:
 def _extended(
     devices: ResourceList, charged: ResourceList, classes: DeviceClassIndex
 ) -> ResourceList:
-    """Return devices as extended resources, less what the pod is charged for."""
+    """Return devices as extended resources, less those charged to the pod."""
     usage: ResourceList = {}
     for class_name, amount in devices.items():
         if not class_name:
@@ -310,7 +310,7 @@ def _extended(
 
 
 def _charged_to_pod(claim: ResourceClaim, context: UsageContext) -> ResourceList:
-    """Return what the pod of a special claim is charged for; nothing if it is not the pod's."""
+    """Return the charges of a special claim's pod; nothing if it is not the pod's."""
     owner = owning_pod(claim) if is_special(claim) else None
     pod = None if owner is None else context.pods.get(owner.name)
     if owner is None or pod is None or pod.metadata.uid != owner.uid:

@@ -39,7 +39,7 @@ class Credentials(Protocol):
         """Return the valid authentication, renewed if necessary."""
 
     async def renew(self) -> bool:
-        """Discard what the server rejected; return False if it would be the same again."""
+        """Discard rejected credentials; return False if new ones would be the same."""
 
 
 class StaticCredentials:

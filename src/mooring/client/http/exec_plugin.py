@@ -84,7 +84,7 @@ def _exec_info(config: RestConfig, command: ExecConfig) -> bytes:
 
 
 async def _output(command: ExecConfig, info: bytes) -> bytes:
-    """Return what a plugin prints, or raise AccessError with its error output."""
+    """Return the output of a plugin, or raise AccessError with its error output."""
     environment = {**os.environ, **dict(command.environment)}
     environment["KUBERNETES_EXEC_INFO"] = info.decode()
     try:

@@ -1,11 +1,11 @@
-"""Parse what `moor run --claim` requests into the requests of a claim.
+"""Parse the argument of `moor run --claim` into the requests of a claim.
 
     gpu=2,nic=1        two GPUs and a network interface
     cpu=4,memory=8Gi   an amount of a shared device
     gpu.nvidia.com=1   a DeviceClass by its name
 
-A word stands for a DeviceClass of the cluster. An amount is a number of devices, or a capacity if
-the devices are shareable.
+A short name refers to a DeviceClass of the cluster. An amount is a number of devices, or a capacity
+if the devices are shareable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ClaimRequestError(Exception):
 
 
 class NoClassError(ClaimRequestError):
-    """The DeviceClasses of a word do not exist: the driver is not running, or not known."""
+    """The DeviceClasses of a short name do not exist: the driver is not running, or unknown."""
 
     def __init__(self, word: str, classes: tuple[str, ...], known: Sequence[str]) -> None:
         missing = " or ".join(classes)
@@ -42,7 +42,7 @@ class NoClassError(ClaimRequestError):
 
 
 class DeviceWord(NamedTuple):
-    """The DeviceClasses and the selector that a short word stands for."""
+    """The DeviceClasses and the selector of a short name."""
 
     classes: tuple[str, ...]  # the first that is here
     selector: str = ""
@@ -62,7 +62,7 @@ _WORDS: Mapping[str, DeviceWord] = {
     "mig": DeviceWord(("mig.nvidia.com",)),
     "tpu": DeviceWord(("tpu.google.com",)),
 }
-# What an amount is an amount of, by driver, where devices are given away in parts.
+# The capacity that an amount requests, for drivers with shareable devices.
 _CAPACITY = {"dra.cpu": "dra.cpu/cpu", "dra.memory": "size"}
 
 
@@ -158,7 +158,7 @@ def _request(ask: RequestedAmount, offer: NodeOffer, conditions: Sequence[str]) 
 
 
 def _class(name: str, word: DeviceWord, offer: NodeOffer) -> str:
-    """Return the DeviceClass that a name stands for."""
+    """Return the DeviceClass that a name refers to."""
     if name in offer.classes:
         return name
     for each in word.classes:

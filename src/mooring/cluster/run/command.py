@@ -74,7 +74,7 @@ def command_launch(
 
 
 def command_environment(own: Mapping[str, str], edits: ContainerEdits) -> dict[str, str]:
-    """Return the user's environment without affinity variables, plus that of the devices."""
+    """Return the user's environment without affinity variables, plus the devices' variables."""
     of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
     kept = {name: value for name, value in own.items() if not _is_binding(name)}
     return {**kept, **of_devices, **process_binding(of_devices).variables}
@@ -104,7 +104,7 @@ async def start_command(launch: Launch, context: CommandContext) -> asyncio.subp
             json.dump(launch.message(), file)
         try:
             failure = await asyncio.to_thread(_heard, process.pid, report)
-        except asyncio.CancelledError:  # nobody may use devices that are given back
+        except asyncio.CancelledError:  # nobody may use released devices
             process.kill()
             await process.wait()
             raise

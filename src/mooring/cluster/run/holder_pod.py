@@ -69,7 +69,7 @@ class DeviceHolder:
     ) -> HeldDevices:
         """Return the allocated devices, or raise NotGivenError or ClientError.
 
-        `tell` reports why it takes longer.
+        `tell` is called with the reason of a delay.
         """
         await self._create(claim_tree(self._run, devices), ResourceClaim)
         await self._create(pod_tree(self._run), Pod)

@@ -20,7 +20,7 @@ from mooring.hardware.machine import Machine, Sheet
 DRIVER = "dra.memory"
 CAPACITY = "size"
 PAGE = Quantity.parse("4Ki")
-SMALLEST = Quantity.parse("1Mi")  # what a claim gets that does not say
+SMALLEST = Quantity.parse("1Mi")  # the default amount of a claim
 
 
 class Pages(NamedTuple):

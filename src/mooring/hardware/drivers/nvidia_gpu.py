@@ -77,7 +77,7 @@ def partition_name(gpu: int, profile: str, id_: int, start: int) -> str:
 
 
 class Gpu:
-    """One GPU, as it is published."""
+    """One published GPU."""
 
     def __init__(
         self, index: int, uuid: str, model: NvidiaGpu, *, place: DeviceLocation, address: str
@@ -103,7 +103,7 @@ class Gpu:
         )
 
     def vfio_device(self) -> Device:
-        """Return the GPU as it is passed to a virtual machine."""
+        """Return the GPU for passthrough to a virtual machine."""
         node = self._place.scalar_numa_node(self._address)
         return Device(
             name=f"gpu-vfio-{self._index}",
@@ -149,7 +149,7 @@ class Gpu:
         )
 
     def counter_set(self) -> CounterSet:
-        """Return what the partitions share."""
+        """Return the counters that the partitions share."""
         consumption = self._consumption(self._whole(), range(self._memory_slices))
         return CounterSet(name=self._counter_set_name, counters=consumption.counters)
 

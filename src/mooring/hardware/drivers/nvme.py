@@ -21,7 +21,7 @@ class Disk(NamedTuple):
 
     name: str
     size: Quantity
-    type: str = "nvme"  # what it is connected by: nvme, virtio, scsi, …
+    type: str = "nvme"  # the transport: nvme, virtio, scsi, …
     address: str = ""  # on PCI, or of its controller there
     model: str = ""
     serial: str = ""

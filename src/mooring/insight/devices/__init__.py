@@ -1,11 +1,11 @@
-"""Who uses what: the devices of a cluster with their states, and its claims.
+"""Device usage: the devices of a cluster with their states, and its claims.
 
 snapshot ─► usage_of ─► ClusterUsage: devices, claims
 
-model           what is known of a device and of a claim; counts by state
+model           devices and claims as values; counts by state
 usage           the entry points; every claim with its devices
 device_usage    every device with its state and its holders
-availability    what the allocator says about each device
+availability    the allocator's result for each device
 node_selection  the nodes that can use a device
 """
 

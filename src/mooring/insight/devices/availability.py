@@ -66,7 +66,7 @@ class DeviceEvaluation(NamedTuple):
 
 
 class PoolEvaluation(NamedTuple):
-    """What the allocator says about a pool."""
+    """The allocator's results for a pool."""
 
     devices: Mapping[Spot, DeviceEvaluation]
     is_seen: bool  # whether some node can use it

@@ -29,7 +29,7 @@ from mooring.insight.devices.model import (
 from mooring.insight.devices.node_selection import NodeIndex, NodeSelection, node_selection_of
 
 HolderIndex = Mapping[DeviceName, list[Holder]]
-# What speaks against a device for good, in words.
+# Permanent obstacles of a device, as text.
 UNUSABLE = {
     RejectionCause.BINDING_CONDITIONS: "has binding conditions; DRADeviceBindingConditions is off",
     RejectionCause.CAPACITY: "a request that names no capacity takes more than its policy allows",
@@ -247,7 +247,7 @@ def _can_serve(left: Quantity, capacity: DeviceCapacity) -> bool:
 
 
 class CounterShortages:
-    """What the allocated devices of a pool use of its counters."""
+    """The counters of a pool that its allocated devices consume."""
 
     def __init__(self, pool: Pool, ledger: Ledger) -> None:
         self._pool = pool

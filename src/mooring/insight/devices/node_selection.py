@@ -202,7 +202,7 @@ class NodeIndex:
 
 
 def can_skip_operations(node: Node) -> bool:
-    """Return whether the kubelet can skip node operations where a slice says so."""
+    """Return whether the kubelet skips node operations where a slice allows it."""
     return NODE_OPERATIONS in node.status.declared_features
 
 

@@ -44,7 +44,7 @@ Conditions = Mapping[tuple[DeviceName, str], tuple[Condition, ...]]
 
 
 def usage_in(snapshot: Snapshot, context: Context) -> ClusterUsage:
-    """Return who uses what, and what is free, under the feature gates of a context."""
+    """Return the usage of all devices, under the feature gates of a context."""
     return usage_of(
         snapshot,
         Features.of(context.gates),
@@ -60,7 +60,7 @@ def usage_of(
     with_taint_rules: bool = True,
     extensions: bool = True,
 ) -> ClusterUsage:
-    """Return who uses what, and what is free; `extensions` widens what taint rules may say."""
+    """Return the usage of all devices; `extensions` widens what taint rules may say."""
     ledger = Ledger(shares_are_whole=not features.consumable_capacity)
     for claim in snapshot.claims:
         ledger.put(claim)

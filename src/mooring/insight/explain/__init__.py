@@ -1,9 +1,9 @@
 """Why a pod gets no node, why claims get no devices on a node, and what would help.
 
 pods               explains a pending pod: the flow is drawn there
-nodes              asks nodes about a pod; tries changes to the pod
+nodes              probes nodes for a pod; tries changes to the pod
 report             explanations and diagnoses as lines, as a tree, as one line
-phrases            the words for changes, members of conflicts and rejections
+phrases            phrases for changes, members of conflicts and rejections
 summary            one line for the scheduler's event, in bounded time
 
 diagnosis          why claims cannot be allocated on one node

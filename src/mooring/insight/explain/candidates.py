@@ -155,7 +155,7 @@ def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapaci
 
 
 def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quantity]:
-    """Yield the total of a capacity, what is left, and the amounts that its policy allows."""
+    """Yield the total of a capacity, the remaining amount, and the amounts its policy allows."""
     yield capacity.value
     if taken is not None:
         yield capacity.value - taken

@@ -1,7 +1,7 @@
 """A minimal conflict: members that together are impossible, while without any one they are not.
 
     # member: a request (with its class), constraint, selector, taint, requested capacity, or claim
-    #   that holds devices; the change that takes it away stands for it
+    #   that holds devices; represented by the change that removes it
     # kept: the members that are still there; all others are taken away
 
 Taking members away mostly helps, but not always: it may let in devices that another selector cannot
@@ -72,7 +72,7 @@ def find_conflict(
 
 
 def _member_groups(situation: Situation, obstacles: Obstacles) -> list[list[SituationChange]]:
-    """Return all members by kind, the most telling first."""
+    """Return all members by kind, the most informative first."""
     parts = removals(situation)
     return [
         parts.requests,
@@ -157,7 +157,7 @@ def _less(kept: Members, gone: Sequence[SituationChange]) -> Members:
 
 
 class Obstacles(Struct, frozen=True):
-    """What stands in the way of the claims on the node."""
+    """The obstacles of the claims on the node."""
 
     holders: Mapping[ClaimKey, tuple[str, ...]]  # devices of the node's pools, by claim
     taints: tuple[tuple[str, str, str], ...]  # key, value and effect of blocking taints

@@ -64,7 +64,7 @@ class Tainted(_Tagged, frozen=True, tag="by a taint"):
 
 
 class AmountShortage(Struct, frozen=True):
-    """A counter or capacity: the total, what is left, and what is requested."""
+    """A counter or capacity: the total, the remaining and the requested amount."""
 
     name: str
     there: str

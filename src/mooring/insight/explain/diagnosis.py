@@ -51,7 +51,7 @@ class Diagnosis(Struct, frozen=True):
     """Why claims cannot be allocated on a node."""
 
     situation: Situation
-    message: str  # of the fault that ended the attempt; "" if there was none
+    message: str  # of the error that ended the attempt; "" if there was none
     node_only: bool  # whether other nodes may fit
     pools: tuple[UnusablePool, ...]
     funnels: tuple[Funnel, ...]

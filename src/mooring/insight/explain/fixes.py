@@ -4,7 +4,7 @@
    all together, and then in halves.
 2. One that helps is made as small as possible: the largest count that works, the largest amount.
 3. If nothing helps by itself, pairs are tried that touch the conflict: a change that leaves the
-   whole conflict as it is cannot help.
+   whole conflict unchanged cannot help.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     NodeProbe ─┬─ probe(node)          the claims filter, as the scheduler's survey calls it
                ├─ facts(name, …)       amounts, labels, taints and claims behind a rejection
-               ├─ problem(name)        what the claims ask of it, as the allocator sees that
+               ├─ problem(name)        the allocation problem of the claims on it
                ├─ device_counts(name)  how many devices each request finds
                └─ diagnose(name, …)    why the claims cannot be allocated there
 
@@ -103,7 +103,7 @@ class NodeProbe:
             )
 
     def problem(self, name: str) -> Problem | None:
-        """Return what the pod's claims ask of a node; None if nothing, or if it cannot be read."""
+        """Return the pod's allocation problem on a node; None if empty or unreadable."""
         claims, inventory = self.claims(name), self._cluster.inventory
         if not claims:
             return None
@@ -199,7 +199,7 @@ def _unbacked(name: str, index: DeviceClassIndex, state: NodeInfo) -> Iterator[s
 def _amounts_with_devices(
     rejection: Unschedulable, ready: Attempt, state: NodeInfo
 ) -> Iterator[str]:
-    """Yield what the pod requests itself, and what its devices take of the node."""
+    """Yield the pod's own requests, and the node resources that its devices use."""
     short = [text for text in rejection.reasons if text.startswith(INSUFFICIENT)]
     if not short or ready.claims is None:
         return
@@ -272,7 +272,7 @@ def shown(value: int, name: str) -> str:
 
 
 class PodFix(Struct, frozen=True):
-    """A change that was tried, in words, and the node that the pod would get."""
+    """A tried change, as text, and the node that the pod would get."""
 
     text: str
     node: str
@@ -291,7 +291,7 @@ def pod_fixes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[PodF
 
 
 def pod_changes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:
-    """Yield single changes to the pod that may help, in words and as the changed pod."""
+    """Yield single changes to the pod that may help, as text and as the changed pod."""
     yield from _tolerating(cluster, pod, survey)
     yield from _requesting_less(cluster, pod, survey)
     spec = pod.spec

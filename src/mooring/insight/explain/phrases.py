@@ -1,4 +1,4 @@
-"""The words for changes, members of conflicts and rejections, each on one line."""
+"""Phrases for changes, members of conflicts and rejections, each on one line."""
 
 from __future__ import annotations
 

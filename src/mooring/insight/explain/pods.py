@@ -8,8 +8,8 @@
                                   └──► diagnosis of claims ─► phrases ◄─── fixes, each tried
 
 Nodes that reject a pod for the same reason, and whose devices leave requests equally short, share
-one verdict. A node that rejects for another reason than claims is asked for its devices as well:
-one shortage must not hide the other.
+one verdict. If a node rejects the pod for a reason other than claims, its devices are checked as
+well: one shortage must not hide the other.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def explain(
 ) -> Explanation:
     """Return why a pod gets no node on the cluster as the plan leaves it.
 
-    `effort` is called before each diagnosis, and once before nodes are told apart.
+    `effort` is called before each diagnosis, and once before nodes are grouped.
     """
     cluster, pod = plan.cluster, pending.pod
     ready = attempt(cluster, pod)
@@ -218,7 +218,7 @@ class DiagnosisTimeLimit:
         return EFFORT._replace(interrupt=interrupt)
 
 
-# --- pods that are stopped before any node is asked -------------------------------------
+# --- pods that are stopped before any node is checked -----------------------------------
 
 
 def _precondition_facts(snapshot: Snapshot, pending: Pending) -> Iterator[str]:
@@ -274,7 +274,7 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
 def _group_facts(
     snapshot: Snapshot, cluster: Cluster, pod: Pod, survey: FitDiagnosis
 ) -> Iterator[str]:
-    """Yield what the group of a pod lacks, if the pod would fit by itself."""
+    """Yield the unmet needs of a pod's group, if the pod would fit by itself."""
     name = group_name(pod)
     group = cluster.groups.get((pod.metadata.namespace, name)) if name is not None else None
     if group is None or not survey.feasible:

@@ -1,6 +1,6 @@
-"""Explanations and diagnoses in words: as lines of text, as a tree for JSON, as one line.
+"""Explanations and diagnoses as lines of text, as a tree for JSON, or as one line.
 
-`phrases` has the words for a single change, member of a conflict, or rejection.
+`phrases` describes a single change, member of a conflict, or rejection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their drive
 
 
 def name_of(result: Result) -> str:
-    """Return the name of a pod, or of the claim or template that it stands for."""
+    """Return the name of a pod, or of the claim or template that it represents."""
     return stands_for(result.pod) or f"pod {full_name(result.pod)}"
 
 

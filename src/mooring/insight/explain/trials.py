@@ -1,4 +1,4 @@
-"""Trials: what the allocator says to a situation with changes, remembered and bounded.
+"""Trials: the allocator's result for a situation with changes, cached and bounded.
 
 Most changes concern the claims to be allocated. They are tried on one inventory, whose cached
 results of expressions stay valid; claims are freed in its ledger and put back. A changed feature or
@@ -80,10 +80,10 @@ class TrialKind(Enum):
 
 
 class TrialOutcome(NamedTuple):
-    """What the allocator said in a trial, without what is heavy to keep."""
+    """The allocator's result of a trial, without the parts that use much memory."""
 
     kind: TrialKind
-    message: str = ""  # of a fault
+    message: str = ""  # of an error
     node_only: bool = False
 
 
@@ -113,7 +113,7 @@ class Trials:
 
     @property
     def inventory(self) -> Inventory:
-        """The inventory of the situation as it is."""
+        """The inventory of the unchanged situation."""
         bench = self._bench(NO_CHANGES)
         bench.free(())
         return bench.inventory
@@ -124,7 +124,7 @@ class Trials:
         self._steps_left = self._effort.steps_max
 
     def outcome(self, changes: Collection[SituationChange] = ()) -> TrialOutcome:
-        """Return what the allocator says about the situation with the changes."""
+        """Return the allocator's result for the situation with the changes."""
         key = frozenset(changes)
         found = self._outcomes.get(key)
         if found is None:

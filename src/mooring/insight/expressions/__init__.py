@@ -1,4 +1,4 @@
-"""CEL expressions about devices, and what they give.
+"""CEL expressions about devices, and their results.
 
 published_devices  the devices of many slices, as expressions see them
 evaluation         an expression evaluated for devices; reports for display

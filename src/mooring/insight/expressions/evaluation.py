@@ -1,7 +1,7 @@
-"""What an expression gives for each device.
+"""The result of an expression for each device.
 
 text ─ evaluator_of ─┬─ ExpressionEvaluator ─ results(devices): one result for each group of
-                     │                        devices that the expression cannot tell apart
+                     │                        devices that the expression cannot distinguish
                      └─ InvalidExpression
 """
 
@@ -39,7 +39,7 @@ Selected = frozenset[DeviceName]
 
 
 class MatchOutcome(StrEnum):
-    """What an expression says about a device."""
+    """The outcome of an expression for a device."""
 
     MATCH = "match"
     NO_MATCH = "no match"
@@ -48,7 +48,7 @@ class MatchOutcome(StrEnum):
 
 
 class DeviceResult(NamedTuple):
-    """What an expression gives for devices that it cannot tell apart.
+    """The result of an expression for devices that it cannot distinguish.
 
     Kubernetes does not accept a VALUE with an error.
     """
@@ -61,7 +61,7 @@ class DeviceResult(NamedTuple):
 
 
 class InvalidExpression(NamedTuple):
-    """Why an expression cannot be used, in Kubernetes' words."""
+    """Why an expression cannot be used, with Kubernetes' message."""
 
     error: str
 

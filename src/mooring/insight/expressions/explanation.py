@@ -1,4 +1,4 @@
-"""Why an expression gives what it gives for a device: the parts that decided, and their values.
+"""Why an expression has its result for a device: the decisive parts, and their values.
 
 From the whole expression the explanation goes down to what decided it:
 
@@ -60,7 +60,7 @@ class Valued(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """One part of an expression that decided, what it gave, and from which values."""
+    """One decisive part of an expression, its result, and the values it read."""
 
     part: str
     outcome: str
@@ -77,7 +77,7 @@ Reasons = tuple[Reason, ...]
 
 
 def explain(parts: Parts, variables: Variables) -> Reasons:
-    """Return why the expression gives what it gives for these variables."""
+    """Return why the expression has its result for these variables."""
     explainer = _Explainer(parts)
     try:
         if isinstance(explainer.value(parts.root, variables), Failure):
@@ -284,7 +284,7 @@ class Parts:
         return text
 
     def loop(self, node: ast.Expr) -> MacroLoop | None:
-        """Return the loop that a node stands for, if the user wrote one."""
+        """Return the loop that a node represents, if the user wrote one."""
         call = self._checked.parsed.macro_calls.get(node.id)
         if not isinstance(node, ast.Comprehension) or call is None or node.iter_var == UNUSED:
             return None

@@ -21,7 +21,7 @@ from mooring.cel.lang.errors import EvalError
 from mooring.insight.expressions.syntax import MAPS, DeviceField, shown
 from mooring.insight.messages import counted, nearest
 
-Look = tuple[Any, ...]  # what an expression sees of a device, comparable
+Look = tuple[Any, ...]  # the fields of a device that an expression sees, comparable
 NAMES_SHOWN_MAX: Final = 8
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -44,7 +44,7 @@ class PublishedDevice:
 
 
 class DeviceGroup(NamedTuple):
-    """Devices that look alike to an expression; the first stands for all."""
+    """Devices that look alike to an expression; the first represents all."""
 
     devices: tuple[PublishedDevice, ...]
 
@@ -157,7 +157,7 @@ def _seen(fields: dict[str, Any], read: DeviceField) -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a key that is equal only for values that no expression can tell apart.
+    """Return a key that is equal only for values that no expression can distinguish.
 
     Python takes 1 for True, and versions that differ only in build metadata compare as equal.
     """

@@ -1,13 +1,13 @@
 """Expressions taken apart, and written as text that fits on a line.
 
-An expression that reads two attributes cannot tell apart devices that have the same two. So
+An expression that reads two attributes cannot distinguish devices that have the same two. So
 thousands of devices fall into a few groups, and one device of each is evaluated for all. This must
 never be wrong: whatever is not understood counts as reading the whole device.
 
     # read: `device.attributes["d"].model`, or only its domain, or one of the fields of the device
 
 The parser records where a node begins but not where it ends, and nobody wrote what a macro expands
-to. So a part of an expression is written anew from its tree, in one line.
+to. So a part of an expression is formatted from its tree, in one line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PREFIX: Final = {"!_": "!", "-_": "-"}
 
 
 class DeviceField(NamedTuple):
-    """A field of a device: `attributes["domain"].name`; "" stands for everything at that level."""
+    """A field of a device: `attributes["domain"].name`; "" means everything at that level."""
 
     field: str
     domain: str = ""
@@ -76,7 +76,7 @@ def reads_of(node: ast.Expr) -> frozenset[DeviceField]:
 
 
 def readings(node: ast.Expr, aliases: Aliases | None = None) -> Iterator[DeviceRead]:
-    """Yield every read below a node; EVERYTHING where it is not clear what is read."""
+    """Yield every read below a node; EVERYTHING if the read fields are unclear."""
     aliases = {DEVICE: EVERYTHING} if aliases is None else aliases
     found = place(node, aliases)
     if found is not None:
@@ -102,7 +102,7 @@ def _in_binding(
     named = place(value, aliases)
     inner = {other: read for other, read in aliases.items() if other != name}
     if named is not None and not named.is_guarded and named.read.field and not named.read.name:
-        # The name stands for a map; its uses show what is read.
+        # The name refers to a map; its uses show which keys are read.
         yield from readings(result, {**inner, name: named.read})
         return
     yield from readings(value, aliases)

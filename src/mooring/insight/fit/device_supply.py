@@ -84,7 +84,7 @@ class _SupplyBuilder:
     def add(
         self, node: str, problem: Problem, stage: Sequence[Slot], left: Sequence[Sequence[int]]
     ) -> None:
-        """Add what the node has for a request and its alternatives."""
+        """Add the node's devices for a request and its alternatives."""
         selected = free = 0
         for masks in left:
             selected |= masks[SELECTED]

@@ -40,7 +40,7 @@ class Lever(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Runner(NamedTuple):
-    """What is needed to try a change."""
+    """The inputs for trying a change."""
 
     cluster: Cluster  # without replicas
     fill: Callable[[Model], ReplicaFiller]
@@ -85,7 +85,7 @@ def _lever(text: str, filler: ReplicaFiller) -> Lever:
 
 
 class ReplicaChange(NamedTuple):
-    """A change in words, and the model with it."""
+    """A change as text, and the changed model."""
 
     text: str
     model: Model
@@ -142,7 +142,7 @@ def _without_constraints(model: Model, template: ResourceClaimTemplate) -> Itera
 
 
 def _with_fewer(model: Model, name: str, usable: int) -> Iterator[ReplicaChange]:
-    """Yield the request lowered to what the best node has left, or by one."""
+    """Yield the request lowered to the best node's remaining amount, or by one."""
     for template in model.templates:
         requests = template.spec.spec.devices.requests or ()
         for index, request in enumerate(requests):

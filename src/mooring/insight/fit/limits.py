@@ -43,7 +43,7 @@ from mooring.scheduler.plugins.dynamic_resources import CANNOT_ALLOCATE
 from mooring.scheduler.scheduling_cycle import Attempt
 
 VALUES_SHOWN_MAX = 6
-MATCHING, DISTINCT = "one", "a distinct"  # what a constraint requires of the values
+MATCHING, DISTINCT = "one", "a distinct"  # the constraint on the values
 
 
 class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -51,7 +51,7 @@ class Limit(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     nodes: tuple[str, ...]
     replicas: int  # that these nodes have taken
-    reasons: tuple[str, ...]  # in Kubernetes' words
+    reasons: tuple[str, ...]  # Kubernetes' message
     facts: tuple[str, ...] = ()
     shortages: tuple[Shortage, ...] = ()
 
@@ -129,7 +129,7 @@ class Apart(Struct, frozen=True):
 
 
 class Leftover(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What is left free for one request once no more replicas fit."""
+    """The free devices for one request once no more replicas fit."""
 
     request: str
     wanted: int

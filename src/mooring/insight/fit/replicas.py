@@ -1,9 +1,9 @@
 """Replicas: pods alike, each with claims of its own, and a cluster filled with them.
 
-The cluster is changed in place: because it remembers its nodes, one more replica costs only what
-the last one changed, whatever the number of nodes.
+The cluster is changed in place: because it remembers its nodes, the cost of one more replica
+depends only on what the last one changed, not on the number of nodes.
 
-    # model: what every replica is made from; a claim or template alone stands for a pod that only
+    # model: the object that replicas copy; a claim or template alone represents a pod that only
     #   uses it, and each replica then has a claim of its own like it
 """
 
@@ -39,7 +39,7 @@ class Model(Struct, frozen=True):
     """What replicas are made from."""
 
     title: str  # the subject: `Deployment default/train`
-    base: str  # what the names of replicas begin with
+    base: str  # the prefix of replica names
     pod: Pod
     templates: tuple[ResourceClaimTemplate, ...] = ()  # of the replicas' claims
 

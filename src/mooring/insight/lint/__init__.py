@@ -1,9 +1,9 @@
-"""Lint: what is odd about claims, templates, classes, taint rules, slices and pods.
+"""Lint: findings about claims, templates, classes, taint rules, slices and pods.
 
-linter           puts every rule to every object
-rule             what a rule is, what it gets, and what it returns
+linter           applies every rule to every object
+rule             the contract of a rule
 subjects         objects with their text, what they select, and the pods in them
-context          everything else that was given: devices, classes, other objects
+context          everything else in the input: devices, classes, other objects
 pools            slices as pools, and the attributes that drivers publish
 
 claim_rules      claims, templates, classes and taint rules by themselves

@@ -124,7 +124,7 @@ class LintContext:
         )
 
     def candidates(self, selection: DeviceSelection) -> tuple[Indices, bool]:
-        """Return the candidates of a selection, and whether its class is known."""
+        """Return the candidates of a selection, and whether its class exists."""
         admitted = frozenset(d.index for d in self.devices.devices if selection.admits(d))
         if not selection.class_name:
             return admitted, True
@@ -307,7 +307,7 @@ class ObjectIndex:
         )
 
     def is_made_by_given(self, metadata: ObjectMeta) -> bool:
-        """Whether an object belongs to a given controller, which then stands for it."""
+        """Whether an object belongs to a controller in the input, which is linted instead."""
         owner = controller_of(metadata)
         if owner is None:
             return False
@@ -316,7 +316,7 @@ class ObjectIndex:
 
     @cached_property
     def pod_parts(self) -> tuple[PodPart, ...]:
-        """All pods and pod templates that are not over and that no given controller stands for."""
+        """All pods and pod templates that have not ended and have no controller in the input."""
         return tuple(
             part
             for part in self._pod_parts

@@ -93,7 +93,7 @@ def _present(context: LintContext) -> dict[Needs, bool]:
 def lint(
     subjects: Iterable[LintObject], context: LintContext, *, disabled: Collection[str] = ()
 ) -> list[Finding]:
-    """Return what is odd about the objects, in the order of their texts."""
+    """Return the findings about the objects, in the order of their texts."""
     rules = rules_that_run(context, disabled=disabled)
     by_kind = {kind: tuple(rule for rule in rules if kind in rule.about) for kind in KINDS}
     return [

@@ -40,7 +40,7 @@ RESERVATIONS_MAX: Final = 256
 
 
 def _pod_rule(severity: Severity, needs: Needs = Needs.NOTHING) -> Callable[[PodCheck], PodCheck]:
-    """Add a rule about pods that still need something and that no given controller stands for."""
+    """Add a rule about pods that still need something and have no controller in the input."""
 
     def added(check: PodCheck) -> PodCheck:
         @RULES.add(severity, needs)

@@ -140,7 +140,7 @@ class Sighting:
     """How often something was seen, and where first."""
 
     first: DeviceHome
-    name: str  # of the attribute or capacity, as it is written there
+    name: str  # of the attribute or capacity, as written there
     count: int = 0
 
 

@@ -1,4 +1,4 @@
-"""What a rule of lint is, what it gets, and what it returns."""
+"""The contract of a lint rule: its input and its findings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Severity(StrEnum):
 
 
 class Needs(Enum):
-    """What a rule needs among the objects."""
+    """The objects that a rule needs."""
 
     NOTHING = ""
     CLASSES = "classes"
@@ -46,7 +46,7 @@ class Needs(Enum):
 
 
 class Oddity(NamedTuple):
-    """Something odd: where it is, what it is, and what to do about it."""
+    """A finding: its place, the problem, and the remedy."""
 
     place: Place
     message: str
@@ -63,7 +63,7 @@ class Case:
         self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
 
     def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:
-        """Return what a function finds in this case, computed once."""
+        """Return the result of a function for this case, computed once."""
         if find not in self._found:
             self._found[find] = tuple(find(self))
         return self._found[find]
@@ -74,7 +74,7 @@ C = TypeVar("C", bound=Check)
 
 
 class Rule(NamedTuple):
-    """A rule: its id, how bad its findings are, what it looks at, and what it looks for."""
+    """A rule: its id, the severity of its findings, its subjects, and its check."""
 
     id: str
     severity: Severity

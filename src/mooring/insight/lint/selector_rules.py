@@ -233,7 +233,7 @@ def _never_true(
 
 
 def _nearest_value(node: ast.Expr, tally: _Tally) -> str | None:
-    """Return the value that a compared string may stand for."""
+    """Return the value that a compared string may represent."""
     known = {value for values in tally.values() for value in values}
     for text in _strings(node):
         near = nearest(shown(text), known)

@@ -1,4 +1,4 @@
-"""Rules about single slices: what is refused, what never fits, and which nodes they are for."""
+"""Rules about single slices: rejected fields, impossible amounts, and their nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULES = RuleTable(SLICES)
 SPEC: Final = ("spec",)
 NODE_ALLOCATABLE: Final = str(Gate.DRA_NODE_ALLOCATABLE_RESOURCES)
 
-_ANY_NAME: Final = "capacity"  # what it is called does not matter to the policy
+_ANY_NAME: Final = "capacity"  # the policy ignores its name
 
 
 @RULES.add(E)
@@ -57,7 +57,7 @@ def breaks_expressions(case: Case) -> Iterator[Oddity]:
     """A device on which every expression fails."""
     slice_ = slice_of(case)
     if not case.context.unreadable or pool_of(case) is None or case.once(refused_slice):
-        return  # What is refused comes before no expression.
+        return  # A rejected device reaches no expression.
     broken = case.context.unreadable.get(slice_.metadata.name, ())
     places = {device.name: i for i, device in enumerate(slice_.spec.devices or ())}
     for device in broken:

@@ -42,7 +42,7 @@ Purpose = Literal["selector", "derived"]
 POD_KINDS: Final = frozenset(("Pod", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"))
 DEFAULT_NAMESPACE: Final = "default"
 _TEMPLATE: Final[Place] = ("spec", "template", "spec")
-# By kind: no kind that is asked for here is in two groups.
+# By kind: no kind used here is in two groups.
 _GROUPS = {kind.name: kind.group for kind in KINDS}
 
 
@@ -75,7 +75,7 @@ class LintObject(NamedTuple):
 def resource_kind(document: Document) -> str:
     """Return the kind of an object of a known API group, "" for everything else.
 
-    Reading the object tells whether its version is known.
+    Decoding the object shows whether its version is known.
     """
     tree = document.tree
     if not isinstance(tree, dict):

@@ -1,6 +1,6 @@
 """A plan in plain terms: pods, their claims, the devices of each request.
 
-Commands print this, and JSON and YAML show it as it is.
+Commands print this; JSON and YAML show it unchanged.
 
 A claim or template that no pod uses gets a stand-in: a pod that uses it and requests nothing else.
 So whoever writes a claim learns which devices it would get before there is a pod.
@@ -185,7 +185,7 @@ def stand_in(subject: Subject) -> Pod:
 
 
 def stands_for(pod: Pod) -> str | None:
-    """Return what a pod stands in for: `claim/NAME` or `template/NAME`; None if it is real."""
+    """Return `claim/NAME` or `template/NAME` for a stand-in pod; None for a real one."""
     return pod.metadata.annotations.get(STAND_IN)
 
 

@@ -52,7 +52,7 @@ class Member(NamedTuple):
 
 
 class Contents(Struct, frozen=True, rename="camel"):
-    """What the manifest says about a member."""
+    """The manifest's entry for a member."""
 
     name: str
     kinds: dict[str, int]
@@ -61,7 +61,7 @@ class Contents(Struct, frozen=True, rename="camel"):
 
 
 class Manifest(Struct, frozen=True, rename="camel"):
-    """What is in an archive."""
+    """The content of an archive."""
 
     format: str
     version: int
@@ -105,7 +105,7 @@ def write_archive(
 ) -> bytes:
     """Return the archive of a snapshot, or raise ArchiveError if it is too large to be read.
 
-    The flags record what was done to the snapshot.
+    The flags record how the snapshot was changed.
     """
     members: list[Member] = []
     contents: list[Contents] = []
@@ -187,7 +187,7 @@ def _read_manifest(text: bytes) -> Manifest:
 
 
 def _checked(member: Member, expected: dict[str, Contents]) -> Member:
-    """Return the member, if it is what the manifest says."""
+    """Return the member, if it matches the manifest."""
     if not _is_member_name(member.name):
         raise ArchiveError(f"{member.name[:100]!r} is not the name of a member")
     said = expected.pop(member.name, None)

@@ -3,7 +3,7 @@
     document ─┬─ with a uid or revision: stored ─ default ─ hub version ─ drop disabled ─┬─ object
               └─ with neither: new ─ admit as on create, then its status ────────────────┘
 
-Stored objects are accepted as they are, with their status, whether or not they would be admitted
+Stored objects are accepted unchanged, with their status, whether or not they would be admitted
 today. New ones are admitted or refused, with the position of every error.
 
 Dumps of a cluster are often scrubbed of uids. An object that only lacks uids in its references
@@ -45,7 +45,7 @@ _FOREIGN_IGNORED_KINDS = {
     *("policy/v1/PodDisruptionBudget", "autoscaling/v2/HorizontalPodAutoscaler"),
     *("apiextensions.k8s.io/v1/CustomResourceDefinition", "apps/v1/ControllerRevision"),
 }
-# Kinds that are read without validation, for what they decide about pods.
+# Kinds that are read without validation, because they affect pods.
 _FOREIGN_KINDS = {f"{kind.api_version}/{kind.name}": kind for kind in FOREIGN}
 _FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
 

@@ -26,8 +26,8 @@ from mooring.insight.snapshot.archive import BLOCK, Member
 ENTRIES_MAX: Final = 100_000  # files, folders, links and headers
 FILES_MAX: Final = 20_000  # that are wanted
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
-BYTES_MAX: Final = 256 * 1024 * 1024  # of all files that are wanted
-STREAM_BYTES_MAX: Final = 1024 * 1024 * 1024  # of a tar, with what is not wanted
+BYTES_MAX: Final = 256 * 1024 * 1024  # of all used files
+STREAM_BYTES_MAX: Final = 1024 * 1024 * 1024  # of a tar, with unused files
 NAME_SHOWN_MAX: Final = 255
 GZIP_MAGIC: Final = b"\x1f\x8b"
 
@@ -252,7 +252,7 @@ def _tar_extra(stream: _Stream, size: int) -> bytes:
 def _pax(content: bytes) -> tuple[str, int | None]:
     """Return the name and size that an extended header gives the next member, if any.
 
-    record = length " " key "=" value newline; the length is that of the whole record
+    record = length " " key "=" value newline; the length counts the whole record
     """
     name, size = "", None
     at = 0

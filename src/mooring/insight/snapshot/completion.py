@@ -4,7 +4,7 @@
 2. Admission sets the priorities of pods and pod groups.
 3. The claim controller creates claims from templates, for pod groups and then for pods.
 
-What cannot be created is left out: the scheduler then reports what it waits for.
+Objects that cannot be created are left out: the scheduler then reports the missing ones.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _with(spec: Any, priority: Priority, *, is_pod: bool) -> Any:
 
 
 class Priority(NamedTuple):
-    """What a priority class stands for."""
+    """The values of a priority class."""
 
     class_name: str
     value: int

@@ -1,7 +1,7 @@
-"""What is missing or contradictory among the objects of a snapshot.
+"""Missing and contradictory objects in a snapshot.
 
-A dump is often only a part of a cluster. Every check names what is missing or contradictory, and
-what follows for an answer from these objects. Of many alike the first few are named.
+A dump is often only a part of a cluster. Every check names the missing or contradictory objects,
+and the consequence for answers from this snapshot. Of many alike the first few are named.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _FOLLOWING: Final = {
 
 
 def check_consistency(snapshot: Snapshot, unread: Iterable[str] = ()) -> list[Concern]:
-    """Return what is missing or contradictory among the objects.
+    """Return the missing and contradictory objects.
 
-    Of the `unread` kinds objects are known to be missing, so their absence is not reported.
+    Objects of the `unread` kinds may be missing, so their absence is not reported.
     """
     world = _Lookup(snapshot)
     known = {rule for kind in unread for rule in _FOLLOWING.get(kind, ())}

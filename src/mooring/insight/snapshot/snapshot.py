@@ -115,8 +115,8 @@ def key_of(value: Any) -> tuple[str, str, str]:
 def overlay(cluster: Snapshot, manifests: Snapshot) -> tuple[Snapshot, list[Concern]]:
     """Return the manifests as applying them would leave them in the cluster, and concerns.
 
-    Scheduled pods and allocated claims stay as they are: applying a file does not change them. All
-    else is replaced but keeps its uid, so that it keeps what it owns.
+    Scheduled pods and allocated claims stay unchanged: applying a file does not change them. All
+    other objects are replaced but keep their uid, and so their dependents.
     """
     existing = {key_of(each): each for each in cluster.objects()}
     taken: list[Any] = []
@@ -160,7 +160,7 @@ def _updated(new: Any, old: Any) -> Any:
 def stand_in_uid(kind: str, namespace: str, name: str) -> str:
     """Return a uid for an object that no server has seen: always the same for the same name.
 
-    Ownership and reservations go by uid, so objects without one would all own the same.
+    Ownership and reservations use uids, so objects without one would all own the same.
     """
     digest = hashlib.sha256("\0".join((kind, namespace, name)).encode("utf-8", "replace"))
     text = digest.hexdigest()

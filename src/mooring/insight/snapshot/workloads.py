@@ -236,7 +236,7 @@ class ExistingPods:
     """The pods of a snapshot by controller, and the names in use.
 
     A pod names its controller. Between a Deployment and its pods is a ReplicaSet, which a dump may
-    lack; then its name tells the Deployment.
+    lack; then its name identifies the Deployment.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -258,7 +258,7 @@ class ExistingPods:
         namespace = pod.metadata.namespace
         self._by_owner.setdefault((namespace, owner.kind, owner.name), []).append(pod)
         if owner.kind == "ReplicaSet":
-            # The dump may lack the ReplicaSet; then its name tells the Deployment.
+            # The dump may lack the ReplicaSet; then its name identifies the Deployment.
             base = owner.name.rpartition("-")[0]
             name = self._deployment_of_set.get(f"{namespace}/{owner.name}", base)
             self._by_owner.setdefault((namespace, "Deployment", name), []).append(pod)

@@ -3,7 +3,7 @@
 1. Every device becomes an item with its owners. A device of an old generation that the current
    generation of its pool has as well is left out.
 2. Items of one node complete each other: which socket a NUMA node is in, and which NUMA node a PCIe
-   root is in. A device that does not state its NUMA node gets that of its PCIe root.
+   root is in. A device that does not state its NUMA node gets its PCIe root's.
 3. Items go into boxes; partitions in one box become one unit.
 
 Everything is sorted by name, numbers as numbers, so the order of objects does not matter.
@@ -161,7 +161,7 @@ def _with_socket(place: MachineLocation, sockets: dict[int, int]) -> MachineLoca
 
 
 class Site(NamedTuple):
-    """The nodes that can use devices: one by name, or several in words."""
+    """The nodes that can use devices: one by name, or several as text."""
 
     node: str = ""
     several: str = ""

@@ -6,7 +6,7 @@
     legend
 
 Many devices become small squares without names; beyond a bound the last nodes are left out, and the
-picture says so.
+picture states it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _LOOKS = {
 
 
 class LeftOut(NamedTuple):
-    """What the picture does not show."""
+    """The parts that the picture leaves out."""
 
     machines: int = 0
     devices: int = 0

@@ -3,8 +3,8 @@
 Looks are classes with plain colours, so that viewers without variables show the light ones.
 
 An owner's style is a colour and a pattern. Its name decides where the search for a free style
-begins, so an owner keeps its colour from picture to picture unless another owner has it. The
-colours can be told apart by colour-blind people, and black text is readable on all of them.
+begins, so an owner keeps its colour from picture to picture unless another owner has it.
+Colour-blind people can distinguish the colours, and black text is readable on all of them.
 
 Names are set in a monospaced font, so their width is known.
 """
@@ -51,7 +51,7 @@ PATTERNS = (
 
 TEXT = "#14171a"
 
-# class: what it is, light, dark
+# class: meaning, light, dark
 _LOOKS = (
     ("paper", "fill:#ffffff", "fill:#0d1117"),
     ("machine", "fill:#f3f5f8;stroke:#aab4bf", "fill:#151b23;stroke:#465160"),

@@ -150,7 +150,7 @@ def _unit(unit: Unit, width: int) -> Block:
 
 
 def _after(prefix: str, name: str) -> str:
-    """Return the name of a partition without that of the whole device."""
+    """Return the name of a partition without the name of the whole device."""
     return f"…{name.removeprefix(prefix)}" if name.startswith(prefix) else name
 
 

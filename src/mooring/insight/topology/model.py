@@ -1,15 +1,15 @@
-"""What the picture shows: nodes, what is in them, and which claims have it.
+"""The content of the picture: nodes, their parts and devices, and the claims that own them.
 
     Topology ─┬─ NodeBox ─ Box (socket) ─ Box (NUMA node) ─ Box (PCIe root) ─ units
               └─ elsewhere: Box ─ units            # devices of no single node
 
     # unit: a device, or partitions that are made of the same thing
 
-A level exists only where it is known: units are in the innermost box that is known.
+A level exists only if it is known: units are in the innermost known box.
 
 Attributes give the location of a device. Their names are the standard ones, then those that drivers
-used before (KEP-6072, "Current Driver Attribute Names"). `*` stands for the driver of the device,
-to which names without a domain belong. The first name with a plausible value counts.
+used before (KEP-6072, "Current Driver Attribute Names"). `*` means the driver of the device, to
+which names without a domain belong. The first name with a plausible value counts.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ class Box(Struct, frozen=True):
 
 
 class BoxKind(Enum):
-    """What a box stands for."""
+    """The kind of a box."""
 
     SOCKET = "socket"
     NUMA_NODE = "NUMA node"
     ROOT = "PCIe root"
-    REACH = "reach"  # the nodes that can use what is in it
+    REACH = "reach"  # the nodes that can use its devices
 
 
 class Partitions(Struct, frozen=True):
@@ -113,7 +113,7 @@ class MachineLocation(Struct, frozen=True):
     numa_nodes: tuple[int, ...] = ()
     root: str = ""
     bus_id: str = ""
-    is_inferred: bool = False  # the NUMA node is that of others on the same PCIe root
+    is_inferred: bool = False  # the NUMA node is taken from others on the same PCIe root
     is_whole_socket: bool = False  # of a socket rather than of one NUMA node in it
 
     @property
@@ -180,7 +180,7 @@ class Item(Struct, frozen=True):
     uses: tuple[Use, ...] = ()  # of shareable devices
     is_shareable: bool = False
     counter_sets: tuple[str, ...] = ()
-    shortages: tuple[str, ...] = ()  # what a blocked device lacks
+    shortages: tuple[str, ...] = ()  # the missing counters of a blocked device
     blocked_by: tuple[Owner, ...] = ()  # who has that
     taints: tuple[str, ...] = ()
     problem: str = ""  # why nobody can get it

@@ -86,7 +86,7 @@ class FreeDevices(Struct, frozen=True, rename="camel"):
     total_after: int
     free_before: int
     free_after: int
-    is_cordoned: bool = False  # with the changes: new pods cannot use what is free there
+    is_cordoned: bool = False  # with the changes: new pods cannot use its free devices
 
     @property
     def is_changed(self) -> bool:
@@ -130,7 +130,7 @@ def compare(
         again.pop(name, None)
     placements = _placements_of(old)
     anyway = _evicted(before)
-    # A pod that leaves in both clusters is not affected, unless it is to be deleted.
+    # A pod that leaves in both clusters is not affected, unless it is deleted.
     departed = {
         name: each
         for name, each in _evicted(after).items()

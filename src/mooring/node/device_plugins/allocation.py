@@ -36,7 +36,7 @@ class AllotmentKey(NamedTuple):
 
 
 class Allotment(Struct, frozen=True):
-    """What one container has of one resource."""
+    """The devices of one resource in one container."""
 
     pod_uid: str
     container: str
@@ -87,7 +87,7 @@ class DeviceLedger:
         return resource in self._counts
 
     def held(self, pod_uid: str, container: str, resource: str) -> Allotment | None:
-        """Return what a container has of a resource."""
+        """Return the devices of a resource in a container."""
         return self._pods.get(pod_uid, {}).get((container, resource))
 
     def of(self, pod_uid: str, container: str) -> tuple[Allotment, ...]:

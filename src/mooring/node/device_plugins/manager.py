@@ -228,7 +228,7 @@ class DevicePlugins:
             self._ledger.release(resource, ids)
 
     def _keep(self, held: Allotment, size: int) -> None:
-        """Go on with what a container has; after a restart, only if it is still healthy."""
+        """Keep a container's devices; after a restart, only if they are still healthy."""
         refusal = allocation.check_size(held, size)
         is_unsure = held.key in self._recalled and not self._is_running(
             held.pod_uid, held.container

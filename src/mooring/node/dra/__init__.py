@@ -3,7 +3,7 @@
 service               all of it together, and slices of drivers that are gone
 manager               prepares and unprepares claims: the `DeviceManager`; metrics
 claim_info            which claims pods use, and how far they are: the claim info cache (pure)
-claim_requests        what a pod's claims ask of drivers, and drivers' responses (pure)
+claim_requests        requests of a pod's claims to drivers, and drivers' responses (pure)
 checkpoint            the cache in a file, in the kubelet's format
 plugin_registration   sockets in the registry folder become registered plugins
 plugin_manager        connections to drivers, and which of them is called

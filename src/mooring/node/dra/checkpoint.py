@@ -96,7 +96,7 @@ def encode(states: Iterable[ClaimInfo]) -> bytes:
 
 
 def decode(content: bytes) -> list[ClaimInfo]:
-    """Return the claims of a file, or raise ValueError that says what is wrong."""
+    """Return the claims of a file, or raise ValueError with the reason."""
     checkpoint = msgspec.json.decode(content, type=_Checkpoint)
     found = crc32(checkpoint.data.encode())
     if found != checkpoint.checksum:

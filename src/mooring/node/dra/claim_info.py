@@ -38,7 +38,7 @@ class PreparedDevice(Struct, frozen=True):
     cdi_ids: tuple[str, ...] = ()
 
     def serves(self, request: str) -> bool:
-        """Tell whether the device is for a request of the claim; an empty one means any."""
+        """Return whether the device is for a request of the claim; an empty one means any."""
         return not request or not self.requests or request.partition("/")[0] in self.requests
 
 
@@ -49,7 +49,7 @@ class DriverShare(Struct, frozen=True):
     skips: tuple[str, ...] = ()  # operations that it need not be called for
 
     def needs(self, operation: str) -> bool:
-        """Tell whether the driver must be called for an operation."""
+        """Return whether the driver must be called for an operation."""
         return operation not in self.skips and ALL not in self.skips
 
 

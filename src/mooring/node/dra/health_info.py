@@ -1,7 +1,7 @@
 """What drivers reported of the health of their devices, and how long that holds (pure).
 
-A device is Unknown without a report, or if the last one is too old. What a driver can make the node
-store is bounded.
+A device is Unknown without a report, or if the last one is too old. The amount of data that a
+driver can make the node store is bounded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mooring.wire import health_v1_pb2 as wire
 TIMEOUT_S = 30.0  # if the driver does not say
 TIMEOUT_MAX_S = 10.0 * 365 * 24 * 3600
 DEVICES_MAX = 16384  # of one driver
-NAME_MAX = 256  # of a pool or device; that is what the API allows
+NAME_MAX = 256  # of a pool or device, as the API allows
 MESSAGE_BYTES_MAX = 1024
 _CUT = "..."
 
@@ -42,7 +42,7 @@ class DeviceKey(NamedTuple):
 
 
 class ReportedHealth(Struct, frozen=True):
-    """What was reported of a device, and when."""
+    """The last report about a device, and its time."""
 
     health: str = UNKNOWN
     message: str = ""
@@ -50,11 +50,11 @@ class ReportedHealth(Struct, frozen=True):
     seen_s: float = 0.0  # monotonic
 
     def is_stale(self, now_s: float) -> bool:
-        """Tell whether the report no longer holds."""
+        """Return whether the report no longer holds."""
         return now_s - self.seen_s > self.timeout_s
 
     def differs(self, other: ReportedHealth) -> bool:
-        """Tell whether another report says something else."""
+        """Return whether another report says something else."""
         return (self.health, self.message, self.timeout_s) != (
             other.health,
             other.message,

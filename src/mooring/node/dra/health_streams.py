@@ -1,4 +1,4 @@
-"""Drivers' health streams, and a checkpoint of what they reported, in the kubelet's format.
+"""Drivers' health streams, and a checkpoint of their reports, in the kubelet's format.
 
 A changed health goes to the status of the pods that have the device. Nothing depends on the
 checkpoint.

@@ -179,7 +179,7 @@ class ClaimManager:
                 raise DevicesRefusedError(each.reason)
             if each is not None:
                 for driver in each.drivers_to_ask(PREPARE):
-                    # Even if all is prepared: a missing driver is a fault of this node.
+                    # Even if all is prepared: a missing driver is an error of this node.
                     self._driver(driver)
                 wanted[each.key] = each
         return list(wanted.values())

@@ -177,7 +177,7 @@ class DraPluginManager:
         return sorted(self._instances)
 
     def is_usable(self, driver: str) -> bool:
-        """Tell whether a plugin of a driver is connected."""
+        """Return whether a plugin of a driver is connected."""
         return any(each.is_connected for each in self._instances.get(driver, ()))
 
     def check(self, plugin: PluginInfo) -> None:

@@ -45,7 +45,7 @@ WARNINGS_MAX = 100  # logged
 
 
 class PluginInfo(Struct, frozen=True):
-    """What a plugin reports of itself."""
+    """The PluginInfo of a plugin."""
 
     type: str
     name: str

@@ -1,6 +1,6 @@
 """Requests to the kubelet server, and their responses: a page, a log as it comes, or a WebSocket.
 
-Which container a request means follows from the status of its pod; errors have Kubernetes' words.
+The status of the pod decides which container a request means; errors have Kubernetes' messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mooring.node.runtime.contract import ContainerId, LogRange, Runtime
 
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
-QUERY_FIELDS_MAX = 1000  # a command may have many words
+QUERY_FIELDS_MAX = 1000  # a command may have many arguments
 
 _NO_SPDY = f"only WebSocket is spoken here, with {' or '.join(PROTOCOLS)}; SPDY is not"
 _PULLING = {
@@ -158,7 +158,7 @@ class RequestHandler:
         return StreamResponse(protocol, container, options)
 
     def _attachable(self, where: tuple[str, str, str], options: StreamOptions) -> StreamOptions:
-        """Return the streams that a container has: a terminal and input only if its spec says so.
+        """Return the streams of a container: a terminal and input only if its spec has them.
 
         As in the kubelet its own terminal counts, not the requested one.
         """

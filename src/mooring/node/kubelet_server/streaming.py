@@ -215,7 +215,7 @@ class _LogSession:
 
 
 def read_stream_options(fields: Sequence[tuple[str, str]]) -> StreamOptions:
-    """Return the options of a query, in the kubelet's words."""
+    """Return the options of a query, with the kubelet's parameter names."""
     flags = {name for name, value in fields if value.lower() in ("1", "true")}
     return StreamOptions(
         command=tuple(value for name, value in fields if name == "command"),

@@ -1,4 +1,4 @@
-"""Whether a node admits a pod that was bound to it, in the kubelet's words (pure).
+"""Whether a node admits a pod that was bound to it, with the kubelet's messages (pure).
 
 The scheduler checked all of this before; but pods may be bound by hand, and nodes change.
 """
@@ -36,7 +36,7 @@ class AdmissionRejection(NamedTuple):
 
 
 def check(pod: Pod, node: Node | None, used: Amounts) -> AdmissionRejection | None:
-    """Return why a node rejects a pod while others use so much of it, or None."""
+    """Return why a node rejects a pod, given the resources that others use, or None."""
     if node is None:
         return AdmissionRejection("InvalidNodeInfo", "Kubelet cannot get node info.")
     if not is_id_part(pod.metadata.uid):
@@ -58,7 +58,7 @@ def rejection(refusal: AdmissionRejection, now: Timestamp) -> Termination:
 
 
 def demand(pod: Pod, node: Node | None) -> dict[str, int]:
-    """Return what a pod uses of a node, without resources of devices or unknown to the node."""
+    """Return the resources that a pod uses, except device and unknown resources."""
     known = {} if node is None else node.status.allocatable
     counted = _without_devices(pod, frozenset(known))
     statuses = pod.status.node_allocatable_resource_claim_statuses or ()
@@ -69,7 +69,7 @@ def demand(pod: Pod, node: Node | None) -> dict[str, int]:
 
 
 def _shortage(pod: Pod, node: Node, used: Amounts) -> AdmissionRejection | None:
-    """Reject a pod for what the node lacks: the number of pods first, then each resource."""
+    """Reject a pod for missing resources: the number of pods first, then each resource."""
     amounts = demand(pod, node)
     first = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
     for name in (*first, *sorted(amounts.keys() - set(first))):

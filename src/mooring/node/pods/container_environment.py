@@ -44,7 +44,7 @@ REFRESHED_PART = 0.8  # of its lifetime, after which a token is replaced
 
 
 class NodeContext(Struct, frozen=True):
-    """What a pod can learn of its node."""
+    """The facts about its node that a pod can read."""
 
     node_name: str = ""
     host_ip: str = ""
@@ -268,7 +268,7 @@ class ObjectClient(Protocol):
         """Return an object, or None if it does not exist."""
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
-        """Carry out a write and return the object as it is stored now."""
+        """Carry out a write and return the stored object."""
 
 
 class SourceCache:

@@ -120,7 +120,7 @@ class _StatusBuilder:
     def _waiting(
         self, container: Container, last: ContainerState | None, is_initial: bool
     ) -> dict[str, Any] | None:
-        """Return what a container waits for; None if it runs or has ended."""
+        """Return the waiting state of a container; None if it runs or has ended."""
         if last is not None and is_running(last):
             return None
         record = self._record

@@ -1,7 +1,7 @@
 """Which actions a pod needs next, and why it terminates (pure), as the kubelet's computePodActions.
 
 1. A terminating pod: its containers are stopped, sidecars last and in reverse order. When none
-   runs, volumes and devices are cleaned up; when the status says so, a deleted pod is removed.
+   runs, volumes and devices are cleaned up; once the status reports that, a deleted pod is removed.
 2. Otherwise its volumes and devices are set up, before the first container.
 3. Then its init containers run one after the other; a sidecar stays while the next ones run.
 4. Then its containers run, and are restarted by their policies.
@@ -190,7 +190,7 @@ def _keep(
 
 
 def _is_wanted(pod: Pod, container: Container, state: ContainerState) -> bool:
-    """Tell whether an ended container is to be restarted; an init container, until it succeeds."""
+    """Return whether to restart an ended container; an init container, until it succeeds."""
     is_initial = any(each is container for each in pod.spec.init_containers)
     if is_initial and not container.is_sidecar and state.exit_code == 0:
         return False

@@ -1,4 +1,4 @@
-"""What a node knows of a pod: its API object, and the state that plans and statuses are made from.
+"""The node's record of a pod: its API object, and the state behind plans and statuses.
 
 A container that ends is restarted at once the first
 time, then after 10 s, 20 s, … up to five minutes, counted from its end. After a run of ten minutes
@@ -161,7 +161,7 @@ class PodRecord(Struct):
         )
 
     def lets_next_start(self, container: Container, state: ContainerState | None) -> bool:
-        """Tell whether the containers after an init container may start."""
+        """Return whether the containers after an init container may start."""
         if state is None:
             return False
         if container.is_sidecar:
@@ -179,7 +179,7 @@ def _latest_of(states: Iterable[ContainerState]) -> dict[str, ContainerState]:
 
 
 def is_running(state: ContainerState | None) -> bool:
-    """Tell whether a container runs."""
+    """Return whether a container runs."""
     return state is not None and state.phase is Phase.RUNNING
 
 
@@ -202,7 +202,7 @@ class CrashBackoff(Struct, frozen=True):
 
 
 def should_restart(pod: Pod, container: Container, exit_code: int) -> bool:
-    """Tell whether a container that ended is to be restarted."""
+    """Return whether to restart a container that ended."""
     policy = container.restart_policy or pod.spec.restart_policy or ALWAYS
     if container.restart_policy and _has_rule(container, exit_code):
         return True
@@ -210,7 +210,7 @@ def should_restart(pod: Pod, container: Container, exit_code: int) -> bool:
 
 
 def _has_rule(container: Container, exit_code: int) -> bool:
-    """Tell whether the first rule for this exit code says to restart."""
+    """Return whether the first rule for this exit code says to restart."""
     for rule in container.restart_policy_rules:
         if isinstance(rule, dict) and _applies(rule.get("exitCodes"), exit_code):
             return bool(rule.get("action") == RESTART)

@@ -106,7 +106,7 @@ class PodWorker:
         self._awake.set()
 
     def is_unhealthy(self, id_: ContainerId, message: str) -> None:
-        """Note that a container is to be killed."""
+        """Mark a container to be killed."""
         self.record.unhealthy[id_] = message
         self._awake.set()
 

@@ -99,7 +99,7 @@ class PodWorkers:
             await asyncio.wait(self._leaving.values(), timeout=within_s)
 
     async def _remove(self, uid: str) -> None:
-        """Remove what is left of a pod that the cluster does not know."""
+        """Remove the remains of a pod that the cluster does not know."""
         LOG.info("removing what unknown pod %s left", uid)
         text = "containers of pod %s are still not removed; they keep their devices"
         timer = self._context.clock.call_later(STUCK_S, lambda: LOG.warning(text, uid))
@@ -235,7 +235,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _is_new(worker: PodWorker) -> bool:
-    """Tell whether a pod was never admitted before; a restart of the agent rejects none."""
+    """Return whether a pod was never admitted before; a restart of the agent rejects none."""
     record = worker.record
     is_known = record.states or record.pod.status.start_time is not None
     return not is_known and record.pod.metadata.deletion_timestamp is None

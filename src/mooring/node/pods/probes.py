@@ -93,7 +93,7 @@ def probe_of(container: Container, kind: str) -> Probe | None:
 
 
 def has_probes(container: Container) -> bool:
-    """Tell whether a container has probes."""
+    """Return whether a container has probes."""
     return any((container.startup_probe, container.liveness_probe, container.readiness_probe))
 
 
@@ -255,7 +255,7 @@ class ProbeListener(Protocol):
         """Note whether a container is ready."""
 
     def is_unhealthy(self, id_: ContainerId, message: str) -> None:
-        """Note that a container is to be killed."""
+        """Mark a container to be killed."""
 
 
 async def probe(
@@ -268,7 +268,7 @@ async def probe(
     report: Callable[[str], None],
     was_up: bool = False,
 ) -> None:
-    """Probe a container until cancelled, or until it is to be killed."""
+    """Probe a container until cancelled, or until it must be killed."""
 
     async def verdicts(found: Probe, first: bool | None = None) -> AsyncIterator[bool]:
         """Yield the verdict of a probe whenever it changes."""

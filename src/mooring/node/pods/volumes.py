@@ -4,7 +4,7 @@
 
 Folders and files are planned first; `make` and `remove` act. Names and paths of volumes, files and
 subPaths come from users, and containers can put links into their volumes. So everything below a
-pod's folder is reached through `mooring.kit.beneath`.
+pod's folder is reached through `mooring.kit.paths_beneath`.
 """
 
 from __future__ import annotations

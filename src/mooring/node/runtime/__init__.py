@@ -1,6 +1,6 @@
-"""Container runtimes behind one contract, in the words of the CRI.
+"""Container runtimes behind one contract, with the vocabulary of the CRI.
 
-contract   what the agent asks of a runtime, and what runtimes share
+contract   the contract of runtimes, and code that they share
 cdi        CDI devices, looked up in folders of specs
 process    containers as processes of this machine
 shim       the small process that owns them, and outlives the agent

@@ -41,7 +41,7 @@ _NO_STAMP = _Stamp(0, 0, 0, 0)
 
 
 class _Read(NamedTuple):
-    """A file as it was when it was read: a spec, or a fault."""
+    """A file as it was when it was read: a spec, or an error."""
 
     stamp: _Stamp
     spec: CdiSpec | None
@@ -67,7 +67,7 @@ class CdiSpecs:
         self._folders = tuple(map(_Folder, folders))
 
     def faults(self) -> tuple[str, ...]:
-        """Return what is wrong in the folders now, one line for each fact."""
+        """Return the errors in the folders now, one line for each."""
         for folder in self._folders:
             folder.look(_ALL)
         return tuple(fault for folder in self._folders for fault in folder.faults())

@@ -1,4 +1,4 @@
-"""What the agent asks of a container runtime: the CRI in Python, without pods and devices.
+"""The contract of container runtimes: the CRI in Python, without pods and devices.
 
 A container comes with everything already worked out. Containers survive the agent: after a restart
 it calls `containers` to find those that still exist.
@@ -35,7 +35,7 @@ class ContainerId(Struct, frozen=True, order=True):
 
 
 def is_id_part(text: str) -> bool:
-    """Tell whether a UID or name can be a part of a container's id."""
+    """Return whether a UID or name can be a part of a container's id."""
     return _ID_PART.fullmatch(text) is not None
 
 
@@ -51,7 +51,7 @@ def check_id(id_: ContainerId) -> None:
 
 
 class ResourceLimits(Struct, frozen=True):
-    """What a container may use; None is no limit."""
+    """The resource limits of a container; None is no limit."""
 
     cpu_millis: int | None = None
     memory_bytes: int | None = None
@@ -75,7 +75,7 @@ class SubPathMount(Mount, frozen=True, gc=False):
 
 
 class ContainerSpec(Struct, frozen=True):
-    """A container as it is to be started."""
+    """A container to start."""
 
     id: ContainerId
     namespace: str

@@ -1,4 +1,4 @@
-"""The live scheduler: schedules pods as a cluster changes, and writes what it decides.
+"""The live scheduler: schedules pods as a cluster changes, and writes its decisions.
 
 scheduler            the whole without clock and network: changes go in, effects come out
 assume_cache, claim_assume_cache

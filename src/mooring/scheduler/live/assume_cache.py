@@ -64,7 +64,7 @@ def kinds_of(features: Features) -> tuple[type[Any], ...]:
 
 
 class _EventHandler(NamedTuple):
-    """What is done with an object that came, changed or went."""
+    """The handlers for an added, updated or deleted object."""
 
     put: Callable[[Any], object]
     remove: Callable[[Any], object]
@@ -208,7 +208,7 @@ class AssumeCache:
             if not members:
                 self.members.pop(group_key, None)
         self._fired.add(hints.of_pod(key))
-        if key not in self.in_flight:  # else its binding cycle takes back what it got
+        if key not in self.in_flight:  # else its binding cycle releases its reservations
             self._displace(key, pod)
 
     def _place(self, key: str, pod: Pod) -> None:

@@ -1,10 +1,10 @@
-"""The binding cycle: what was decided for a pod is written to the server, or all undone.
+"""The binding cycle: writes the decision about a pod to the server, or undoes all of it.
 
     PreBind (see `pre_bind`) ─ Bind ─► BindSucceeded
        └─────────┴─ Unreserve ───────► BindFailed
 
-Whatever goes wrong, at any step: what was decided is undone here and at the server, and the pod
-goes back to the queue. A pod that was deleted meanwhile is not bound.
+If anything fails, at any step, the decision is undone here and at the server, and the pod goes back
+to the queue. A pod that was deleted meanwhile is not bound.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class BindSucceeded(Struct, frozen=True):
 
 
 class BindFailed(Struct, frozen=True):
-    """The pod is not bound, and nothing of what was decided is left."""
+    """The pod is not bound, and the decision is undone completely."""
 
     message: str
     is_gone: bool = False  # the pod no longer exists and is not tried again
@@ -153,8 +153,9 @@ def _undo(
 ) -> Steps[None]:
     """Undo a decision, here and at the server; what cannot be undone is left to the next try.
 
-    A pod that another scheduler has bound keeps what it has, and so do claims that we never wrote.
-    One that another is about to bind keeps its claims, too: the next try finds them as they are.
+    A pod that another scheduler has bound keeps its claims, and claims that we never wrote stay
+    unchanged. One that another is about to bind keeps its claims, too: the next attempt finds them
+    unchanged.
     """
     pod, target = reservation.pod, Target.of(reservation.pod)
     keys = [claim_key(claim) for claim in reservation.claims]
@@ -172,7 +173,7 @@ def _undo(
             elif claim_key(claim) in ours and not isinstance(error, OtherSchedulerError):
                 yield from _unreserve(cache, claim, pod, error)
         except BindError:
-            continue  # the claim controller, or the next try, finds what is left
+            continue  # the claim controller, or the next attempt, cleans up
     if written.has_status and cache.is_alive(pod_key(pod)):
         empty: dict[str, Any] = {
             "extendedResourceClaimStatus": None,
@@ -186,7 +187,7 @@ def _unreserve(cache: AssumeCache, claim: ResourceClaim, pod: Pod, error: BindEr
     key = claim_key(claim)
     allocation = cache.claims.allocated_by_us(key)
     # Kubernetes decides in the next try that devices which did not get ready are deallocated. Until
-    # then the reservation says what they are for: a program can die meanwhile.
+    # then the reservation records their purpose: a program can die meanwhile.
     is_kept = binding_conditions.has_conditions(claim) and cache.is_alive(pod_key(pod))
     yield from unreserve(cache, key, pod, allocation=allocation, is_kept=is_kept)
     # Where others got devices first, claims cannot keep theirs.

@@ -92,12 +92,12 @@ class ClaimAssumeCache:
         return True
 
     def assume_new(self, claim: ResourceClaim, pod: str) -> None:
-        """Assume a claim that was made for a pod and is to be created."""
+        """Assume a claim that was generated for a pod and is not created yet."""
         before = replace(claim, status=ResourceClaimStatus())
         self._cluster.assumed_claims[claim_key(claim)] = AssumedClaim(before, frozenset((pod,)))
 
     def restore(self, key: ClaimKey) -> None:
-        """Show the scheduler a claim as it is stored, unless something is assumed about it."""
+        """Show the scheduler the stored claim, unless something is assumed about it."""
         stored = self.stored.get(key)
         if stored is not None and key not in self._cluster.assumed_claims:
             self._cluster.put_claim(stored)
@@ -165,7 +165,7 @@ class ClaimAssumeCache:
 
 
 def _is_beneath(claim: ResourceClaim, assumed: AssumedClaim) -> bool:
-    """Return whether what was assumed of a claim stays true of its newer version."""
+    """Return whether the assumptions about a claim still hold for its newer version."""
     before = assumed.before
     had_none = before.status.allocation is None and claim.status.allocation is None
     is_new = not before.metadata.resource_version  # it was not at the server before

@@ -2,8 +2,8 @@
 
 Each step locks one claim and writes it from the newest store version. On a conflict it reads the
 claim and checks again whether the write still makes sense. A write without a response is repeated
-as it was until there is one: it names the version that it was made from, so it can count only once,
-and then it is certain what the server has.
+unchanged until there is one: it names the version that it was made from, so it takes effect only
+once, and then the server's state is certain.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def unreserve(
     """Remove a pod from the consumers of a claim; a group stays.
 
     Devices that were allocated for it go in the same write if nobody else uses them: a program that
-    writes twice can die in between, and nobody would know what the devices are for. If they are to
-    be kept, the last consumer stays, too.
+    writes twice can die in between, and nobody would know the purpose of the devices. If the
+    devices must be kept, the last consumer stays, too.
     """
     unlock: Unlock = yield ClaimLock(key)
     try:
@@ -183,7 +183,7 @@ def deallocate(store: ClaimStore, seen: ResourceClaim, uid: str) -> Steps[bool]:
 def _check(
     store: ClaimStore, mine: ResourceClaim, consumer: ResourceClaimConsumerReference
 ) -> ResourceClaim:
-    """Return the claim as it is stored, if the devices can still be allocated to it."""
+    """Return the stored claim, if the devices can still be allocated to it."""
     stored = store.claims.stored.get(claim_key(mine))
     is_there = stored is not None and stored.metadata.deletion_timestamp is None
     if stored is None or not is_there:
@@ -276,7 +276,7 @@ def _delete(store: ClaimStore, claim: ResourceClaim) -> Steps[bool]:
 
 
 def _reread(store: ClaimStore, key: ClaimKey) -> Steps[None]:
-    """Read a claim until it is certain what the server has."""
+    """Read a claim until the server's state is certain."""
     wait_s = WAIT_FIRST_S
     while True:
         result = yield ReadObject(Target(ResourceClaim, *key))

@@ -24,7 +24,7 @@ class ExplainIn(StrEnum):
     """Where Mooring's own explanation of an unscheduled pod is written."""
 
     CONDITION = "condition"  # after Kubernetes' message, in the condition and in its event
-    EVENT = "event"  # in an event of its own; Kubernetes' message stays as it is
+    EVENT = "event"  # in an event of its own; Kubernetes' message is left unchanged
     NONE = "none"  # nowhere
 
 

@@ -8,10 +8,10 @@ enough besides what was reported first; else the devices are deallocated.
 
 A list hides the order: the version of a claim says when it was written last, not when it got its
 devices. That was after all that was reported before, and not after this version. A claim that is
-not certain to be first gives way. Two may give way to each other; then both begin anew.
+not certain to be first gives way. Two may give way to each other; then both start again.
 
     # watched: reported by the watch, not only returned by our own write
-    # since: when a claim got its devices, as far as that is known
+    # since: when a claim got its devices, if known
     # whole: a device that a claim has for itself alone; else it has a share of it
 """
 

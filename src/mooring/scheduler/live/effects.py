@@ -1,4 +1,4 @@
-"""Effects: what the binding cycle and its helpers want read or written, and who runs them.
+"""Effects: reads and writes that the binding cycle and its helpers request, and the runner of them.
 
 A task is a generator. It does nothing itself: it yields an effect and goes on with its result.
 
@@ -59,7 +59,7 @@ Effect = ReadObject | Write | ClaimLock | Sleep | WaitFor
 
 
 class EffectDone(Struct, frozen=True):
-    """It was carried out: the object as it is stored now, if there is one."""
+    """The effect succeeded: the object that is stored now, if there is one."""
 
     value: Any = None
 
@@ -84,11 +84,11 @@ Steps = Generator[Effect, Any, T]
 
 
 class EffectTask(Struct, eq=False):
-    """Steps that are under way, and what is called with their result."""
+    """Effects in progress, and the callbacks for their results."""
 
     steps: Steps[Any]
     finished: Callable[[Any], None]
-    waits: int = 0  # tells whether a timer or event still counts
+    waits: int = 0  # identifies timers and events that still count
     events: tuple[ClusterEvent, ...] = ()
     is_idle: bool = False  # it waits for long, and keeps nobody from starting
 
@@ -117,7 +117,7 @@ class EffectRunner:
         self._is_closed = False
 
     def close(self) -> None:
-        """Resume no task any more; what they were to write is not written."""
+        """Resume no task any more; their pending writes are dropped."""
         self._is_closed = True
 
     def start(self, steps: Steps[Any], finished: Callable[[Any], None] = lambda _: None) -> None:
@@ -126,7 +126,7 @@ class EffectRunner:
         self._resume(EffectTask(steps, finished), None)
 
     def outgoing(self) -> list[EffectRequest]:
-        """Return what is to be carried out, each once."""
+        """Return the effects to run, each once."""
         found = list(self._outgoing)
         self._outgoing.clear()
         return found

@@ -1,4 +1,4 @@
-"""The failure handler: what is reported of pods without a node, and what is done to help them.
+"""The failure handler: reports pods without a node, and tries to help them.
 
 Mooring's own explanation follows Kubernetes' message or is an event of its own, and is found again
 when that message changes.
@@ -103,13 +103,13 @@ class FailureHandler:
                 self._deallocate_for(group, each)
 
     def handle_error(self, key: str, message: str, now: Moment) -> None:
-        """Report that an attempt failed, which is not the fault of the pod."""
+        """Report that an attempt failed for a reason outside the pod."""
         self.forget(key)
         update = report_unscheduled(self._cache, key, message, SCHEDULER_ERROR, now)
         self._effects.start(update)
 
     def forget(self, key: str) -> None:
-        """Forget what was reported of a pod."""
+        """Forget the reports about a pod."""
         self._reports.pop(key, None)
         self._plugins.pop(key, None)
 
@@ -179,7 +179,7 @@ def _worded(pending: Pending) -> Pending:
 def _plugins(pending: Pending) -> frozenset[str]:
     """Return the plugins that a pod is counted for.
 
-    Kubernetes counts none for a fault, nor for pods that go without a node because their group
+    Kubernetes counts none for an error, nor for pods that go without a node because their group
     does. Only affinity to nodes by their names stops a pod without the name of a plugin.
     """
     status, diagnosis = pending.diagnosis.pre_filter_status, pending.diagnosis

@@ -2,7 +2,7 @@
 
 1. The special claim for extended resources is created.
 2. Each claim gets its finalizer, then its devices and the pod's reservation.
-3. The pod's status says which devices stand for its extended and node resources.
+3. The pod's status records which devices provide its extended and node resources.
 4. Devices with binding conditions are waited for.
 """
 
@@ -60,7 +60,7 @@ class BindContext(Struct, frozen=True):
 
 
 class WrittenParts(Struct):
-    """What was written before the pod is bound, and must be undone if it is not."""
+    """The writes made before the pod is bound, which are undone if binding fails."""
 
     special: ResourceClaim | None = None  # created, or perhaps
     has_status: bool = False  # the pod's status names claims, or perhaps

@@ -2,7 +2,7 @@
 
 A pod gets a node after an event only if some node that rejected it no longer does, and so only if
 the plugin that rejected it first there changed its mind. So the plugins that rejected first, over
-all nodes, decide which events can help; what a plugin reads is declared in its filter. One event in
+all nodes, decide which events can help; each filter declares what its plugin reads. One event in
 common is enough to try the pod again.
 
     # own: events of the pod itself: its object, its claims, its group

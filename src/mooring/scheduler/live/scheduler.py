@@ -2,7 +2,7 @@
 
     put, remove ──► AssumeCache ──events──► SchedulingQueue ──► step: scheduling cycle, reserve
                         ▲                     ▲                                │
-                        └── results ──────────┴── no node, or a fault ◄── binding cycle
+                        └── results ──────────┴── no node, or an error ◄── binding cycle
 
 One thing is done at a time: between two calls nothing changes, so no change is ever missed.
 """
@@ -144,11 +144,11 @@ class LiveScheduler:
         return True
 
     def outgoing(self) -> list[EffectRequest]:
-        """Return what is to be read and written, each once; `answer` takes the results."""
+        """Return the pending reads and writes, each once; `answer` takes the results."""
         return self.effects.outgoing()
 
     def close(self) -> None:
-        """Stop: what is left of the binding cycles is dropped."""
+        """Stop, and drop the remaining binding cycles."""
         self.effects.close()
 
     def next_s(self) -> float | None:

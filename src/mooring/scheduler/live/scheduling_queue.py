@@ -2,7 +2,7 @@
 
     activeQ ──pop──► tried ──► placed, and gone from here
       ▲                │
-      │ time is up     ├─ fault ──► backoffQ
+      │ backoff over   ├─ error ──► backoffQ
       │                │
     backoffQ ◄─────────┴─ no node ──► unschedulable, until a hinted event or five minutes later
 
@@ -13,7 +13,7 @@ is activated for all: if it gets a node the next is activated, if not the others
 either. An event costs by the kinds that it can help, and not by the pods.
 
     # probe: the entry that was activated for its kind, until it is tried
-    # ticket: tells whether an entry of a heap still counts
+    # ticket: identifies the entry of a heap that still counts
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class QueuedPodInfo(Struct, eq=False):
     queue: str = OUT
     ticket: int = 0
     backoff_until_s: float = 0.0
-    has_failed: bool = False  # by a fault: it must back off before it is tried
+    has_failed: bool = False  # by an error: it must back off before it is tried
     unschedulable_since_s: float = 0.0
     events: frozenset[ClusterEvent] = frozenset()
     kind: PodKind | None = None  # with which it waits

@@ -150,7 +150,7 @@ def evict(
 
 
 def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps[None]:
-    """Write whether a group got its nodes, unless its condition says so or it was not tried.
+    """Write whether a group got its nodes, unless its condition is current or it was not tried.
 
     A condition that was true once stays true.
     """

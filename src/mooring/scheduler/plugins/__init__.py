@@ -34,7 +34,7 @@ SCORE_MAX = 100
 
 
 class Reads(Flag):
-    """What the answer of a filter depends on besides the pod, and so what can change it."""
+    """The inputs of a filter besides the pod, and so the events that can change its answer."""
 
     NODE = auto()  # the node itself
     PODS = auto()  # pods on the node
@@ -74,7 +74,7 @@ class Score(NamedTuple):
     weight: int
     score_node: ScoreNode | None = None
     score_nodes: ScoreNodes | None = None
-    applies: Applies = lambda _signature, _state: True  # whether it can tell nodes apart
+    applies: Applies = lambda _signature, _state: True  # whether its score differs between nodes
 
 
 def proportional(scores: list[int]) -> list[int]:

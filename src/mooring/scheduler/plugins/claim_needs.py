@@ -1,12 +1,12 @@
-"""What the claims of a pod need: found and checked once for an attempt, whatever the node.
+"""The needs of a pod's claims, found and checked once per attempt, independent of the node.
 
     # allocated: a claim that has devices already; the pod must go where these can be used
     # pending: a claim that has none yet; the node must have devices for it
-    # special: the claim for extended resources; what it requests depends on the node
-    # node resources: CPUs, memory or huge pages of the node that devices stand for
+    # special: the claim for extended resources; its requests depend on the node
+    # node resources: CPUs, memory or huge pages of the node that devices represent
 
-A claim with a device that stands for node resources is for one pod only; and what all claims stand
-for must be free on the node, besides what the pod requests itself.
+A claim with a device that represents node resources is for one pod only; and the node must have the
+resources of all claims free, besides the pod's own requests.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ClaimNeeds(Struct, frozen=True):
 
     @property
     def key(self) -> Hashable:
-        """What tells allocated claims apart; pending ones have a plan of their own."""
+        """A key that distinguishes allocated claims; pending ones have a plan of their own."""
         return tuple(
             [(each.query, each.needs_node_operations, each.is_lost) for each in self.allocated]
         )
@@ -111,7 +111,7 @@ class Waiting(Struct, frozen=True):
 
 
 class ClaimContext(Protocol):
-    """What the plugin reads of the cluster."""
+    """The parts of the cluster that the plugin reads."""
 
     features: Features
     index: DeviceClassIndex
@@ -157,7 +157,7 @@ def rejection(text: str) -> Unschedulable:
 
 
 def find_uses(pod: Pod, context: ClaimContext) -> tuple[ClaimUse, ...] | Waiting:
-    """Return the claims that the pod names, or what it waits for before it is tried."""
+    """Return the claims that the pod names, or what it must wait for first."""
     uses = uses_of(pod, context.find_claim, context.features.claims)
     return Waiting(uses.reason) if isinstance(uses, ClaimRejection) else uses
 
@@ -165,7 +165,7 @@ def find_uses(pod: Pod, context: ClaimContext) -> tuple[ClaimUse, ...] | Waiting
 def claim_needs(
     pod: Pod, uses: tuple[ClaimUse, ...], context: ClaimContext
 ) -> ClaimNeeds | PluginStatus | None:
-    """Return what the claims of the pod need; None if it has none and needs none."""
+    """Return the needs of the pod's claims; None if it has none and needs none."""
     extended = extended_needs(pod, context.index) if context.features.extended_resources else {}
     if not uses and not extended:
         return None
@@ -258,14 +258,14 @@ class NodeClaims:
         self._context = context
         is_on = context.features.node_allocatable
         self._is_idle = not (is_on and context.inventory.has_node_resources)
-        # By allocated claim: why it cannot be shared, if it stands for node resources.
+        # By allocated claim: why it cannot be shared, if it represents node resources.
         self.shared: tuple[Unschedulable | None, ...] = (None,) * len(needs.allocated)
         if not self._is_idle and needs.allocated:
             self.shared = tuple([self._find_shared(each.claim) for each in needs.allocated])
 
     @property
     def key(self) -> Hashable:
-        """What the answers depend on, besides the pod's signature and its pending claims."""
+        """The inputs of the answers, besides the pod's signature and its pending claims."""
         if self._is_idle:
             return None
         claims = distinct_claims(self._needs.uses)
@@ -279,7 +279,7 @@ class NodeClaims:
     def check_free(
         self, node: Node, info: NodeInfo, allocated: Allocated | None
     ) -> NodeResources | Unschedulable:
-        """Return what comes with the claims on a node, or what it has too little of."""
+        """Return the node resources of the claims on a node, or those it lacks."""
         if self._is_idle:
             return ()
         pod = self._needs.pod

@@ -48,7 +48,7 @@ ALTERNATIVES_MAX = 8
 
 
 class NodeAllocation(Struct, frozen=True):
-    """What a node has for the claims: the devices, and what comes with them."""
+    """The devices that a node allocates to the claims, and the node resources they use."""
 
     allocated: Allocated | None = None  # None if there was nothing to allocate
     special: ResourceClaim | None = None  # as this node must serve it
@@ -75,7 +75,7 @@ class ClaimDeallocation(Struct, frozen=True):
 
 
 class _Variant(Struct, frozen=True):
-    """What is to be allocated on nodes that serve the same extended resources with devices."""
+    """The claims to allocate on nodes that serve the same extended resources with devices."""
 
     wanted: PreparedClaims
     special: ResourceClaim | None = None
@@ -98,7 +98,7 @@ class ClaimFilter:
 
     @property
     def answer(self) -> Unsatisfied | AllocationFailed | None:
-        """What the allocator last refused with; None if it never did."""
+        """The last rejection of the allocator; None if it never did."""
         if self._hopeless is not None:
             node, wanted = self._hopeless
             answer = allocate_prepared(self._context.inventory, node, wanted, budget=self._budget)
@@ -141,7 +141,7 @@ class ClaimFilter:
         return self._node_claims.coming_with(node, allocated)
 
     def __call__(self, info: NodeInfo) -> NodeAllocation | Unschedulable:
-        """Return what a node has for the claims, or why it has not; raise CycleError on a fault."""
+        """Return what a node allocates to the claims, or why it cannot; may raise CycleError."""
         needs = self.needs
         node = self._context.node(info.facts.name)
         variant = self._plain
@@ -196,7 +196,7 @@ class ClaimFilter:
         return need.is_lost or any(not need.is_within_reach(node(name)) for name in nodes)
 
     def _variant(self, node: Node) -> _Variant | Unschedulable | NodeAllocation:
-        """Return what is to be allocated on a node with these resources of its own."""
+        """Return the claims to allocate on a node that has these resources itself."""
         special = self.needs.special
         assert special is not None
         if (stale := check_fresh(special)) is not None:

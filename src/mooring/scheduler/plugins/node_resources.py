@@ -24,11 +24,11 @@ BALANCED_PLUGIN = "NodeResourcesBalancedAllocation"
 TOO_MANY_PODS = "Too many pods"
 HALF = SCORE_MAX // 2
 
-# What `fast_path` stands for; where any other plugin has a say, all are asked one by one.
+# The plugins that `fast_path` replaces; if any other plugin matters, each one runs.
 FAST_PATH_FILTERS = frozenset((PLUGIN,))
 FAST_PATH_SCORES = frozenset((PLUGIN, BALANCED_PLUGIN))
 
-# Returns the sum of a node's own scores; None: it is full, or odd, so the plugins are asked.
+# Returns the sum of a node's own scores; None: it is full, or unusual, so the plugins run.
 FastPath = Callable[[NodeInfo], int | None]
 
 
@@ -58,7 +58,7 @@ def filter_node(signature: PodSignature, node: NodeInfo, state: TopologyState) -
 def _resources(
     signature: PodSignature, node: NodeInfo, state: TopologyState
 ) -> Iterator[tuple[str, int, int, int]]:
-    """Yield for each resource its name, the request, the node's total and what is used."""
+    """Yield for each resource its name, the request, the node's total and the used amount."""
     requests, total, requested = signature.requests, node.facts.allocatable, node.requested
     yield "cpu", requests.milli_cpu, total.milli_cpu, requested.milli_cpu
     yield "memory", requests.memory, total.memory, requested.memory

@@ -79,7 +79,7 @@ class ActiveFilters(NamedTuple):
     varying: tuple[FilterNode, ...]  # the others before claims
     after_claims: tuple[FilterNode, ...]
     reads_other_nodes: bool
-    has_fast_path: bool  # the fast path stands for all varying ones
+    has_fast_path: bool  # the fast path replaces all varying ones
 
     @property
     def before_claims(self) -> tuple[FilterNode, ...]:
@@ -131,7 +131,7 @@ def has_relative_scores(signature: PodSignature, state: TopologyState) -> bool:
 def active_scores(
     signature: PodSignature, state: TopologyState
 ) -> tuple[tuple[WeightedScore, ...], frozenset[str]]:
-    """Return the scores that depend on the node alone and tell nodes apart, and their plugins."""
+    """Return the scores that depend on the node alone and differ, and their plugins."""
     active = [each for each in SCORES if each.score_node and each.applies(signature, state)]
     scores = tuple([(each.weight, each.score_node) for each in active if each.score_node])
     return scores, frozenset([each.plugin for each in active])

@@ -28,7 +28,7 @@ from mooring.wire import grpc
 
 PAGE_CHANGES_MAX = 2000
 PAGE_BYTES_MAX = 8 * 2**20
-ANSWER_S_MAX = 30.0  # for history that is known to exist
+ANSWER_S_MAX = 30.0  # for history that exists
 PAUSE_S_FIRST = 0.05
 PAUSE_S_MAX = 2.0
 

@@ -285,7 +285,7 @@ def restore(source: Path, folder: Path, *, replaces: bool = False) -> int:
     """Restore a store into a folder from a copy; return its revision.
 
     An existing store raises OccupiedError, or is set aside with `replaces`. Then the new revision
-    is beyond that of both.
+    is higher than both.
     """
     with Folder(folder) as target:
         if target.database.exists() and not replaces:

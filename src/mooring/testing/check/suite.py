@@ -27,7 +27,7 @@ LOG_NAME = "driver.log"
 START = "start"
 
 OutcomeSink = Callable[[Outcome], None]
-Progress = Callable[[str, str], None]  # called with a check and what it waits for
+Progress = Callable[[str, str], None]  # called with a check and the event it waits for
 
 
 def check_process(
@@ -57,7 +57,7 @@ async def run_checks(
     tell: OutcomeSink = lambda _: None,
     progress: Progress = lambda _, __: None,
 ) -> Report:
-    """Run the checks and return the report; `tell` gets each outcome at once.
+    """Run the checks and return the report; `tell` is called with each outcome at once.
 
     Raises BenchError or ClientError if the bench fails, not the driver.
     """

@@ -55,7 +55,7 @@ class Trial:
         self.bench, self.process = bench, process
         self._own_socket, self._start_s, self._call_s = socket, start_s, call_s
         self._republish_s = republish_s
-        # Called with what the trial waits for.
+        # Called with the event that the trial waits for.
         self.progress: Callable[[str], None] = lambda _: None
         self._remarks: list[str] = []
         self._name = name  # empty: the first driver that responds

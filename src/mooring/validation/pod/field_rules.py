@@ -1,7 +1,7 @@
 """Rules that many fields of pods share: paths, file modes, users, object names, the downward API.
 
-# tree: a JSON part of a pod as `typed_json` leaves it: each value has the type of its field, and an
-#       empty field may be absent
+# tree: a JSON part of a pod as `mooring.api.go_types` leaves it: each value has the type of its
+# field, and an       empty field may be absent
 """
 
 from __future__ import annotations

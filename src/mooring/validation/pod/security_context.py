@@ -340,7 +340,7 @@ def validate_windows_options(options: Tree, path: Path) -> ErrorList:
 
 
 def _user_faults(name: str) -> list[str]:
-    r"""Return what is wrong with the name of a user: [domain "\"] user."""
+    r"""Return the error in a user name: [domain "\"] user."""
     if not name:
         return ["runAsUserName cannot be an empty string"]
     if _has_control(name):

@@ -154,7 +154,7 @@ def _keep_claims(new: PodStatus, old: PodStatus) -> PodStatus:
 
 
 def _without_empty_lists(status: PodStatus) -> PodStatus:
-    """Return the status as it is stored, where empty lists are not written."""
+    """Return the status in its stored form, which has no empty lists."""
     return replace(
         status,
         resource_claim_statuses=status.resource_claim_statuses or None,

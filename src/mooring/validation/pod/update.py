@@ -1,4 +1,4 @@
-"""Rules of what an update may change in a pod: images, gates, tolerations, and little else."""
+"""Rules for pod updates: images, gates, tolerations and little else may change."""
 
 from __future__ import annotations
 

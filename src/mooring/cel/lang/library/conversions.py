@@ -115,7 +115,7 @@ _ID_NAMES: Final = {
 
 
 def id_name(type_: Type) -> str:
-    """Return what the ids of overloads call a type."""
+    """Return the name of a type in overload ids."""
     return _ID_NAMES.get(type_, type_.name)
 
 

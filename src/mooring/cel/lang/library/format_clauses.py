@@ -30,7 +30,7 @@ _DIGITS: Final = frozenset("0123456789")
 
 
 class FormatError(Exception):
-    """What is wrong with a template or its arguments, and at which node if that is known."""
+    """An error in a template or its arguments, and its node if that is known."""
 
     def __init__(self, message: str, node: Expr | None = None) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Clause:
 
 
 class Filler(Protocol):
-    """What the clauses of a template are filled with."""
+    """The arguments of a template's clauses."""
 
     @property
     def count(self) -> int:
@@ -60,7 +60,7 @@ class Filler(Protocol):
         ...
 
     def fill(self, clause: Clause, index: int) -> str:
-        """Return what a clause shows of an argument."""
+        """Return an argument as a clause formats it."""
         ...
 
 

@@ -281,7 +281,7 @@ class _Types:
         return _CHECKED
 
     def _inside(self, node: Expr) -> Iterator[Expr]:
-        """Yield a node and, if it is a literal list or map, what is in it."""
+        """Yield a node and, if it is a literal list or map, its elements."""
         yield node
         match node:
             case CreateList(elements=elements):

@@ -2,7 +2,7 @@
 
     [3, 1].sort(), lists.range(10), [[1], [2]].flatten(), sets.contains([1, 2], [2, 2])
 
-They are charged for what they make; `sort`, `sortBy`, `distinct` and the functions on sets for
+They are charged for their results; `sort`, `sortBy`, `distinct` and the functions on sets for
 comparing every element with every other one. Lists of one simple class do not need the comparisons,
 only the charge. Elements with equal keys keep their order when they are sorted.
 """

@@ -209,7 +209,7 @@ def _out_of_range(position: int) -> EvalError:
     return EvalError(f"index out of range: {position}")
 
 
-# --- what they cost ---------------------------------------------------------------------------
+# --- costs ------------------------------------------------------------------------------------
 
 
 def _estimate_replace(target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
@@ -258,7 +258,7 @@ def _estimate_split(target: Argument | None, args: tuple[Argument, ...]) -> Call
 
 
 def _estimate_join(target: Argument | None, args: tuple[Argument, ...]) -> CallEstimate | None:
-    """Return the estimate for `join`; nothing is known of how long the elements are."""
+    """Return the estimate for `join`; the lengths of the elements are unknown."""
     if target is None:
         return None
     count = target.size

@@ -34,7 +34,7 @@ Kinds = frozenset[TokenKind]
 
 
 class StateRole(Enum):
-    """What a state is for; recovery treats them differently."""
+    """The type of a state; recovery treats them differently."""
 
     PLAIN = auto()
     BLOCK = auto()
@@ -147,7 +147,7 @@ def expected(state: ATNState, follows: Iterable[ATNState]) -> Kinds:
     return kinds | {TokenKind.EOF} if can_end else kinds
 
 
-# --- what the machine walks through -------------------------------------------------------------
+# --- states and transitions ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,7 +65,7 @@ Element = Terminal | RuleReference | Optional | Repeated
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One form of a rule; `precedence` is that of an operator in a tail."""
+    """One form of a rule; `precedence` is the precedence of an operator in a tail."""
 
     make: Make
     parts: tuple[Element, ...]

@@ -97,12 +97,12 @@ class _Context:
             self.parts[label] = value
 
     def finish(self) -> Any:
-        """Return the syntax node of what was read."""
+        """Return the syntax node of the tokens read."""
         make = self.alt.make if self.alt else self.chart.rule.make_broken
         return make(self.start, self.parts)
 
 
-# Yields rules to enter, is sent what was read, and returns what it read itself.
+# Yields rules to enter, is sent their results, and returns its own.
 Steps = Generator[InvokeRule, Any, Any]
 
 
@@ -261,7 +261,7 @@ class _Machine:
     def _no_viable_alt(self, start: Token, unfit: Token) -> NoReturn:
         read = self._stream.text_between(start, unfit)
         message = f"no viable alternative at input {_quoted(read)}"
-        # cel-go words this one itself.
+        # cel-go has its own message here.
         message = _KEYWORD_AS_FIELD.sub(r"mismatched input '\1' expecting IDENTIFIER", message)
         raise _Unfit(unfit, message)
 

@@ -86,7 +86,7 @@ def env_file_of(spec: ContainerSpec) -> str:
 
 
 def _fits_file(key: str, value: str) -> bool:
-    """Tell whether podman reads a variable from a file unchanged; not if it has several lines.
+    """Return whether podman reads a variable from a file unchanged; not if it has several lines.
 
     Podman's own environment is no place for the others: a pod may choose names that podman, its
     helpers or the loader obey (LD_PRELOAD, CONTAINERS_CONF).

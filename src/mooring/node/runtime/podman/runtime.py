@@ -3,7 +3,7 @@
     runtime = await PodmanRuntime.open("my-node")
     await runtime.start(spec)      # image, then `podman run --detach`; found again by its name
 
-A container that podman cannot run is refused with podman's own words.
+A container that podman cannot run is rejected with podman's message.
 
 Podman follows links in the path of a mount. With subPath, a container of the same pod could put a
 link into the volume just then, and the new container would get a folder of the host. So:
@@ -59,7 +59,7 @@ from mooring.node.runtime.podman.command_line import Inspected, event_id, read_i
 
 INSPECTED_AT_ONCE_MAX = 100
 EVENTS_AGAIN_S = 1.0
-# Podman's words, by which we recognize an error.
+# Podman's messages, by which we recognize an error.
 _CONFLICT, _MISSING, _NO_IMAGE = "already in use", "no such container", "image not known"
 _LOG = logging.getLogger(__name__)
 MOUNTS_BYTES_MAX = 4 * 1024 * 1024
@@ -174,7 +174,7 @@ class PodmanRuntime:
         with _open_subpaths(parts) as expected:
             done = await self._podman.run(line)
             if done.code and _CONFLICT in done.errors and await self._state(name) is None:
-                # Left by an interrupted start: nobody knows what it has.
+                # Left by an interrupted start: its state is unknown.
                 await self._podman.run(["rm", "--force", "--ignore", name])
                 done = await self._podman.run(line)
             if not done.code:

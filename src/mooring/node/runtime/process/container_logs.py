@@ -3,7 +3,7 @@
 To follow a log: at the end of the newest file, wait for more until the record says that the
 container has ended; everything written before that has been read then.
 
-Files are told apart by their inodes, since a file may be renamed while it is read.
+Inodes identify files, since a file may be renamed while it is read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _has_ended(folder: Path) -> bool:
 
 
 class _Shown:
-    """Turns log entries into what the caller sees of them."""
+    """Formats log entries for the caller."""
 
     def __init__(self, log_range: LogRange) -> None:
         self._has_times = log_range.has_times

@@ -1,7 +1,7 @@
 """The runtime that runs containers as processes, and how a container becomes a launch.
 
-`launch_of` turns a container spec and its CDI edits into the launch that the shim executes. What a
-process cannot have is refused, or noted in the container's status.
+`launch_of` turns a container spec and its CDI edits into the launch that the shim executes.
+Settings that a process cannot have are rejected, or noted in the container's status.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ that. It imports little more than the standard library, and little of that, to s
     server              connections on its socket, and their requests
     container           one container, from its launch to its end
     exec_attach         commands executed in containers, and attached clients
-    container_process   what a new process does between fork and exec
+    container_process   the new process between fork and exec
     container_io        standard streams and logs
     mounts              mounts in a container's own namespace
     cgroup_manager      limits by cgroups

@@ -1,6 +1,6 @@
 """Limits of containers by cgroups, as far as the machine allows: version 1, 2, both, or none.
 
-The shim finds out once, when it starts, what it can write:
+The shim finds out once, when it starts, which cgroups it can write:
 
     version 2   one folder for each container, always: its processes are the members. Limits for
                 the controllers that could be enabled below it
@@ -25,7 +25,7 @@ MOUNT = "/sys/fs/cgroup"
 
 
 class Hierarchy(NamedTuple):
-    """A folder that containers' cgroups are made in, and what they can limit."""
+    """The parent folder of containers' cgroups, and the resources they can limit."""
 
     folder: str
     controllers: frozenset[str]
@@ -108,7 +108,7 @@ class CgroupManager:
 
 
 def probe(own: str, name: str, mount: str = MOUNT) -> CgroupManager:
-    """Return what can be used; `own` is /proc/self/cgroup, `name` that of the shim's folder."""
+    """Return what can be used; `own` is /proc/self/cgroup, `name` the name of the shim's folder."""
     paths = dict(_memberships(own))
     unified = next(
         (

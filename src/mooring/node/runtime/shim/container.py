@@ -4,7 +4,7 @@
         └────────────────────┘
 
 A container is ENDING when its first process has ended: all others are killed then, as the kernel
-does in a PID namespace. It is ENDED when no member is left and its record says so.
+does in a PID namespace. It is ENDED when no member is left and its record states it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ContainerStage(Enum):
 
 
 class ShimRefusalError(Exception):
-    """The shim cannot do what was requested; `reason` is one word."""
+    """The shim cannot carry out the request; `reason` is one word."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)

@@ -90,7 +90,7 @@ class StandardInput:
 
 
 def read_available(descriptor: int, bytes_max: int) -> bytes | None:
-    """Return what a stream has now, nothing at its end; None if it has nothing yet."""
+    """Return the available bytes of a stream, nothing at its end; None if it has nothing yet."""
     try:
         return os.read(descriptor, bytes_max)
     except BlockingIOError:
@@ -148,7 +148,7 @@ class ContainerOutput:
         self._log.close()
 
     def _read(self, descriptor: int) -> int:
-        """Copy what a stream has now; return the number of bytes."""
+        """Copy the available bytes of a stream; return their number."""
         data = read_available(descriptor, OUTPUT_CHUNK_BYTES)
         if data is None:
             return 0

@@ -1,4 +1,4 @@
-"""What a new process does between fork and exec.
+"""The steps of a new process between fork and exec.
 
     parent                         child
     fork                           wait for the go
@@ -36,12 +36,12 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class StartFailure(NamedTuple):
     """What went wrong before the program ran."""
 
-    is_program: bool  # the program is at fault; otherwise its mounts, limits or streams
+    is_program: bool  # the program failed; otherwise its mounts, limits or streams
     text: str
 
 
 class ChildReport(NamedTuple):
-    """What a child has reported so far."""
+    """The report of a child so far."""
 
     is_over: bool
     namespace: int | None = None  # a descriptor

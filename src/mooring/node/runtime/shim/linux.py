@@ -1,7 +1,7 @@
-"""What the shim needs of Linux: an event loop, processes in /proc, and missing system calls.
+"""Linux for the shim: an event loop, processes in /proc, and missing system calls.
 
 asyncio would be twice as large as all the rest of the shim. A callback that fails is logged, and
-affects nothing else. System calls raise OSError with what they were about.
+affects nothing else. System calls raise OSError with their subject.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class EventLoop:
 
 
 def _guarded(call: Callback) -> None:
-    """Call back; a fault is logged, and the shim goes on."""
+    """Call back; an error is logged, and the shim goes on."""
     try:
         call()
     except Exception as error:
@@ -137,7 +137,7 @@ def _guarded(call: Callback) -> None:
 
 
 class Process(NamedTuple):
-    """One process; its start time tells it from a later one with the same pid."""
+    """One process; its start time distinguishes it from a later one with the same pid."""
 
     pid: int
     parent: int

@@ -46,7 +46,7 @@ _FLAGS = {
     "relatime": linux.MS_RELATIME,
 }
 _IGNORED = {"rw", "bind", "rbind", "suid", "dev", "exec", "private", "rprivate", "slave", "rslave"}
-# What a mount already forbids must stay so in a user namespace, or the kernel refuses.
+# Restrictions of a mount must stay in a user namespace, or the kernel refuses.
 _KEPT = {
     os.ST_RDONLY: linux.MS_RDONLY,
     os.ST_NOSUID: linux.MS_NOSUID,

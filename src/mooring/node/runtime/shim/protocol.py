@@ -1,4 +1,4 @@
-"""What the agent and the shim exchange: launches and messages on a socket, records on disk.
+"""The protocol of agent and shim: launches and messages on a socket, records on disk.
 
     socket   a length, a channel, and that many bytes; channel MESSAGE has JSON, others stream data
     disk     FOLDER/<pod uid>/<container>/<attempt>/record     JSON
@@ -81,10 +81,10 @@ class Launch(NamedTuple):
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False  # its input ends when the first client detaches
-    note: str = ""  # what it cannot have, for its status
+    note: str = ""  # unsupported settings, for its status
 
     def message(self) -> dict[str, Any]:
-        """Return it as it is sent."""
+        """Return its encoded form."""
         # Shims of older versions know neither `within` nor `stdin_once`.
         mounts = [each if each.within else each[:-1] for each in self.mounts]
         message = {**self._asdict(), "mounts": mounts}
@@ -170,7 +170,7 @@ class Record(NamedTuple):
     digest: str = ""
     boot: str = ""  # id of the machine's boot
     pid: int = 0
-    pid_started: int = 0  # in ticks since boot: tells it from a later process with this pid
+    pid_started: int = 0  # in ticks since boot: distinguishes it from a later process with this pid
     started: float = 0.0
     finished: float | None = None
     exit_code: int = 0

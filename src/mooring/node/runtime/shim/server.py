@@ -5,7 +5,7 @@
 
 A response may come much later, and others before it. A connection that executes a command or
 attaches to a container is used for nothing else afterwards. The shim closes a connection that sends
-malformed data, or does not read what it requested.
+malformed data, or does not read the response.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _ShimConnection:
         self._flush()
 
     def finish(self) -> None:
-        """Send what is left and then nothing more; the client closes the connection.
+        """Send the remaining data and then nothing more; the client closes the connection.
 
         A client that is still sending must not be cut off: it would miss the last messages.
         """

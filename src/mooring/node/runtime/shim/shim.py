@@ -1,4 +1,4 @@
-"""The shim process: how it starts, which containers it has, and what an earlier shim left.
+"""The shim process: its start, its containers, and the recovery of an earlier shim's.
 
 `main(options)` starts a shim for a folder and returns at once:
 
@@ -198,7 +198,7 @@ class Shim:
     # --- recovery ---------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Take over what an earlier shim left: records, and perhaps processes."""
+        """Take over the records, and perhaps processes, of an earlier shim."""
         for record in self.records.all():
             self.containers[record.key] = Container(self, record)
         lost = [each for each in self.containers.values() if each.record.is_running]
@@ -336,7 +336,7 @@ def _write_pid() -> None:
 
 
 def _redirect() -> None:
-    """Write faults to a file, and everything else nowhere."""
+    """Write errors to a file, and everything else nowhere."""
     is_long = os.path.exists(LOG) and os.path.getsize(LOG) > LOG_BYTES_MAX
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if is_long else 0)
     nothing, log = os.open(os.devnull, os.O_RDWR), os.open(LOG, flags, 0o600)

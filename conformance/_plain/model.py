@@ -1,4 +1,4 @@
-"""What the plain allocator speaks of."""
+"""The data types of the plain allocator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.api.resource.v1 import (
 Amounts = dict[str, Quantity]
 
 
-class Failure(Exception):  # noqa: N818 - an answer, not a fault
+class Failure(Exception):  # noqa: N818 - an answer, not an error
     """The attempt was given up with an error; other nodes may be tried if it is node-only."""
 
     def __init__(self, message: str, *, node_only: bool = False) -> None:
@@ -79,7 +79,7 @@ class Choice:
     parent: str | None  # the request, if this is an alternative
     ask: ExactDeviceRequest | DeviceSubRequest
     class_: DeviceClass
-    everything: list[Candidate] | None = None  # all devices that match, if all are wanted
+    everything: list[Candidate] | None = None  # all devices that match, for mode All
 
     @property
     def full_name(self) -> str:
