@@ -43,12 +43,12 @@ def replace_file(
 
 def sync_folder(folder: Path) -> None:
     """Return once the names in a folder are on disk, where the file system can do that."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
             os.fsync(handle)
-    finally:
-        os.close(handle)
+        finally:
+            os.close(handle)
 
 
 def read_bounded(path: Path, bytes_max: int) -> bytes:

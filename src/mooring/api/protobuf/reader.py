@@ -140,11 +140,11 @@ def _takes(field: Field) -> Iterator[tuple[int, Take]]:
 
 def _value_take(field: Field, value: Value) -> Take:
     name, read = field.name, value.read
-    is_zero_told = field.is_pointer or field.is_shown or field.type == "int-or-string"
+    shows_zero = field.is_pointer or field.is_shown or field.type == "int-or-string"
 
     def take(tree: Tree, data: bytes, start: int, stop: int, _: ReadBudget) -> None:
         found = read(data, start, stop)
-        if found or (is_zero_told and found is not None):
+        if found or (shows_zero and found is not None):
             tree[name] = found
         else:
             tree.pop(name, None)  # The last one counts, and it is zero.

@@ -159,7 +159,7 @@ def recalculated(
         evaluator = evaluator_for(resource, context)
         names = set() if evaluator is None else evaluator.names(hard)
         if evaluator is not None and names:
-            counted = added(counted, dict.fromkeys(names, ZERO))
+            counted = added(counted, dict.fromkeys(sorted(names), ZERO))
             counted = added(counted, restricted_to(_usage(quota, evaluator, values), names))
     used |= counted
     if quota.status.hard == hard and quota.status.used == used:

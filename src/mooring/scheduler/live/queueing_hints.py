@@ -71,12 +71,12 @@ def of_group(namespace: str, name: str) -> ClusterEvent:
 
 def claim_watched(key: tuple[str, str]) -> ClusterEvent:
     """Return the event of a claim in the watch, whether that is news or not."""
-    return ("told", *key)
+    return ("claim-watched", *key)
 
 
 def pod_left(node: str) -> ClusterEvent:
     """Return the event of a pod that left one node."""
-    return ("room", node)
+    return ("pod-left", node)
 
 
 def hints_for(pending: Pending) -> QueueingHints:
