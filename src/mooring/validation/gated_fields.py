@@ -6,11 +6,11 @@ gates already. A field is used if it differs from the default of its struct.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from itertools import chain, repeat
 from operator import attrgetter, ne
-from typing import Any, Generic, NamedTuple, TypeVar, get_args
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields, replace
@@ -26,6 +26,7 @@ class _Inner(NamedTuple):
 
     name: str
     get: Callable[[Any], Any]
+    parts: Callable[[Any], Iterable[Any]]
     gated: GatedFields[Any]
 
 
@@ -41,23 +42,34 @@ class GatedFields(Generic[S]):
         # The getter of one field returns its value, the getter of several a tuple.
         self._unset_values = unset[0] if len(unset) == 1 else unset
         self._values: Callable[[S], Any] = attrgetter(*self._unset) if own else lambda _: ()
+        # The last value and its answer: every object is asked about twice, to warn and to drop.
+        self._last: tuple[S | None, bool] = (None, False)
         self._inner = [
-            _Inner(field.name, attrgetter(field.name), GatedFields(inner, inner_name, gates))
+            _Inner(
+                field.name,
+                attrgetter(field.name),
+                _parts_of(field.type),
+                GatedFields(inner, inner_name, gates),
+            )
             for field, inner, inner_name in _structs_in(struct, name)
             if field not in own and gates in set(_all_gates(inner, inner_name))
         ]
 
     def is_used(self, value: S) -> bool:
         """Return whether any of the fields is set."""
-        return self._is_used_in((value,))
+        seen, is_used = self._last
+        if seen is not value:
+            is_used = self._is_used_in((value,))
+            self._last = (value, is_used)
+        return is_used
 
     def _is_used_in(self, values: Collection[S]) -> bool:
         # A slice can have thousands of attributes: no Python code runs for each of them.
         if self._unset and any(map(ne, map(self._values, values), repeat(self._unset_values))):
             return True
         return any(
-            gated._is_used_in(list(chain.from_iterable(map(_parts, map(get, values)))))
-            for _, get, gated in self._inner
+            gated._is_used_in(list(chain.from_iterable(map(parts, map(get, values)))))
+            for _, get, parts, gated in self._inner
         )
 
     def is_dropped(self, new: S, old: S | None, gates: Gates) -> bool:
@@ -71,7 +83,7 @@ class GatedFields(Generic[S]):
     def without(self, value: S) -> S:
         """Return the value without the fields."""
         changes = dict(self._unset)
-        for name, get, gated in self._inner:
+        for name, get, _, gated in self._inner:
             changes[name] = _mapped(get(value), gated.without)
         return replace(value, **changes)
 
@@ -128,6 +140,12 @@ def _struct_of(annotation: Any) -> type[Struct] | None:
 
 def _default(field: FieldInfo) -> Any:
     return field.default if field.default is not NODEFAULT else field.default_factory()
+
+
+def _parts_of(annotation: Any) -> Callable[[Any], Iterable[Any]]:
+    """Return what gives the structs in a field: without Python code, where it is never null."""
+    known: dict[Any, Callable[[Any], Iterable[Any]]] = {dict: dict.values, tuple: iter}
+    return known.get(get_origin(annotation), _parts)
 
 
 def _parts(value: Any) -> Any:
