@@ -185,7 +185,7 @@ async def _print_many(
 def _processor(site: Site) -> dict[str, float]:
     found = {name: processor_s(pid) for name, pid in _parts(site)}
     found["drivers"] = sum(processor_s(each.pid) for each in site.drivers.values())
-    return {**found, "agent": processor_s(site.agent.pid), "keeper": processor_s(site.keeper_pid)}
+    return {**found, "agent": processor_s(site.agent.pid), "shim": processor_s(site.shim_pid)}
 
 
 def _parts(site: Site) -> list[tuple[str, int]]:
@@ -209,5 +209,5 @@ def _print_memory(site: Site, when: str) -> None:
     drivers = [resident_mb(each.pid) for each in site.drivers.values()]
     print(
         f"{when}: agent {agent:.0f} MB (goal: 120), drivers {min(drivers):.0f} to "
-        f"{max(drivers):.0f} MB (goal: 80), keeper {resident_mb(site.keeper_pid):.0f} MB"
+        f"{max(drivers):.0f} MB (goal: 80), shim {resident_mb(site.shim_pid):.0f} MB"
     )

@@ -31,19 +31,19 @@ def main() -> None:
 
 async def _measure(folder: Path) -> None:
     runtime = ProcessRuntime(folder)
-    keeper = await runtime.shim_pid()
+    shim = await runtime.shim_pid()
     for number in range(ROUNDS):
-        used_s = _processor_s(keeper)
+        used_s = _processor_s(shim)
         times = [await _start(runtime, f"c{number}-{index}") for index in range(CONTAINERS)]
-        each_ms = (_processor_s(keeper) - used_s) * 1000 / CONTAINERS
+        each_ms = (_processor_s(shim) - used_s) * 1000 / CONTAINERS
         started = time.perf_counter()
-        resident = _resident_mb(keeper)
+        resident = _resident_mb(shim)
         await runtime.remove("pod")
         removed_s = time.perf_counter() - started
         print(
             f"{CONTAINERS / sum(times):.0f} starts/s (goal: 50), "
             f"median {statistics.median(times) * 1000:.1f} ms, "
-            f"{each_ms:.1f} ms of the keeper each (goal: 10), "
+            f"{each_ms:.1f} ms of the shim each (goal: 10), "
             f"{resident:.1f} MB with {CONTAINERS} containers (goal: 20), "
             f"{CONTAINERS / removed_s:.0f} removed/s"
         )

@@ -44,17 +44,17 @@ class Module(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A figure, its budget, and what goes beyond it."""
+    """A figure, its budget if it has one, and what goes beyond it."""
 
     title: str
     figure: int
-    budget: int
+    budget: int | None = None
     offenders: tuple[str, ...] = ()
 
     @property
     def is_kept(self) -> bool:
         """Whether the figure is within its budget."""
-        return self.figure <= self.budget
+        return self.budget is None or self.figure <= self.budget
 
 
 def read_modules(sources: Path = SOURCES) -> list[Module]:
@@ -148,8 +148,9 @@ def measures(root: Path = ROOT) -> list[Measure]:
     in_modules = _shared(modules, by_package=False)
     in_packages = _shared(modules, by_package=True)
     return [
-        Measure("modules in src", len(modules), 700),
-        Measure("lines in src", sum(module.lines for module in modules), 144_500),
+        # These two grow with the product; what keeps a module a concept is below.
+        Measure("modules in src", len(modules)),
+        Measure("lines in src", sum(module.lines for module in modules)),
         Measure(f"modules over {MODULE_LINES_MAX} lines", len(long), 0, long),
         Measure(f"functions over {FUNCTION_LINES_MAX} lines", len(functions), 0, functions),
         Measure("small modules with one importer", len(small), 0, small),
@@ -173,7 +174,8 @@ def main() -> int:
     found = measures()
     for measure in found:
         mark = " " if measure.is_kept else "!"
-        print(f"{mark} {measure.title:<42}{measure.figure:>9,} of {measure.budget:,}")
+        budget = "" if measure.budget is None else f" of {measure.budget:,}"
+        print(f"{mark} {measure.title:<42}{measure.figure:>9,}{budget}")
         if not measure.is_kept:
             print("".join(f"    {offender}\n" for offender in measure.offenders), end="")
     return 0 if all(measure.is_kept for measure in found) else 1

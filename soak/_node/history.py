@@ -135,7 +135,7 @@ class History:
         random, site = self._random, self._site
         victims: list[Program | None] = [site.agent, random.choice([*site.drivers.values()]), None]
         victim = random.choices(victims, [9, 9, 2])[0]
-        pid = site.keeper_pid if victim is None else victim.pid
+        pid = site.shim_pid if victim is None else victim.pid
         is_trapped = random.random() < 0.6
         if is_trapped:
             self._set_trap(victim, pid)
@@ -170,7 +170,7 @@ class History:
     async def _kill(self, victim: Program | None, pid: int) -> None:
         self.counts["kills"] += 1
         if victim is None:
-            self.counts["kills of the keeper"] += 1
+            self.counts["kills of the shim"] += 1
             if pid:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

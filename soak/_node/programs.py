@@ -148,16 +148,16 @@ class Site:
         """End everything, with all containers."""
         for each in (*self.drivers.values(), self.agent):
             each.stop()
-        keeper = self.keeper_pid
-        if keeper:
-            os.kill(keeper, signal.SIGTERM)  # it ends its containers
+        shim = self.shim_pid
+        if shim:
+            os.kill(shim, signal.SIGTERM)  # it ends its containers
         self.cluster.stop()
         end_s = time.monotonic() + START_S_MAX
-        while self.keeper_pid and time.monotonic() < end_s:
+        while self.shim_pid and time.monotonic() < end_s:
             time.sleep(LOOK_EVERY_S)
 
     @property
-    def keeper_pid(self) -> int:
+    def shim_pid(self) -> int:
         """The process that keeps the containers; 0 if there is none."""
         try:
             pid = int((self.root / "containers" / "keeper.pid").read_text())

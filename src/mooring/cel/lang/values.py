@@ -23,7 +23,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from mooring.cel.lang import types as t
-from mooring.cel.lang.errors import EvalError as EvalError
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.types import Type
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1

@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from mooring.kit.atomic_file import TEMPORARY_SUFFIX, read_bounded, replace_file
 from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
-from mooring.node.errors import CheckpointError as CheckpointError
-from mooring.node.errors import SaveError
+from mooring.node.errors import CheckpointError, SaveError
 
 KIND, API_VERSION = "DRACheckpoint", "checkpoint.dra.kubelet.k8s.io/v1"
 BYTES_MAX = 256 * 1024 * 1024

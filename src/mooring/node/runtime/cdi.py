@@ -21,7 +21,7 @@ from typing import NamedTuple
 from mooring.api.cdi import CdiDevice, CdiId, CdiSpec, ContainerEdits
 from mooring.api.codec import decode_json, decode_tree
 from mooring.api.errors import ApiError
-from mooring.node.errors import UnresolvableError as UnresolvableError
+from mooring.node.errors import UnresolvableError
 
 SUFFIXES = (".json", ".yaml")
 FILE_BYTES_MAX = 16 * 1024 * 1024
