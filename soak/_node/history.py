@@ -211,11 +211,16 @@ class History:
         return found
 
     async def clear(self) -> None:
-        """Delete all pods, and wait until nothing of them is left."""
+        """Delete all pods, then the claims, and wait each time until nothing of them is left."""
         for pod in (await self._client.list(Pod)).values:
             with suppress(NotFoundError):
                 await self._client.write(Delete(Target.of(pod)))
         await self._until(self._left, "left of pods that are gone")
+        for claim in (await self._client.list(ResourceClaim)).values:
+            self.counts["claims unreserved by the scheduler"] += laws.is_unreserved(claim)
+            with suppress(NotFoundError):
+                await self._client.write(Delete(Target.of(claim)))
+        await self._until(self._claims_left, "claims that were deleted")
         await self._until(self._unpublished, "not published")
 
     async def _left(self) -> list[str]:
@@ -223,6 +228,10 @@ class History:
         return [f"pod {each.metadata.name}" for each in pods] + await laws.leaks(
             self._site, self._client
         )
+
+    async def _claims_left(self) -> list[str]:
+        claims = (await self._client.list(ResourceClaim)).values
+        return [f"claim {each.metadata.name}: {each.status}" for each in claims]
 
     async def _unpublished(self) -> list[str]:
         wrong = [await laws.missing_devices(self._client, *each) for each in DEVICES.items()]

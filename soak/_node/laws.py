@@ -4,7 +4,9 @@
    the drivers, which see every call; by their checkpoints, by CDI files, and by the environment of
    processes, each as often as we look.
 2. When all pods are gone, nothing of them is left: in journals, checkpoints, CDI files, processes,
-   and no claim has devices.
+   and no claim has devices. The exception is Kubernetes' own: a scheduler that has reserved a
+   claim of users and then cannot bind the pod (it was deleted meanwhile) takes back the
+   reservation alone. Such a claim keeps its devices until it is used again or deleted.
 3. What drivers publish is complete in the end.
 """
 
@@ -152,9 +154,16 @@ async def leaks(site: Site, client: ApiClient) -> list[str]:
     found += [f"folder of pod {path.name}" for path in _children(site.root / "pods")]
     found += [f"container {path}" for path in _children(site.root / "containers" / "containers")]
     for claim in (await client.list(ResourceClaim)).values:
-        if claim.status.allocation is not None or claim.metadata.owner_references:
+        is_held = claim.status.allocation is not None and not is_unreserved(claim)
+        if is_held or claim.metadata.owner_references:
             found.append(f"claim {claim.metadata.name} with devices: {claim.status}")
     return found
+
+
+def is_unreserved(claim: ResourceClaim) -> bool:
+    """Whether a claim of users has devices and no pod: the scheduler took back its reservation."""
+    is_users = not claim.metadata.owner_references
+    return is_users and claim.status.allocation is not None and not claim.status.reserved_for
 
 
 def _shown(environment: list[str]) -> str:
