@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mooring.apiserver.admission.pod_security import PodSecurityMetrics
 from mooring.apiserver.audit.auditor import log_families
 from mooring.apiserver.http.flow_control import FlowControl
 from mooring.apiserver.http.metrics import Metrics as ServerMetrics
@@ -88,6 +89,7 @@ def _server() -> Iterator[Family]:
     yield from ServerMetrics().families()
     yield from FlowControl().families()
     yield from log_families(lambda: 0, lambda: 0)
+    yield from PodSecurityMetrics().families()
 
 
 def _controllers() -> Iterator[Family]:

@@ -84,7 +84,7 @@ def checks_of(level: Level, minor: int) -> tuple[Check, ...]:
     """Return the checks of a level in the version 1.<minor>, in the order of messages."""
     if level is Level.PRIVILEGED:
         return ()
-    rules = _BASELINE
+    rules: tuple[_Rule, ...] = _BASELINE
     if level is Level.RESTRICTED:
         more = tuple(rule for rule in _RESTRICTED if rule.at(minor) is not None)
         replaced = {rule.replaces for rule in more}
