@@ -31,6 +31,8 @@ Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
   as the same number.
 - A combination of labels appears once there is something to tell of it.
 - With `moor up`, `moor status` shows the addresses of all programs.
+- Only users who may `get` the path can read it:
+  [read the metrics](../how-to/run-a-cluster.md#read-the-metrics).
 
 `scheduler_plugin_execution_duration_seconds` is measured in every tenth scheduling cycle, as in
 Kubernetes, but always in the same ones: the first, the eleventh and so on. In such a cycle the
