@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api.gates import Gates
-from mooring.apiserver.admission import pod_security
+from mooring.apiserver.admission import existing_pods, pod_security
 from mooring.apiserver.audit import DEFAULT_POLICY, Auditor
 from mooring.apiserver.auth.users import ADMIN
 from mooring.apiserver.http.response_encoder import WARNING_LENGTH_MAX, warning_headers
 from mooring.validation.pod_security import (
+    EvaluatedPod,
     Level,
     LevelVersion,
+    PodEvaluator,
     PodSecurityConfiguration,
     PodSecurityPolicy,
 )
@@ -299,8 +302,8 @@ def test_a_stricter_level_warns_of_pods_that_violate_it(client: Client) -> None:
 def test_the_check_of_existing_pods_is_bounded_in_count(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pod_security, "CHECKED_PODS_MAX", 3)
-    monkeypatch.setattr(pod_security, "PAGE", 2)
+    monkeypatch.setattr(existing_pods, "CHECKED_PODS_MAX", 3)
+    monkeypatch.setattr(existing_pods, "PAGE", 2)
     guarded(client)
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
     for name in ("a", "b", "c"):
@@ -334,14 +337,10 @@ def test_the_check_of_existing_pods_is_bounded_in_time(client: Client) -> None:
     for number in range(20):
         client.post(PODS, with_container(f"p{number:02}", **PRIVILEGED))
     service = client.service
-    plugin = pod_security.PodSecurityAdmission(
-        service.registry,
-        service.resources,
-        PodSecurityConfiguration(),
-        gates=service.gates,
-        clock=Ticking(),
+    pods = existing_pods.ExistingPods(
+        service.registry, service.resources, PodEvaluator(), frozenset(), clock=Ticking()
     )
-    found = client.run(plugin._existing("guarded", LevelVersion(Level.BASELINE)))
+    found = client.run(pods.warnings("guarded", LevelVersion(Level.BASELINE)))
     assert found == [
         "new PodSecurity enforce level only checked against the first 1 of 20 existing pods",
         (
@@ -444,3 +443,36 @@ def test_warnings_are_shortened_only_if_all_are_too_long_together() -> None:
     )
     many = warning_headers(tuple(f"{n:04}{long}" for n in range(100)))
     assert sum(len(text) for _, text in many) < 5000
+
+
+def test_a_large_pod_is_evaluated_check_by_check(client: Client) -> None:
+    guarded(client, enforce="baseline")
+    body = with_container()
+    count = pod_security.LARGE + 1
+    body["spec"]["containers"] = [
+        {"name": f"c{number}", "image": "i", **PRIVILEGED} for number in range(count)
+    ]
+    others = 0
+
+    async def other() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    async def evaluated() -> int:
+        plugin = pod_security.PodSecurityAdmission(
+            client.service.registry,
+            client.service.resources,
+            PodSecurityConfiguration(),
+            gates=client.service.gates,
+        )
+        task = asyncio.create_task(other())
+        found = await plugin._violations(LevelVersion(Level.BASELINE), EvaluatedPod(body))
+        task.cancel()
+        return str(found).count('"c')
+
+    assert client.run(evaluated()) == count
+    checks = len(PodEvaluator().checks(LevelVersion(Level.BASELINE)))
+    assert others >= checks
+    assert client.post(PODS, body).status == 403

@@ -67,7 +67,7 @@ UNREVIEWED: Final = AccessRefusal(
 )
 
 
-class Writer(Protocol):
+class ReviewClient(Protocol):
     """A client that creates reviews."""
 
     async def write(self, write: Create) -> Any:
@@ -95,7 +95,7 @@ def certificate_user(certificate: Any) -> StatusUser | None:
 class StatusAccess:
     """Decides who may read a page, by asking the API server."""
 
-    def __init__(self, client: Writer, *, monotonic: Callable[[], float]) -> None:
+    def __init__(self, client: ReviewClient, *, monotonic: Callable[[], float]) -> None:
         self._client = client
         self._monotonic = monotonic
         self._accepted = _Answers[StatusUser](monotonic)  # by the digest of the token

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mooring.api.codec import to_tree
 from mooring.api.core import Namespace, Pod
 from mooring.api.core.pod import Container
 from mooring.api.gates import BINARY_MINOR, Gates
+from mooring.apiserver.admission.existing_pods import ExistingPods
 from mooring.apiserver.http.status import invalid, not_found
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.storage.registry import Registry
@@ -39,10 +40,7 @@ from mooring.validation.pod_security import (
 )
 from mooring.validation.pod_security.levels import LABEL_PREFIX, VERSION_SUFFIX
 
-CHECKED_PODS_MAX: Final = 3000  # of a namespace whose level becomes stricter
-CHECKED_S_MAX: Final = 1.0
-PAGE: Final = 500  # entries that are read at once
-SLICE: Final = 25  # pods after which other requests get their turn
+LARGE: Final = 500  # containers of a pod
 
 ALLOW, DENY = "allow", "deny"
 
@@ -121,12 +119,12 @@ class PodSecurityAdmission:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = PodSecurityMetrics()
-        self._registry = registry
-        self._pods = resources.of("", "pods")
         self._namespaces = resources.of("", "namespaces")
         self._configuration = configuration
         self._evaluator = PodEvaluator(gates.versions.emulated)
-        self._clock = clock
+        self._existing = ExistingPods(
+            registry, resources, self._evaluator, configuration.exempt_runtime_classes, clock=clock
+        )
 
     async def validate(
         self, request: ResourceRequest, new: Any, old: Any, namespace: Namespace | None
@@ -139,13 +137,13 @@ class PodSecurityAdmission:
                 await self._namespace(request, new, old)
         elif which == ("", "pods"):
             if subresource not in _HARMLESS:
-                self._pod(_Attributes(request, new, old, is_pod=True), namespace)
+                await self._pod(_Attributes(request, new, old, is_pod=True), namespace)
         elif which in TEMPLATES and not subresource:
-            self._controller(_Attributes(request, new, old, is_pod=False), namespace)
+            await self._controller(_Attributes(request, new, old, is_pod=False), namespace)
 
     # --- pods and pod templates ---------------------------------------------------------------
 
-    def _pod(self, attributes: _Attributes, namespace: Namespace | None) -> None:
+    async def _pod(self, attributes: _Attributes, namespace: Namespace | None) -> None:
         if self._is_exempt(attributes):
             return
         if namespace is None:
@@ -158,9 +156,9 @@ class PodSecurityAdmission:
             return
         old = attributes.old
         if old is None or is_significant(attributes.new, old):
-            self._evaluate(attributes, policy, errors, to_tree(attributes.new))
+            await self._evaluate(attributes, policy, errors, to_tree(attributes.new))
 
-    def _controller(self, attributes: _Attributes, namespace: Namespace | None) -> None:
+    async def _controller(self, attributes: _Attributes, namespace: Namespace | None) -> None:
         if self._is_exempt(attributes) or namespace is None:
             return
         policy, errors = self._policy(namespace)
@@ -171,9 +169,9 @@ class PodSecurityAdmission:
         for name in TEMPLATES[resource.group, resource.plural]:
             tree = tree.get(name) if isinstance(tree, dict) else None
         if tree is not None:
-            self._evaluate(attributes, policy, errors, tree)
+            await self._evaluate(attributes, policy, errors, tree)
 
-    def _evaluate(
+    async def _evaluate(
         self, attributes: _Attributes, policy: PodSecurityPolicy, errors: ErrorList, tree: Any
     ) -> None:
         """Evaluate a pod in each mode; each level and version once."""
@@ -186,26 +184,36 @@ class PodSecurityAdmission:
             self.metrics.errors.inc("false", *attributes.labels)
         known: dict[LevelVersion, PolicyViolations] = {}
 
-        def violations(wanted: LevelVersion) -> PolicyViolations:
+        async def violations(wanted: LevelVersion) -> PolicyViolations:
             if wanted not in known:
-                known[wanted] = self._evaluator.evaluate(wanted, pod)
+                known[wanted] = await self._violations(wanted, pod)
             return known[wanted]
 
         refused: PolicyViolations | None = None
         if attributes.is_pod:
             attributes.annotate("enforce-policy", str(policy.enforce))
-            refused = violations(policy.enforce)
+            refused = await violations(policy.enforce)
             decision = DENY if refused else ALLOW
             self._count(decision, policy.enforce, "enforce", attributes)
-        if found := violations(policy.audit):
+        if found := await violations(policy.audit):
             attributes.annotate("audit-violations", _would_violate(policy.audit, found))
             self._count(DENY, policy.audit, "audit", attributes)
         if refused:
             why = f'violates PodSecurity "{policy.enforce}": {refused}'
             raise attributes.request.forbidden(attributes.new, why)
-        if found := violations(policy.warn):
+        if found := await violations(policy.warn):
             attributes.request.warnings.append(_would_violate(policy.warn, found))
             self._count(DENY, policy.warn, "warn", attributes)
+
+    async def _violations(self, wanted: LevelVersion, pod: EvaluatedPod) -> PolicyViolations:
+        """Evaluate a pod; between checks of a large one, other requests get their turn."""
+        if len(pod.containers) <= LARGE:
+            return self._evaluator.evaluate(wanted, pod)
+        found = []
+        for check in self._evaluator.checks(wanted):
+            await asyncio.sleep(0)
+            found.append(check(pod))
+        return PolicyViolations(tuple(each for each in found if each is not None))
 
     def _policy(self, namespace: Namespace) -> tuple[PodSecurityPolicy, ErrorList]:
         return policy_of(namespace.metadata.labels, self._configuration.defaults)
@@ -248,7 +256,7 @@ class PodSecurityAdmission:
         if name in self._configuration.exempt_namespaces:
             request.warnings.extend(self._ignored(name, policy, new.metadata.labels))
         elif before is not None:
-            request.warnings.extend(await self._existing(name, policy.enforce))
+            request.warnings.extend(await self._existing.warnings(name, policy.enforce))
 
     def _ignored(
         self, name: str, policy: PodSecurityPolicy, labels: Mapping[str, str]
@@ -266,101 +274,6 @@ class PodSecurityAdmission:
             f"namespace {go_quote(name)} is exempt from Pod Security, and the policy "
             f"({', '.join(modes)}) will be ignored"
         )
-
-    async def _existing(self, namespace: str, enforce: LevelVersion) -> list[str]:
-        """Return warnings about pods of a namespace that a new level would refuse."""
-        deadline = self._clock() + CHECKED_S_MAX
-        pods = _PrioritizedPods()
-        async for pod in self._listed(namespace, pods, deadline):
-            if pod.spec.runtime_class_name not in self._configuration.exempt_runtime_classes:
-                pods.add(pod)
-        first_names: dict[str, tuple[str, int]] = {}  # by reasons: a pod, and how many there are
-        checked = 0
-        for pod in pods.chosen():
-            if found := self._evaluator.evaluate(enforce, EvaluatedPod(to_tree(pod))):
-                name, count = first_names.get(found.reasons, (pod.metadata.name, 0))
-                first_names[found.reasons] = (min(name, pod.metadata.name), count + 1)
-            checked += 1
-            if self._clock() >= deadline:
-                break
-            if checked % SLICE == 0:
-                await asyncio.sleep(0)
-        return _existing_warnings(namespace, enforce, first_names, checked, pods.total)
-
-    async def _listed(
-        self, namespace: str, pods: _PrioritizedPods, deadline: float
-    ) -> AsyncIterator[Pod]:
-        """Yield the pods of a namespace while there is time; count those after it."""
-        prefix, after = self._pods.below(namespace), ""
-        at: int | None = None
-        while True:
-            page = await self._registry.store.list(prefix, limit=PAGE, after=after, at=at)
-            at = page.revision
-            for number, entry in enumerate(page.entries):
-                if self._clock() >= deadline:
-                    pods.total += len(page.entries) - number + page.remaining
-                    return
-                if number % SLICE == 0:
-                    await asyncio.sleep(0)
-                yield self._registry.read_shared(self._pods, entry)
-            if not page.remaining:
-                return
-            after = page.entries[-1].key
-
-
-class _PrioritizedPods:
-    """Pods of which a bounded number is checked; first those of different controllers."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._first: list[Pod] = []
-        self._others: list[Pod] = []
-        self._controllers: set[str] = set()
-
-    def add(self, pod: Pod) -> None:
-        """Add a pod."""
-        self.total += 1
-        owners = (owner.uid for owner in pod.metadata.owner_references if owner.controller)
-        controller = next(owners, None)
-        is_first = controller is None or controller not in self._controllers
-        if controller is not None:
-            self._controllers.add(controller)
-        chosen = self._first if is_first else self._others
-        if len(chosen) < CHECKED_PODS_MAX:
-            chosen.append(pod)
-
-    def chosen(self) -> list[Pod]:
-        """Return the pods to check."""
-        return [*self._first, *self._others][:CHECKED_PODS_MAX]
-
-
-def _existing_warnings(
-    namespace: str,
-    enforce: LevelVersion,
-    first_names: Mapping[str, tuple[str, int]],
-    checked: int,
-    total: int,
-) -> list[str]:
-    warnings = []
-    if checked < total:
-        warnings.append(
-            f"new PodSecurity enforce level only checked against the first {checked} of {total} "
-            "existing pods"
-        )
-    if first_names:
-        warnings.append(
-            f"existing pods in namespace {go_quote(namespace)} violate the new PodSecurity "
-            f'enforce level "{enforce}"'
-        )
-    return warnings + sorted(
-        f"{name}{_others(count - 1)}: {reasons}" for reasons, (name, count) in first_names.items()
-    )
-
-
-def _others(count: int) -> str:
-    if not count:
-        return ""
-    return f" (and {count} other pod{'' if count == 1 else 's'})"
 
 
 def _is_stricter(new: LevelVersion, old: LevelVersion) -> bool:

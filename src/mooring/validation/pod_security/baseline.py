@@ -99,14 +99,16 @@ def app_armor_profile(pod: EvaluatedPod) -> Violation | None:
 
 def capabilities(pod: EvaluatedPod) -> Violation | None:
     """Forbid capabilities beyond those that container runtimes give by default."""
-    added = pod.each(
-        lambda c: set(texts_at(tree_at(c.security, "capabilities"), "add")) - CAPABILITIES
-    )
-    bad = [name for name, found in added if found]
+
+    def beyond(container: EvaluatedContainer) -> list[str]:
+        added = texts_at(tree_at(container.security, "capabilities"), "add")
+        return [each for each in added if each not in CAPABILITIES]
+
+    bad, added = pod.found(beyond)
     if not bad:
         return None
-    shown = quoted(sorted(set().union(*(found for _, found in added))))
-    detail = f"{containers_text(bad)} must not include {shown} in securityContext.capabilities.add"
+    setters, shown = containers_text(bad), quoted(added)
+    detail = f"{setters} must not include {shown} in securityContext.capabilities.add"
     return Violation("non-default capabilities", detail)
 
 
@@ -129,38 +131,36 @@ def host_path_volumes(pod: EvaluatedPod) -> Violation | None:
 
 def host_ports(pod: EvaluatedPod) -> Violation | None:
     """Forbid ports of the node."""
-    ports = pod.each(
+    bad, shown = pod.found(
         lambda c: [str(p["hostPort"]) for p in trees_at(c.tree, "ports") if p.get("hostPort")]
     )
-    bad = [name for name, found in ports if found]
     if not bad:
         return None
-    shown = sorted({port for _, found in ports for port in found})
     verb, noun = plural(len(bad), "uses", "use"), plural(len(shown), "hostPort", "hostPorts")
     return Violation("hostPort", f"{containers_text(bad)} {verb} {noun} {', '.join(shown)}")
 
 
 def host_probes(pod: EvaluatedPod) -> Violation | None:
     """Forbid probes and lifecycle handlers that connect to another host than the pod."""
-    hosts = pod.each(lambda c: _hosts(c.tree))
-    bad = sorted({name for name, found in hosts if found})
-    if not bad:
+    names, shown = pod.found(lambda c: _hosts(c.tree))
+    if not names:
         return None
-    shown = sorted(set().union(*(found for _, found in hosts)))
+    bad = sorted(set(names))
     words = "probe or lifecycle host"
     verb, noun = plural(len(bad), "uses", "use"), plural(len(shown), words, f"{words}s")
     return Violation(words, f"{containers_text(bad)} {verb} {noun} {quoted(shown)}")
 
 
-def _hosts(container: Tree) -> set[str]:
-    handlers = [tree_at(container, name) for name in _PROBES]
-    handlers += [tree_at(container, "lifecycle", name) for name in _HANDLERS]
-    found = (
+def _hosts(container: Tree) -> list[str]:
+    handlers = [tree_at(container, name) for name in _PROBES if name in container]
+    if "lifecycle" in container:
+        handlers += [tree_at(container, "lifecycle", name) for name in _HANDLERS]
+    found = [
         tree_at(handler, action).get("host")
         for handler in handlers
         for action in ("httpGet", "tcpSocket")
-    )
-    return {host for host in found if isinstance(host, str) and host}
+    ]
+    return [host for host in found if isinstance(host, str) and host]
 
 
 def privileged(pod: EvaluatedPod) -> Violation | None:
@@ -174,12 +174,16 @@ def privileged(pod: EvaluatedPod) -> Violation | None:
 
 def proc_mount(pod: EvaluatedPod) -> Violation | None:
     """Forbid /proc without its masks."""
-    mounts = pod.each(lambda c: c.security.get("procMount"))
-    bad = [(name, str(mount)) for name, mount in mounts if mount not in (None, "Default")]
+
+    def unmasked(container: EvaluatedContainer) -> list[str]:
+        mount = container.security.get("procMount")
+        return [] if mount in (None, "Default") else [str(mount)]
+
+    bad, mounts = pod.found(unmasked)
     if not bad:
         return None
-    setters, shown = containers_text([name for name, _ in bad]), {mount for _, mount in bad}
-    detail = f"{setters} must not set securityContext.procMount to {quoted(sorted(shown))}"
+    setters = containers_text(bad)
+    detail = f"{setters} must not set securityContext.procMount to {quoted(mounts)}"
     return Violation("procMount", detail)
 
 

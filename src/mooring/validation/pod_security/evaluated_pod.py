@@ -6,12 +6,12 @@ absent, as validation refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
-Tree = Mapping[str, Any]
+Tree = dict[str, Any]
 
 _NOTHING: Final[Tree] = {}
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
@@ -33,6 +33,11 @@ class EvaluatedContainer(NamedTuple):
     name: str
     tree: Tree
     security: Tree
+
+
+class _Found(NamedTuple):
+    names: list[str]
+    values: list[str]
 
 
 class EvaluatedPod:
@@ -77,6 +82,15 @@ class EvaluatedPod:
         """Return the name of each container with what is read of it."""
         return [(container.name, read(container)) for container in self.containers]
 
+    def found(self, read: Callable[[EvaluatedContainer], Iterable[str]]) -> _Found:
+        """Return the containers of which something bad is read, and all that is."""
+        names, values = [], set[str]()
+        for container in self.containers:
+            if bad := read(container):
+                names.append(container.name)
+                values.update(bad)
+        return _Found(names, sorted(values))
+
     def names(self, is_bad: Callable[[EvaluatedContainer], bool]) -> list[str]:
         """Return the names of the containers that are bad."""
         return [container.name for container in self.containers if is_bad(container)]
@@ -91,14 +105,14 @@ Check = Callable[[EvaluatedPod], Violation | None]
 def tree_at(tree: Any, *names: str) -> Tree:
     """Return the object below some names; an empty one if there is none."""
     for name in names:
-        tree = tree.get(name) if isinstance(tree, Mapping) else None
-    return tree if isinstance(tree, Mapping) else _NOTHING
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree if isinstance(tree, dict) else _NOTHING
 
 
 def trees_at(tree: Tree, name: str) -> list[Tree]:
     """Return the objects of a list."""
-    found = tree.get(name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    found = tree.get(name) or ()
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def texts_at(tree: Tree, name: str) -> list[str]:

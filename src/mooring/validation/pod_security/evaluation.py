@@ -117,7 +117,12 @@ class PodEvaluator:
 
     def evaluate(self, wanted: LevelVersion, pod: EvaluatedPod) -> PolicyViolations:
         """Return what of a pod violates a level."""
-        minor = wanted.version.minor
-        minor = self._minor_max if minor is None else min(minor, self._minor_max)
-        results = (check(pod) for check in checks_of(wanted.level, minor))
+        results = (check(pod) for check in self.checks(wanted))
         return PolicyViolations(tuple(each for each in results if each is not None))
+
+    def checks(self, wanted: LevelVersion) -> tuple[Check, ...]:
+        """Return the checks of a level, for who makes them one by one."""
+        minor = wanted.version.minor
+        return checks_of(
+            wanted.level, self._minor_max if minor is None else min(minor, self._minor_max)
+        )

@@ -75,17 +75,17 @@ def allow_privilege_escalation_1_25(pod: EvaluatedPod) -> Violation | None:
 def capabilities(pod: EvaluatedPod) -> Violation | None:
     """Demand that containers drop all capabilities; they may add that of low ports."""
     keeping = pod.names(lambda c: ALL not in texts_at(_capabilities(c), "drop"))
-    added = pod.each(lambda c: set(texts_at(_capabilities(c), "add")) - {NET_BIND_SERVICE})
-    adding = [name for name, found in added if found]
+    adding, added = pod.found(
+        lambda c: [each for each in texts_at(_capabilities(c), "add") if each != NET_BIND_SERVICE]
+    )
     details = []
     if keeping:
         details.append(
             f'{containers_text(keeping)} must set securityContext.capabilities.drop=["ALL"]'
         )
     if adding:
-        shown = quoted(sorted(set().union(*(found for _, found in added))))
         details.append(
-            f"{containers_text(adding)} must not include {shown} in "
+            f"{containers_text(adding)} must not include {quoted(added)} in "
             "securityContext.capabilities.add"
         )
     return Violation("unrestricted capabilities", "; ".join(details)) if details else None
