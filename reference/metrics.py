@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mooring.apiserver.admission.pod_security import PodSecurityMetrics
 from mooring.apiserver.audit.auditor import log_families
 from mooring.apiserver.http.flow_control import FlowControl
 from mooring.apiserver.http.metrics import Metrics as ServerMetrics
@@ -30,6 +31,8 @@ Kubernetes 1.37; names in brackets are those of the KEPs, for the same numbers.
   as the same number.
 - A combination of labels appears once there is something to tell of it.
 - With `moor up`, `moor status` shows the addresses of all programs.
+- Only users who may `get` the path can read it:
+  [read the metrics](../how-to/run-a-cluster.md#read-the-metrics).
 
 `scheduler_plugin_execution_duration_seconds` is measured in every tenth scheduling cycle, as in
 Kubernetes, but always in the same ones: the first, the eleventh and so on. In such a cycle the
@@ -88,6 +91,7 @@ def _server() -> Iterator[Family]:
     yield from ServerMetrics().families()
     yield from FlowControl().families()
     yield from log_families(lambda: 0, lambda: 0)
+    yield from PodSecurityMetrics().families()
 
 
 def _controllers() -> Iterator[Family]:

@@ -23,6 +23,7 @@ from mooring.apiserver.resources import Resources, RuntimeConfig
 from mooring.apiserver.server import make_application, make_server_context, with_admission
 from mooring.apiserver.settings import Limits
 from mooring.store.sqlite import open_sqlite
+from mooring.validation.pod_security import PodSecurityConfiguration
 
 START = Timestamp.parse("2026-11-15T12:00:00Z")
 WAIT_S = 10.0
@@ -126,6 +127,7 @@ class Client:
         runtime: RuntimeConfig = RuntimeConfig(),  # noqa: B008
         gates: Gates | None = None,
         guarded: bool = False,
+        pod_security: PodSecurityConfiguration = PodSecurityConfiguration(),  # noqa: B008
     ) -> None:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
@@ -134,6 +136,7 @@ class Client:
         security: AccessControl = AdminToken(TOKEN) if guarded else AlwaysAllow()
         self._runtime = runtime
         self._gates = gates or Gates.parse()
+        self._pod_security = pod_security
         self.app: Application = self.run(self._open(folder, security, limits, seats, audit))
 
     async def _open(
@@ -150,7 +153,7 @@ class Client:
         service = make_server_context(
             self.store, now=lambda: self.now, gates=gates, resources=resources
         )
-        self.service = with_admission(service)
+        self.service = with_admission(service, self._pod_security)
         await create_system_namespaces(self.service)
         assert self.service.admission is not None
         await self.service.admission.prepare()

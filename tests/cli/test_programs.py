@@ -53,6 +53,12 @@ def test_a_kubeconfig_that_is_not_there_is_named(program: str) -> None:
     ("arguments", "fault"),
     [
         (["scheduler", "--metrics-bind-address", "x"], "no address such as"),
+        (
+            ["controllers", "--metrics-bind-address", "0.0.0.0:1"],
+            "without --tls-cert-file only a loopback address is allowed",
+        ),
+        (["scheduler", "--tls-cert-file", __file__], "only with --tls-private-key-file"),
+        (["scheduler", "--client-ca-file", __file__], "only with --tls-cert-file"),
         (["scheduler", "--leader-elect=maybe"], "is not a valid boolean"),
         (["scheduler", "--explain-in", "log"], "'log' is not one of 'condition', 'event', 'none'"),
         (["up", "--explain-in", "log"], "'log' is not one of 'condition', 'event', 'none'"),

@@ -68,6 +68,19 @@ def test_a_policy_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert f"error: --audit-policy-file: {policy}: " in done.output
 
 
+def test_a_configuration_of_admission_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "admission.yaml"
+    file.write_text(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n"
+        "plugins: [{name: PodSecurity, path: gone.yaml}]\n"
+    )
+    done = server("--admission-control-config-file", str(file))
+    assert done.exit_code == 3
+    where = f"error: --admission-control-config-file: {file}: plugins[0].path: "
+    assert where in done.output
+    assert "gone.yaml" in done.output
+
+
 def test_a_log_that_cannot_be_written_stops_the_server_before_it_starts(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "log"
     done = server(

@@ -23,6 +23,7 @@ TYPE = re.compile(r"^# TYPE (\S+) (\w+)$", re.MULTILINE)
 NOBODY: Any = None  # a client that nothing is asked of
 
 REQUEST = frozenset(["verb", "group", "version", "resource", "subresource", "scope", "component"])
+POD_SECURITY = frozenset({"request_operation", "resource", "subresource"})
 CREATES = frozenset({"status", "admin_access", "owner_api_group", "owner_api_kind"})
 KUBE_POD = frozenset(["namespace", "pod", "node", "scheduler", "priority", "resource", "unit"])
 
@@ -61,6 +62,13 @@ KUBERNETES: Mapping[str, tuple[str, frozenset[str]]] = {
         ("kubelet_started_containers_total", "counter", "container_type"),
         ("kubelet_started_pods_errors_total", "counter", ""),
         ("kubelet_started_pods_total", "counter", ""),
+        ("pod_security_errors_total", "counter", POD_SECURITY | {"fatal"}),
+        (
+            "pod_security_evaluations_total",
+            "counter",
+            POD_SECURITY | {"decision", "mode", "policy_level", "policy_version"},
+        ),
+        ("pod_security_exemptions_total", "counter", POD_SECURITY),
         (
             "resourcepoolstatusrequest_controller_request_processing_duration_seconds",
             "histogram",

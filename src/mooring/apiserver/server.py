@@ -57,6 +57,7 @@ from mooring.apiserver.storage.store import compact_regularly, open_store
 from mooring.kit.generated_names import new_suffix, new_uid
 from mooring.kit.go_platform import go_arch, go_os
 from mooring.store.contract import Store
+from mooring.validation.pod_security import PodSecurityConfiguration
 
 if TYPE_CHECKING:
     from mooring.apiserver.http.uvicorn_server import NetworkServer
@@ -90,7 +91,10 @@ def make_server_context(
     )
 
 
-def with_admission(server: ServerContext) -> ServerContext:
+def with_admission(
+    server: ServerContext,
+    pod_security: PodSecurityConfiguration = PodSecurityConfiguration(),  # noqa: B008
+) -> ServerContext:
     """Return a context with admission plugins, which must be prepared before use."""
     admission = AdmissionPlugins(
         server.registry,
@@ -99,6 +103,7 @@ def with_admission(server: ServerContext) -> ServerContext:
         now=server.now,
         new_uid=server.new_uid,
         new_suffix=server.new_suffix,
+        pod_security=pod_security,
     )
     return replace(server, admission=admission)
 
@@ -163,7 +168,7 @@ async def assembled(
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(_store_of(settings))
-        server = with_admission(_server_context(settings, store, now))
+        server = with_admission(_server_context(settings, store, now), settings.pod_security)
         await create_system_namespaces(server)
         assert server.admission is not None
         await server.admission.prepare()

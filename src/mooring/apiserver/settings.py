@@ -12,6 +12,7 @@ from mooring.apiserver.auth.users import StaticTokens
 from mooring.apiserver.http.flow_control import Seats
 from mooring.apiserver.resources import EVENT_TTL_S, RuntimeConfig
 from mooring.kit.connections import ConnectionLimits
+from mooring.validation.pod_security import PodSecurityConfiguration
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 WATCH_S = 1800  # the duration of watches that name none
@@ -69,3 +70,4 @@ class Settings(NamedTuple):
     runs_namespace_controller: bool = True  # False: another controller empties deleted namespaces
     compact_after_s: float = KEPT_S  # how far back watches can go, at least; 0: without bound
     auditing: Auditing | None = None
+    pod_security: PodSecurityConfiguration = PodSecurityConfiguration()

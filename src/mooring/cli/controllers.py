@@ -20,6 +20,7 @@ from mooring.cli.program_options import (
     lead_of,
     program_options,
     run_program,
+    status_place,
     switch,
 )
 
@@ -103,6 +104,7 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
     moor controllers --controllers resourceclaim-controller,device-taint-eviction-controller
     """
     check_numa_form(given["form_name"], gates)
+    place = status_place(place, given)
     chosen = _chosen(given["controllers"])
     fleets = _fleets(given)
     lead, access = lead_of(given), access_of(given)

@@ -20,6 +20,7 @@ from mooring.cli.program_options import (
     access_of,
     cluster_access_options,
     run_program,
+    status_place,
     watching_options,
 )
 
@@ -135,8 +136,8 @@ def _amounts(
     default=None,
     metavar="FOLDER",
     help="Directory written by `moor kubeconfig --node`, with the kubeconfig (unless "
-    "--kubeconfig is given) and the serving certificate for `kubectl logs` and "
-    "`exec`.",
+    "--kubeconfig is given) and the serving certificate for `kubectl logs`, `exec`, and "
+    "/metrics.",
 )
 @option_with_default(
     "--address",
@@ -182,13 +183,25 @@ def command(gates: Gates, place: ListenAddress | None, **given: Any) -> None:
         endpoint=_endpoint(given),
         ends_containers=given["stop_containers"],
     )
-    if given["credentials"] is not None and not given["kubeconfig"]:
-        given["kubeconfig"] = str(given["credentials"] / "kubeconfig")
+    _use_credentials(given)
+    place = status_place(place, given)
     access = access_of(given)
     limit_malloc_arenas()
     run_program(
         _run(access, gates, settings, place), verbosity=given["verbosity"], server=access.server
     )
+
+
+def _use_credentials(given: dict[str, Any]) -> None:
+    """Take the kubeconfig and the certificate of status pages from the credentials."""
+    folder: Path | None = given["credentials"]
+    if folder is None:
+        return
+    given["kubeconfig"] = given["kubeconfig"] or str(folder / "kubeconfig")
+    if given["tls_cert_file"] is None and given["tls_private_key_file"] is None:
+        given["tls_cert_file"] = folder / "serving.crt"
+        given["tls_private_key_file"] = folder / "serving.key"
+        given["client_ca_file"] = given["client_ca_file"] or folder / "ca.crt"
 
 
 def _endpoint(given: dict[str, Any]) -> KubeletEndpoint | None:

@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -24,7 +25,7 @@ from mooring.client.errors import (
 )
 from mooring.client.leader_election import LeaseTimings
 from mooring.cluster.leader_process import LeaderLease, LeaseLostError
-from mooring.cluster.status_server import ListenAddress, parse_listen_address
+from mooring.cluster.status_server import ListenAddress, StatusTls, parse_listen_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,9 +43,13 @@ SECTIONS: Final = (
         ),
     ),
     ("What it does", GATES),
-    ("Watching it", ("place", "verbosity")),
+    (
+        "Watching it",
+        ("place", "tls_cert_file", "tls_private_key_file", "client_ca_file", "verbosity"),
+    ),
 )
 _LONG = Duration(0.1, 3600)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 UNGRANTED = "no token for "
 LOG_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
@@ -134,7 +139,14 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
             metavar="HOST:PORT",
             callback=_place,
             help="Address of /metrics, /healthz and /readyz; port 0 picks a free one, 0 alone "
-            "disables them.",
+            "disables them. Without TLS, loopback only.",
+        ),
+        click.option("--tls-cert-file", type=_FILE, help="Certificate for --metrics-bind-address."),
+        click.option("--tls-private-key-file", type=_FILE, help="Key of the certificate."),
+        click.option(
+            "--client-ca-file",
+            type=_FILE,
+            help="CA of client certificates that are accepted besides tokens; needs TLS.",
         ),
         click.option(
             "-v",
@@ -146,6 +158,24 @@ def watching_options(*, metrics: str) -> Callable[[F], F]:
     )
 
     return lambda function: add_options(function, options)
+
+
+def status_place(place: ListenAddress | None, given: dict[str, Any]) -> ListenAddress | None:
+    """Return where and with which certificate the status pages are served, or raise UsageError."""
+    certificate, key = given["tls_cert_file"], given["tls_private_key_file"]
+    authority = given["client_ca_file"]
+    if (certificate is None) != (key is None):
+        raise click.UsageError("--tls-cert-file: only with --tls-private-key-file, and vice versa")
+    if authority is not None and certificate is None:
+        raise click.UsageError("--client-ca-file: only with --tls-cert-file")
+    if place is None or certificate is None:
+        if place is not None and not place.is_loopback:
+            raise click.UsageError(
+                f"--metrics-bind-address {place.host}: without --tls-cert-file only a loopback "
+                "address is allowed"
+            )
+        return place
+    return place._replace(tls=StatusTls(certificate, key, authority))
 
 
 def lead_of(given: dict[str, Any]) -> LeaderLease | None:

@@ -19,6 +19,7 @@ from mooring.cli.program_options import (
     lead_of,
     program_options,
     run_program,
+    status_place,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def command(
     moor scheduler --config scheduler.yaml --leader-elect=false
     moor scheduler --explain-in event
     """
+    place = status_place(place, given)
     explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
     settings = replace(_config(config, gates), explain_in=explain_in)
     lead, access = lead_of(given), access_of(given)

@@ -26,6 +26,7 @@ from mooring.kit.process_memory import relax_garbage_collector
 
 if TYPE_CHECKING:
     from mooring.apiserver.auth.users import StaticTokens
+    from mooring.validation.pod_security import PodSecurityConfiguration
 
 
 @click.command(
@@ -100,7 +101,25 @@ def _settings(data_dir: Path, etcd: Etcd | None, gates: Gates, given: dict[str, 
         event_ttl_s=int(given["event_ttl"]),
         compact_after_s=given["etcd_compaction_interval"],
         auditing=_auditing(given),
+        pod_security=_pod_security(given["admission_control_config_file"]),
     )
+
+
+def _pod_security(path: Path | None) -> PodSecurityConfiguration:
+    from mooring.validation.pod_security import (
+        PodSecurityConfiguration,
+        PodSecurityConfigurationError,
+        read_admission_configuration,
+    )
+
+    if path is None:
+        return PodSecurityConfiguration()
+    try:
+        return read_admission_configuration(
+            path.read_bytes(), str(path), lambda name: (path.parent / name).read_bytes()
+        )
+    except (OSError, PodSecurityConfigurationError) as error:
+        fail(f"--admission-control-config-file: {error}")
 
 
 def _auditing(given: dict[str, Any]) -> Auditing | None:

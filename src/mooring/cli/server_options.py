@@ -66,7 +66,7 @@ SECTIONS: Final[Sections] = (
         "Who may use it",
         ("authorization_mode", "token_auth_file", "service_account_issuer", "api_audiences"),
     ),
-    ("What is served", ("runtime_config", *GATES)),
+    ("What is served", ("runtime_config", "admission_control_config_file", *GATES)),
     (
         "Limits",
         (
@@ -228,6 +228,11 @@ _OPTIONS: Final = (
         default=1800,
         metavar="SECONDS",
         help="Minimum duration of a watch without timeoutSeconds; the maximum is twice that.",
+    ),
+    click.option(
+        "--admission-control-config-file",
+        type=_FILE,
+        help="Configuration of admission plugins: defaults and exemptions of PodSecurity.",
     ),
     click.option(
         "--audit-log-path",

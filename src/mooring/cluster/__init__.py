@@ -2,7 +2,7 @@
 
 programs             the scheduler and the controller manager, run with a client
 leader_process       a program as a process, with leader election
-status_server        metrics and health pages of a program
+status_server        metrics and health pages of a program; status_access says who may read them
 node                 the agent of a node; node_adapters connects its managers
 embedded             a cluster in one process without a network, for tests and experiments
 cluster_processes    the processes that `moor up` starts

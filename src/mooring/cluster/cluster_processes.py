@@ -56,11 +56,16 @@ class ClusterPlan(Struct, frozen=True):
 
 def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
     """Return the processes, the server first: all others need it."""
-    alone = ("--leader-elect=false", "--metrics-bind-address", ANY_PORT, *plan.gates)
+    pki = plan.folder / CREDENTIALS
+    status = (
+        *("--metrics-bind-address", ANY_PORT, "--client-ca-file", str(pki / "ca.crt")),
+        *("--tls-cert-file", str(pki / "server.crt")),
+        *("--tls-private-key-file", str(pki / "server.key")),
+    )
+    alone = ("--leader-elect=false", *status, *plan.gates)
     config = ("--config", str(plan.config)) if plan.config is not None else ()
     explain_in = ("--explain-in", plan.explain_in) if plan.explain_in else ()
     scheduler = ("scheduler", "--kubeconfig", str(kubeconfig_of(plan.folder, "scheduler")))
-    pki = plan.folder / CREDENTIALS
     controllers = (
         "controllers",
         "--kubeconfig",

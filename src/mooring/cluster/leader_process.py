@@ -24,6 +24,7 @@ from mooring.client.errors import ClientError
 from mooring.client.informers import InformerFactory
 from mooring.client.leader_election import LeaderElector, LeaseTimings
 from mooring.cluster.programs import ProgramContext
+from mooring.cluster.status_access import StatusAccess
 from mooring.cluster.status_server import ListenAddress, health_pages, serving
 from mooring.kit.process_memory import relax_garbage_collector
 
@@ -89,7 +90,8 @@ async def run_as_leader(
     async with AsyncExitStack() as stack:
         if place is not None:
             pages = health_pages(program.metrics_pages, lambda: _troubles(program, election))
-            url = await stack.enter_async_context(serving(place, pages))
+            access = StatusAccess(client, monotonic=context.clock.monotonic)
+            url = await stack.enter_async_context(serving(place, pages, access))
             tell(f"metrics at {url}/metrics")
         if election is None or lead is None:
             await _work(program, tell, working)
@@ -111,12 +113,11 @@ def _election(client: Client, lead: LeaderLease, context: ProgramContext) -> Lea
     )
 
 
-def _troubles(program: Runnable, election: LeaderElector | None) -> list[str]:
-    """Return why a program does not work; one that waits for its lease is ready."""
+def _troubles(program: Runnable, election: LeaderElector | None) -> Mapping[str, str]:
+    """Return the kinds that a program lacks, and why; one that waits for its lease is ready."""
     if election is not None and not election.is_leader:
-        return []
-    found = [f"{kind}: {cause}" for kind, cause in program.informers.causes.items()]
-    return found if not program.informers.synced else []
+        return {}
+    return {} if program.informers.synced else program.informers.causes
 
 
 async def _work(program: Runnable, tell: Callable[[str], None], working: str) -> None:

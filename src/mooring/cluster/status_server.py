@@ -1,23 +1,35 @@
-"""A small HTTP server for the status pages of a program: /metrics, /healthz, /readyz, /livez.
+"""A small HTTP server for the status pages of a program.
 
-It has no TLS, so it listens on the loopback address by default. Requests are bounded in size, time
-and number.
+    /healthz, /livez, /readyz             anybody: whether it works, without names
+    /metrics …, /readyz?verbose           users whom the API server allows (`status_access`)
+
+Tokens travel with requests, so beyond this machine the pages need TLS. Requests are bounded in
+size, time and number.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
-from mooring.kit.http_head import response
+from mooring.cluster.status_access import AccessRefusal
+from mooring.kit.connections import ConnectionLimits, Listener, listen
+from mooring.kit.http_head import Head, HeadError, read_head, response
 from mooring.kit.metrics import PROMETHEUS
 
 PLAIN = "text/plain; charset=utf-8"
-REQUEST_BYTES_MAX = 8 * 1024
+REQUEST_BYTES_MAX = 16 * 1024
 REQUEST_S_MAX = 10.0
-READERS_MAX = 32
+BACKLOG = 32
+RELOAD_EVERY_S = 3600.0
+LIMITS = ConnectionLimits(connections_max=128, handshake_s=5.0, head_s=5.0)
+
+VERBOSE_HINT = "/readyz?verbose says why, to users who may read it\n"
 
 
 class StatusPage(NamedTuple):
@@ -28,9 +40,35 @@ class StatusPage(NamedTuple):
     type: str = PLAIN
 
 
-StatusPages = Mapping[str, Callable[[], StatusPage]]
+class StatusPages(NamedTuple):
+    """Pages by path; `guarded` ones are for users whom the API server allows."""
 
+    open: Mapping[str, Callable[[], StatusPage]]
+    guarded: Mapping[str, Callable[[], StatusPage]]
+    verbose: Mapping[str, Callable[[], StatusPage]]  # guarded, with `?verbose`
+
+
+_BAD = StatusPage("400 bad request\n", 400)
 _GONE = StatusPage("404 page not found\n", 404)
+_NOT_ALLOWED = StatusPage("405 method not allowed\n", 405)
+_TOO_LARGE = StatusPage("431 the headers are too large\n", 431)
+
+
+class PageAccess(Protocol):
+    """Decides who may read guarded pages."""
+
+    async def refusal(
+        self, path: str, *, certificate: Any, authorization: str
+    ) -> AccessRefusal | None:
+        """Return why a page is not shown; None if it is."""
+
+
+class StatusTls(NamedTuple):
+    """The certificate and key to serve with, and the authority of clients' certificates."""
+
+    certificate: Path
+    key: Path
+    client_authority: Path | None = None
 
 
 class ListenAddress(NamedTuple):
@@ -38,6 +76,15 @@ class ListenAddress(NamedTuple):
 
     host: str
     port: int
+    tls: StatusTls | None = None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 def parse_listen_address(text: str) -> ListenAddress | None:
@@ -51,66 +98,158 @@ def parse_listen_address(text: str) -> ListenAddress | None:
 
 
 def health_pages(
-    metrics: Mapping[str, Callable[[], str]], troubles: Callable[[], list[str]]
+    metrics: Mapping[str, Callable[[], str]], troubles: Callable[[], Mapping[str, str]]
 ) -> StatusPages:
-    """Return the pages of a program: its metrics by path, health, and readiness."""
+    """Return the pages of a program: health, readiness, and its metrics by path.
+
+    `troubles` are the kinds that it cannot read, and why.
+    """
 
     def ready() -> StatusPage:
         found = troubles()
-        return (
-            StatusPage("".join(f"{each}\n" for each in found), 503) if found else StatusPage("ok")
+        if not found:
+            return StatusPage("ok")
+        return StatusPage(
+            "".join(f"{kind}: cannot be read\n" for kind in found) + VERBOSE_HINT, 503
         )
+
+    def ready_verbosely() -> StatusPage:
+        found = troubles()
+        lines = "".join(f"{kind}: {cause}\n" for kind, cause in found.items())
+        return StatusPage(lines, 503) if found else StatusPage("ok")
 
     def counted(text: Callable[[], str]) -> Callable[[], StatusPage]:
         return lambda: StatusPage(text(), type=PROMETHEUS)
 
-    return {
-        **{path: counted(text) for path, text in metrics.items()},
-        "/healthz": lambda: StatusPage("ok"),
-        "/livez": lambda: StatusPage("ok"),
-        "/readyz": ready,
-    }
+    def healthy() -> StatusPage:
+        return StatusPage("ok")
+
+    return StatusPages(
+        open={"/healthz": healthy, "/livez": healthy, "/readyz": ready},
+        guarded={path: counted(text) for path, text in metrics.items()},
+        verbose={"/readyz": ready_verbosely},
+    )
 
 
 @asynccontextmanager
-async def serving(place: ListenAddress, pages: StatusPages) -> AsyncIterator[str]:
+async def serving(
+    place: ListenAddress, pages: StatusPages, access: PageAccess
+) -> AsyncIterator[str]:
     """Serve pages during a block and yield their URL; may raise OSError."""
-    readers = asyncio.Semaphore(READERS_MAX)
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with readers, asyncio.timeout(REQUEST_S_MAX):
-                await _answer(reader, writer, pages)
-        except (OSError, TimeoutError, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
-            pass  # this client gets no response
-        finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-
-    server = await asyncio.start_server(handle, *place, limit=REQUEST_BYTES_MAX)
-    host, port = server.sockets[0].getsockname()[:2]
+    server = _StatusServer(place, pages, access)
+    await server.listen()
     try:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        yield server.url
     finally:
-        server.close()
+        await server.close()
 
 
-async def _answer(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pages: StatusPages
-) -> None:
-    head = await reader.readuntil(b"\r\n\r\n")
-    page = _page(head, pages)
-    writer.write(response(page.text.encode(), page.code, page.type))
-    await writer.drain()
+class _StatusServer:
+    def __init__(self, place: ListenAddress, pages: StatusPages, access: PageAccess) -> None:
+        self._place, self._pages, self._access = place, pages, access
+        self._context = None if place.tls is None else _tls_context(place.tls)
+        self._open: set[asyncio.Task[None]] = set()
+        self._listener: Listener | None = None
+        self._reloading: asyncio.Task[None] | None = None
+        self.url = ""
+
+    async def listen(self) -> None:
+        """Accept connections from now on; raises OSError if it cannot."""
+        sockets = await listen(self._place.host, self._place.port, BACKLOG)
+        host, port = sockets[0].getsockname()[:2]
+        scheme = "http" if self._context is None else "https"
+        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        self._listener = Listener(
+            sockets, self._protocol, self._context, LIMITS, self._open.__len__
+        )
+        if self._context is not None:
+            self._reloading = asyncio.create_task(self._reload(self._context))
+
+    async def close(self) -> None:
+        """Stop accepting connections, and end the open ones."""
+        tasks = [*self._open, *filter(None, [self._reloading])]
+        if self._listener is not None:
+            self._listener.close()
+            await self._listener.wait_closed()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _reload(self, context: ssl.SSLContext) -> None:
+        """Use a renewed certificate for new connections."""
+        assert self._place.tls is not None
+        while True:
+            await asyncio.sleep(RELOAD_EVERY_S)
+            with suppress(OSError):  # The old one goes on until its files can be read again.
+                context.load_cert_chain(self._place.tls.certificate, self._place.tls.key)
+
+    # --- one connection -------------------------------------------------------------------------
+
+    def _protocol(self) -> asyncio.Protocol:
+        reader = asyncio.StreamReader(limit=REQUEST_BYTES_MAX)
+        return asyncio.StreamReaderProtocol(reader, self._begin)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError):  # This client gets no response.
+            async with asyncio.timeout(REQUEST_S_MAX):
+                page = await self._answer(reader, writer)
+                if page is not None:
+                    writer.write(response(page.text.encode(), page.code, page.type))
+                    await writer.drain()
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async def _answer(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> StatusPage | None:
+        try:
+            async with asyncio.timeout(LIMITS.head_s):
+                head = await read_head(reader)
+        except HeadError as error:
+            return _TOO_LARGE if "too large" in str(error) else _BAD
+        return None if head is None else await self._page(head, writer)
+
+    async def _page(self, head: Head, writer: asyncio.StreamWriter) -> StatusPage:
+        method, target, version = head.first
+        if not version.startswith("HTTP/1."):
+            return _BAD
+        if method != "GET":
+            return _NOT_ALLOWED
+        path, _, query = target.partition("?")
+        is_verbose = any(part.partition("=")[0] == "verbose" for part in query.split("&"))
+        guarded = self._pages.verbose.get(path) if is_verbose else None
+        guarded = guarded or self._pages.guarded.get(path)
+        if guarded is None and path in self._pages.open:
+            return self._pages.open[path]()
+        if guarded is None:
+            return _GONE
+        refusal = await self._access.refusal(
+            path,
+            certificate=writer.get_extra_info("peercert"),
+            authorization=head.headers.get("authorization", ""),
+        )
+        return guarded() if refusal is None else StatusPage(refusal.text, refusal.code)
 
 
-def _page(head: bytes, pages: StatusPages) -> StatusPage:
-    parts = head.split(b"\r\n", 1)[0].split(b" ")
-    if len(parts) != 3 or not parts[2].startswith(b"HTTP/1."):
-        return StatusPage("400 bad request\n", 400)
-    if parts[0] != b"GET":
-        return StatusPage("405 method not allowed\n", 405)
-    path = parts[1].split(b"?", 1)[0].decode("latin-1")
-    found = pages.get(path)
-    return _GONE if found is None else found()
+def _tls_context(files: StatusTls) -> ssl.SSLContext:
+    """Return the TLS settings for files, or raise OSError that names the one at fault."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(files.certificate, files.key)
+    except ssl.SSLError as error:
+        raise OSError(f"{files.certificate}: no certificate for this key: {error}") from None
+    if files.client_authority is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        try:
+            context.load_verify_locations(files.client_authority)
+        except ssl.SSLError as error:
+            raise OSError(f"{files.client_authority}: not a certificate: {error}") from None
+    return context

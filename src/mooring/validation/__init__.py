@@ -19,6 +19,7 @@ go_layout                     objects as Kubernetes prints them in errors
 plain_devices                 a fast path for common devices
 
 pod                           Pod (a package)
+pod_security                  pod security levels, and what violates them (a package)
 pod_group, workload           PodGroup, CompositePodGroup, Workload; pod_group_fields they share
 apps, pod_template            Deployment, ReplicaSet, DaemonSet, StatefulSet
 job, job_spec                 Job

@@ -5,6 +5,8 @@ server_defaults     values that the server itself sets
 node_restriction    NodeRestriction: what nodes may write
 service_account     ServiceAccount and DefaultTolerationSeconds, and default accounts
 classes             Priority and RuntimeClass
+pod_security        PodSecurity: levels that namespaces ask of their pods; existing_pods has the
+                    warnings when a level becomes stricter
 quota_controller    ResourceQuota: charging writes, and recounting quotas
 quota_charges       the queue of charges in a namespace
 cache               objects that plugins read

@@ -9,11 +9,12 @@
       drop disabled fields, validate        drop, validate
     NamespaceLabel                        NamespaceLabel
     NodeRestriction, RBAC escalation      NodeRestriction, escalation   NodeRestriction, escalation
-    managed fields                        DefaultPriorityClass
-    ServerDefaults                        ResourceQuota, charged
-    ServiceAccount, Priority,             managed fields
-      DefaultTolerationSeconds,
+    managed fields                        PodSecurity
+    ServerDefaults                        DefaultPriorityClass
+    ServiceAccount, Priority,             ResourceQuota, charged
+      DefaultTolerationSeconds,           managed fields
       RuntimeClass
+    PodSecurity
     ResourceQuota, charged while stored
 
 - The strategy of a kind (`mooring.validation`) is REST strategy: it knows the object alone.
@@ -27,14 +28,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from mooring.api.catalogue import to_hub
-from mooring.api.core import Pod
+from mooring.api.core import Namespace, Pod
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
@@ -47,6 +48,7 @@ from mooring.apiserver.admission.node_restriction import (
     Operation,
     refuse_node_write,
 )
+from mooring.apiserver.admission.pod_security import PodSecurityAdmission
 from mooring.apiserver.admission.quota_controller import QuotaController
 from mooring.apiserver.admission.service_account import ServiceAccountAdmission, with_pod_defaults
 from mooring.apiserver.auth.rbac import RBAC_KINDS, RoleWrite, refuse_escalation
@@ -66,6 +68,8 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
+from mooring.kit.metrics import Family
+from mooring.validation.pod_security import PodSecurityConfiguration
 from mooring.validation.registry import (
     CONFLICT,
     GENERATED_SUFFIX,
@@ -139,7 +143,10 @@ async def admit_new(
     await admit_write(server, request, Operation.CREATE, new=new)
     if not is_applied:
         new = with_updated_owners(None, new, request, server.now())
-    return await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
+    new = await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
+    if server.admission is not None:
+        await server.admission.validate(request, new, None, namespace)
+    return new
 
 
 async def _mutate(
@@ -212,6 +219,7 @@ async def admit_changed(
     body: DecodedBody,
     strategy: StrategyResult,
     old: Any,
+    namespace: Namespace | None,
     *,
     is_applied: bool,
 ) -> Any:
@@ -221,6 +229,7 @@ async def admit_changed(
         new = server_defaults.with_namespace_label(new)
     await admit_write(server, request, Operation.UPDATE, new=new, old=old)
     if server.admission is not None:
+        await server.admission.validate(request, new, old, namespace)
         await server.admission.admit_change(request, new, old)
     if is_applied:
         entries = to_hub(body.value, request.kind).metadata.managed_fields
@@ -278,6 +287,7 @@ class AdmissionPlugins:
         now: Callable[[], Timestamp],
         new_uid: Callable[[], str],
         new_suffix: Callable[[], str],
+        pod_security: PodSecurityConfiguration = PodSecurityConfiguration(),  # noqa: B008
     ) -> None:
         cache = AdmissionCache()
         watched = [resources.of(group, plural) for group, plural in WATCHED_RESOURCES]
@@ -289,6 +299,7 @@ class AdmissionPlugins:
             registry, resources, cache, gates=gates, now=now, new_uid=new_uid
         )
         self._runtimes = RuntimeClassAdmission(registry, resources, cache)
+        self._pod_security = PodSecurityAdmission(registry, resources, pod_security, gates=gates)
         has_extended = gates.enabled(Gate.DRA_EXTENDED_RESOURCE)
         self._quotas = QuotaController(
             registry, resources, cache, now=now, has_extended=has_extended
@@ -306,6 +317,10 @@ class AdmissionPlugins:
             tasks.create_task(self._informer.run())
             tasks.create_task(self._accounts.run())
             tasks.create_task(self._quotas.run())
+
+    def families(self) -> Iterator[Family]:
+        """Yield the metrics of the plugins."""
+        yield from self._pod_security.metrics.families()
 
     async def recount(self, namespace: str) -> None:
         """Bring the status of all quotas of a namespace up to date now."""
@@ -325,6 +340,12 @@ class AdmissionPlugins:
         if isinstance(new, Pod):
             new = await self._runtimes.admit(request, new, is_valid=is_valid)
         return new
+
+    async def validate(
+        self, request: ResourceRequest, new: Any, old: Any, namespace: Namespace | None
+    ) -> None:
+        """Raise if the plugins that only look refuse a new object, or a change of an old one."""
+        await self._pod_security.validate(request, new, old, namespace)
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
         """Raise if a change is forbidden; charge quotas for its additional usage."""

@@ -200,6 +200,9 @@ class Trail:
     def authorized(self, decision: Decision) -> None:
         """Note the decision of the authorizer."""
 
+    def annotate(self, name: str, text: str) -> None:
+        """Add an annotation to the event; the last text of a name counts."""
+
     def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
         """Note the response; of a stream, its end too."""
         return answer
@@ -288,6 +291,9 @@ class _LoggedTrail(Trail):
             ("authorization.k8s.io/decision", word),
             ("authorization.k8s.io/reason", decision.reason),
         )
+
+    def annotate(self, name: str, text: str) -> None:
+        self._annotations = (*self._annotations, (name, text))
 
     def answered(self, answer: Response | StreamingResponse) -> Response | StreamingResponse:
         if self._verdict.level is AuditLevel.NONE:

@@ -56,7 +56,8 @@ class AuditNote(Struct, frozen=True):
     def size(self) -> int:
         """The approximate size in bytes."""
         bodies = (self.request, self.response)
-        return 1000 + sum(len(body.data) for body in bodies if body is not None)
+        size = 1000 + sum(len(text) for _, text in self.annotations)
+        return size + sum(len(body.data) for body in bodies if body is not None)
 
 
 class AuditEvent(Struct, frozen=True, rename="camel", omit_defaults=True):

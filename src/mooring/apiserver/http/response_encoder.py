@@ -244,14 +244,17 @@ def error_response(error: StatusError, request: Request) -> Response:
 
 
 def warning_headers(warnings: tuple[str, ...]) -> Headers:
-    """Return Warning headers, each warning once and all within bounds."""
+    """Return Warning headers, each warning once; shortened only if all are too long together."""
+    texts = [text for text in dict.fromkeys(warnings) if text]
+    is_long = sum(map(len, texts)) > WARNINGS_LENGTH_MAX
     kept: list[tuple[str, str]] = []
     length = 0
-    for text in dict.fromkeys(warnings):
-        clean = "".join(c if c.isprintable() and ord(c) < 0x7F else "?" for c in text)
-        clean = clean[:WARNING_LENGTH_MAX].replace("\\", "\\\\").replace('"', '\\"')
-        length += len(clean)
-        if length > WARNINGS_LENGTH_MAX:
+    for text in texts:
+        if length >= WARNINGS_LENGTH_MAX:
             break
+        short = text[:WARNING_LENGTH_MAX] if is_long else text
+        length += len(short)
+        clean = "".join(c if c.isprintable() and ord(c) < 0x7F else "?" for c in short)
+        clean = clean.replace("\\", "\\\\").replace('"', '\\"')
         kept.append(("Warning", f'299 - "{clean}"'))
     return tuple(kept)

@@ -86,6 +86,8 @@ class Router:
         self.metrics = Metrics()
         self._flow_control = flow_control or FlowControl()
         self.metrics.sources.append(self._flow_control.families)
+        if server.admission is not None:
+            self.metrics.sources.append(server.admission.families)
         self._audit = audit
         self._server = server
         self._access_control = access_control
@@ -157,7 +159,7 @@ class Router:
                 self._authorize(user, attributes._replace(verb="create"), trail)
             if target is None:
                 return await self._paths.answer(request)
-            response = await self._resource(request, target, verb, user)
+            response = await self._resource(request, target, verb, user, trail)
         if isinstance(response, StreamingResponse):
             return await self._with_seat(response, user)
         return response
@@ -180,7 +182,7 @@ class Router:
         return response._replace(chunks=ClosingStream(response.chunks, leave))
 
     async def _resource(
-        self, request: Request, target: Target, verb: str, user: User
+        self, request: Request, target: Target, verb: str, user: User, trail: Trail
     ) -> Response | StreamingResponse:
         review = self._reviews.get((target.group, target.version, target.resource))
         if review is not None:
@@ -198,7 +200,7 @@ class Router:
             return await answer_by_node(self._server, target, request)
         is_list = verb in ("list", "watch")
         form = negotiate(request.accept, is_watch=verb == "watch", is_list=is_list)
-        resource_request = replace(resource_request, form=form)
+        resource_request = replace(resource_request, form=form, annotate=trail.annotate)
         check_verb(resource_request, verb)
         return await perform(self._server, resource_request, verb)
 

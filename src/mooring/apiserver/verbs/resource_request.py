@@ -8,11 +8,11 @@ that Mooring uses; the tables of `patching` know all fields, so unknown ones are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mooring.api import protobuf
 from mooring.api.codec import decode_tree, has_extra, to_tree
@@ -63,6 +63,8 @@ class ResourceRequest(Struct, frozen=True):
     content_type: str = JSON
     body: bytes = b""
     form: Representation = Representation()
+    warnings: list[str] = field(default_factory=list)  # of admission plugins
+    annotate: Callable[[str, str], None] = lambda *_: None  # adds one to the audit event
 
     @property
     def kind(self) -> Kind:

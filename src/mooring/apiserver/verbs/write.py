@@ -54,7 +54,7 @@ async def create_decoded(
     namespace = await server.namespace(request.target.namespace)
     strategy = run_create_strategy(server, request, body, namespace)
     warnings = (*body.warnings, *strategy.warnings)
-    with warned(warnings):
+    try:
         new = await admit_new(server, request, body, strategy, namespace, is_applied=is_applied)
         async with charged(server, request, new):
             if not request.is_dry_run:
@@ -63,7 +63,10 @@ async def create_decoded(
                 metadata, resource = new.metadata, request.resource
                 if await server.registry.find(resource, metadata.namespace, metadata.name):
                     raise already_exists(resource.about, metadata.name)
-    return WrittenObject(new, is_new=True, warnings=warnings)
+    except StatusError as error:
+        error.warnings = (*warnings, *request.warnings, *error.warnings)
+        raise
+    return WrittenObject(new, is_new=True, warnings=(*warnings, *request.warnings))
 
 
 async def replace_object(server: ServerContext, request: ResourceRequest) -> WrittenObject:
@@ -98,7 +101,9 @@ async def change_object(
         body = body_for(old)
         strategy = run_update_strategy(request, body, old, context)
         warnings = (*body.warnings, *strategy.warnings)
-        return await admit_changed(server, request, body, strategy, old, is_applied=is_applied)
+        return await admit_changed(
+            server, request, body, strategy, old, namespace, is_applied=is_applied
+        )
 
     registry, target = server.registry, request.target
     try:
@@ -108,9 +113,9 @@ async def change_object(
         else:
             new = await registry.change(request.resource, target.namespace, target.name, changed)
     except StatusError as error:
-        error.warnings = (*warnings, *error.warnings)
+        error.warnings = (*warnings, *request.warnings, *error.warnings)
         raise
-    return WrittenObject(new, warnings=warnings)
+    return WrittenObject(new, warnings=(*warnings, *request.warnings))
 
 
 def other_name(name: str, request: ResourceRequest) -> StatusError:

@@ -5,7 +5,7 @@ A field of a disabled feature is dropped unless the old pod uses it already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from mooring.api.core.pod import (
     ResourceStatus,
 )
 from mooring.api.gates import Gate, Gates
+from mooring.api.names import byte_length
 from mooring.api.timestamp import Timestamp
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden
@@ -30,6 +31,7 @@ from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.affinity import with_label_keys
 from mooring.validation.pod.defaults import default_pod
 from mooring.validation.pod.resources import default_whole_resources, qos_class
+from mooring.validation.pod.security_context import PROFILE_MAX_BYTES
 from mooring.validation.pod.spec import SPEC, validate_pod
 from mooring.validation.pod.status import validate_pod_status
 from mooring.validation.pod.update import validate_annotations_update, validate_pod_update
@@ -53,6 +55,7 @@ class PodStrategy(Strategy[Pod]):
         """Return the pod as it starts out: pending, in generation 1, without disabled fields."""
         spec = drop_disabled_spec(new.spec, None, context.gates)
         spec = with_label_keys(default_whole_resources(spec), new.metadata.labels)
+        spec = with_app_armor_profiles(spec, new.metadata.annotations)
         conditions = (_gated_condition(context.now),) if spec.scheduling_gates else ()
         status = PodStatus(phase=PENDING, conditions=conditions, qos_class=qos_class(spec))
         return replace(new, metadata=replace(new.metadata, generation=1), spec=spec, status=status)
@@ -133,6 +136,46 @@ def drop_disabled_spec(new: PodSpec, old: PodSpec | None, gates: Gates) -> PodSp
 
 def _without_claims(containers: tuple[C, ...]) -> tuple[C, ...]:
     return tuple(replace(c, resources=replace(c.resources, claims=())) for c in containers)
+
+
+APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+_LOCALHOST = "localhost/"
+_APPARMOR_TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
+
+
+def with_app_armor_profiles(spec: PodSpec, annotations: Mapping[str, str]) -> PodSpec:
+    """Return the spec with the AppArmor profiles that only deprecated annotations name."""
+    if not any(key.startswith(APPARMOR_ANNOTATION) for key in annotations):
+        return spec
+    if isinstance(spec.os, dict) and spec.os.get("name") == "windows":
+        return spec
+    whole = spec.security_context if isinstance(spec.security_context, dict) else {}
+
+    def profiled(container: C) -> C:
+        text = annotations.get(APPARMOR_ANNOTATION + container.name, "")
+        profile = _app_armor_profile(text)
+        context = {} if container.security_context is None else container.security_context
+        is_set = not isinstance(context, dict) or context.get("appArmorProfile") is not None
+        if profile is None or is_set or profile == whole.get("appArmorProfile"):
+            return container
+        return replace(container, security_context={**context, "appArmorProfile": profile})
+
+    return replace(
+        spec,
+        containers=tuple(map(profiled, spec.containers)),
+        init_containers=tuple(map(profiled, spec.init_containers)),
+    )
+
+
+def _app_armor_profile(annotation: str) -> dict[str, str] | None:
+    """Return the profile that an annotation names, if it would be valid."""
+    if annotation in _APPARMOR_TYPES:
+        return {"type": _APPARMOR_TYPES[annotation]}
+    name = annotation.removeprefix(_LOCALHOST)
+    is_valid = name == name.strip() != "" and byte_length(name) <= PROFILE_MAX_BYTES
+    if not annotation.startswith(_LOCALHOST) or not is_valid:
+        return None
+    return {"type": "Localhost", "localhostProfile": name}
 
 
 # --- status -------------------------------------------------------------------------------
