@@ -31,7 +31,7 @@ from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.service_account_tokens import SigningKey
 from mooring.apiserver.auth.users import MASTERS, NODE_PREFIX, NODES
 from mooring.apiserver.errors import CertificateError, CredentialsError, SigningKeyError
-from mooring.kit.atomic_file import read_bounded, replace_file
+from mooring.kit.atomic_file import read_bounded, replace_file, replace_files
 from mooring.kit.extras import optional_imports
 
 with optional_imports():
@@ -186,8 +186,11 @@ class CredentialsFolder:
         return None if certificate is None or key is None else Pair(certificate, key)
 
     def _write_pair(self, name: str, pair: Pair) -> Pair:
-        write_privately(self.path / f"{name}.key", pair.key)
-        write_privately(self.path / f"{name}.crt", pair.certificate)
+        files = {self.path / f"{name}.key": pair.key, self.path / f"{name}.crt": pair.certificate}
+        try:
+            replace_files(files)  # a key without its certificate would be of no use
+        except OSError as error:
+            raise CredentialsError(f"{self.path / name}: {error.strerror}") from None
         return pair
 
     def _read(self, name: str) -> bytes | None:
