@@ -90,9 +90,9 @@ class SqliteStore:
     ) -> SqliteStore:
         """Return the store in a folder, or raise FolderError."""
         folder = Folder(path)
+        check_record(folder.database, record)  # before a folder is made in place of a missing one
         await asyncio.to_thread(folder.lock)
         try:
-            check_record(folder.database, record)
             connection = await asyncio.to_thread(connect_writer, folder.database)
             try:
                 await asyncio.to_thread(keep_record, connection, path, record)

@@ -192,14 +192,14 @@ class Writer:
     def _run(self) -> None:
         while True:
             jobs = self._take()
-            if self.trouble and time.monotonic() >= self._look_at_s:
+            if is_due := not self.trouble or time.monotonic() >= self._look_at_s:
                 self._look_again()
             if jobs and isinstance(jobs[-1].job, Stop):
                 self._commit(jobs[:-1])
                 self._finish(jobs[-1])
                 return
             self._commit(jobs)
-            if not self.trouble:
+            if is_due and self._fault is None:  # on a full disk, too: both make room
                 self._expire()
                 self._sweep()
 
@@ -345,7 +345,9 @@ class Writer:
         self.trouble = text
 
     def _look_again(self) -> None:
-        """Find out whether the trouble has passed; if so, go on with what the database holds."""
+        """Find out whether a trouble has passed; if so, go on with what the database holds."""
+        if not self.trouble:
+            return
         self._look_at_s = time.monotonic() + PAUSE_S_TROUBLE
         fault = self._fault
         if fault is not None and not fault.may_pass:
