@@ -2,6 +2,6 @@
 
 faulty_sqlite  SQLite on a disk that fails and loses what was not synced
 store_case     a store on that disk
-faulty_files   the files of other packages on a disk that fails
+files_case     the files of other packages on a disk that fails
 cluster_case   a real `moor up` on a small file system that becomes full and read-only
 """
