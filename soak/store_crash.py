@@ -198,7 +198,7 @@ async def _check_history(
                 assert not isinstance(event, Progress)
                 assert event.revision not in changes
                 changes[event.revision] = event
-                _replay(entries, event)
+                replay(entries, event)
     assert list(changes) == sorted(changes)
     assert entries == {entry.key: entry for entry in (await store.list("")).entries}
     for at, (key, write) in told.changes.items():
@@ -220,7 +220,8 @@ async def _oldest_kept(store: Store, revision: int) -> int:
     return compacted
 
 
-def _replay(entries: dict[str, Entry], change: KeyChange) -> None:
+def replay(entries: dict[str, Entry], change: KeyChange) -> None:
+    """Carry out a change on entries, or raise that it does not follow from them."""
     match change:
         case Put(entry, previous):
             assert entries.get(entry.key) == previous

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,6 +12,7 @@ from soak import (
     Plan,
     allocator,
     cel,
+    disk,
     http_fuzz,
     live,
     livescheduler,
@@ -22,6 +25,7 @@ from soak import (
     store_watch,
 )
 from soak.__main__ import campaigns, main
+from soak._disk.cluster_case import ConfigMapWriter, NoMountError
 from soak._live.actions import Action
 from soak._live.history import shrink
 from soak._node.laws import BrokenLawError, held
@@ -34,7 +38,7 @@ SEED = 6
 CASES = 400
 
 NAMES = (
-    *("allocator", "cel", "http-fuzz", "live", "livescheduler", "node", "reading"),
+    *("allocator", "cel", "disk", "http-fuzz", "live", "livescheduler", "node", "reading"),
     "scheduler",
     *("server-crash", "server-watch", "store-crash", "store-watch"),
 )
@@ -129,6 +133,42 @@ def test_a_killed_writer_loses_nothing_that_was_answered() -> None:
     assert outcome.faults == ()
     assert outcome.figures["kills"] == "8"
     assert int(outcome.figures["answered writes"].replace(",", "")) > 0
+
+
+@pytest.mark.sweep
+def test_a_store_on_a_failing_disk_loses_nothing_that_was_answered() -> None:
+    outcome = disk.run(Plan(SEED, cases=4), rounds=3)
+    assert outcome.faults == ()
+    assert int(outcome.figures["files: faults of the disk"].replace(",", "")) > 0
+    if not any(name.startswith("skipped: store") for name in outcome.figures):
+        for figure in ("answered writes", "faults of the disk", "losses of power"):
+            assert int(outcome.figures[f"store: {figure}"].replace(",", "")) > 0, figure
+
+
+@pytest.mark.sweep
+def test_a_cluster_outlives_a_full_disk() -> None:
+    outcome = disk.run(Plan(SEED, cases=1, first=disk.CLUSTER_EVERY - 1), cycles=2)
+    assert outcome.faults == ()
+    if not any(name.startswith("skipped: cluster") for name in outcome.figures):
+        assert outcome.figures["cluster: pods that ran"] == "3"
+
+
+def test_a_case_that_is_impossible_here_is_counted_as_skipped() -> None:
+    class Impossible:
+        def outcomes(self) -> Counter[str]:
+            raise NoMountError("Operation not permitted")
+
+    found = disk.DiskCase("cluster", Impossible()).outcomes()
+    assert found == {"skipped: cluster: Operation not permitted": 1}
+
+
+def test_broken_laws_of_the_disk_are_seen() -> None:
+    writer = ConfigMapWriter("w", Random(1), number=7, answered=5, unknown={6})
+    writer.check({"data": {"n": "6"}})
+    with pytest.raises(AssertionError, match=r"w: holds 7, possible: \[5, 6\]"):
+        writer.check({"data": {"n": "7"}})
+    with pytest.raises(AssertionError, match="holds 0"):
+        writer.check(None)
 
 
 @pytest.mark.sweep

@@ -371,3 +371,19 @@ def test_a_disk_that_fails_costs_lines_and_nothing_else(
     log.put(_note())
     log.close()
     assert (log.written, log.lost) == (0, 1)
+
+
+def test_a_log_that_could_not_be_turned_over_goes_on_when_the_disk_does(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    file = log_module._Rotating(folder / "audit.log", Rotation(1), lambda: NOW.instant)
+    file.write(b"x" * 2**20)
+    folder.rename(tmp_path / "away")
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            file.write(b"lost\n")
+    (tmp_path / "away").rename(folder)
+    (folder / "audit.log").unlink()
+    file.write(b"kept\n")
+    file.close()
+    assert (folder / "audit.log").read_bytes() == b"kept\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 import sqlite3
 import tarfile
 import tempfile
@@ -17,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.server import make_server_context
-from mooring.apiserver.settings import Etcd
+from mooring.apiserver.server import assembled, make_server_context
+from mooring.apiserver.settings import Etcd, Settings
 from mooring.apiserver.storage.store import open_store
 from mooring.cli.main import moor
 from mooring.store.contract import Store
@@ -317,3 +319,45 @@ def test_a_store_in_etcd_is_checked_compacted_and_moved_to_a_folder(tmp_path: Pa
     assert store("restore", tmp_path / "copy", "--data-dir", tmp_path).exit_code == 0
     assert "/registry/core/namespaces/default" in keys(tmp_path)
     assert store("check", "--data-dir", tmp_path).exit_code == 0
+
+
+def test_an_empty_database_is_reported_and_not_written(tmp_path: Path) -> None:
+    filled(tmp_path)
+    database = tmp_path / "store" / "store.db"
+    os.truncate(database, 0)
+    before = sorted(file.name for file in database.parent.iterdir())
+    for words in (["check"], ["compact"], ["backup", str(tmp_path / "copy")]):
+        done = CliRunner().invoke(moor, ["store", *words, "--data-dir", str(tmp_path)])
+        assert done.exit_code == 3
+        assert f"error: {database}: is empty (0 bytes); restore a backup" in done.output
+    assert database.stat().st_size == 0
+    assert sorted(file.name for file in database.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("harm", ["folder", "database", "empty"])
+def test_a_server_does_not_start_empty_where_there_was_a_store(tmp_path: Path, harm: str) -> None:
+    data_dir = tmp_path / "data"
+
+    async def start() -> None:
+        async with assembled(Settings(data_dir, allows_all=True)):
+            pass
+
+    asyncio.run(start())
+    copy = tmp_path / "copy"
+    assert store("backup", str(copy), "--data-dir", str(data_dir)).exit_code == 0
+    if harm == "folder":
+        shutil.rmtree(data_dir / "store")
+    elif harm == "database":
+        (data_dir / "store" / "store.db").unlink()
+    else:
+        os.truncate(data_dir / "store" / "store.db", 0)
+    done = CliRunner().invoke(moor, ["server", "--data-dir", str(data_dir), "--port", "0"])
+    assert done.exit_code == 3
+    assert f"error: {data_dir / 'store' / 'store.db'}: is " in done.output
+    assert "moor store restore" in done.output
+    restored = store("restore", str(copy), "--force", "--data-dir", str(data_dir))
+    assert restored.exit_code == 0
+    asyncio.run(start())
+    shutil.rmtree(data_dir / "store")
+    assert CliRunner().invoke(moor, ["reset", "--yes", "--data-dir", str(data_dir)]).exit_code == 0
+    asyncio.run(start())  # after a reset it just works

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shutil
 import signal
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from mooring.cluster import supervisor as supervisor_module
 from mooring.cluster.state_folder import (
     ClusterState,
     FolderError,
@@ -69,6 +73,96 @@ def test_a_part_that_never_works_ends_the_whole_with_its_last_words(tmp_path: Pa
         asyncio.run(supervisor.run())
 
 
+def test_nothing_ends_when_state_and_logs_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "REWRITE_S", 0.02)
+    folder, told = StateFolder(tmp_path / "data"), list[str]()
+    supervisor = supervised(folder, told, part("one", WORKS + "time.sleep(600)"))
+
+    async def run() -> None:
+        task = asyncio.create_task(supervisor.run(lambda: told.append("all work")))
+        await until(lambda: "all work" in told)
+        (tmp_path / "data").rename(tmp_path / "away")
+        shutil.rmtree(tmp_path / "away")
+        os.kill(supervisor.state.processes[0].pid, signal.SIGKILL)
+        await until(lambda: "one is at work again" in told)
+        assert not task.done()
+        (tmp_path / "data").mkdir()
+        await until(lambda: "the state is written again" in told)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+    lost = "the log of one cannot be written: No such file or directory"
+    assert f"{lost}; its lines are lost meanwhile" in told
+    assert any(each.startswith("the state cannot be written: No such file") for each in told)
+    state = folder.read()
+    assert state is not None
+    assert state.processes[0].restarts == 1
+
+
+def test_a_part_that_cannot_be_started_again_is_tried_until_it_can(tmp_path: Path) -> None:
+    told = list[str]()
+    program = tmp_path / "program"
+    program.symlink_to(sys.executable)
+    specs = (ProcessSpec("one", ("-c", WORKS + "time.sleep(600)"), "works "),)
+    (tmp_path / "log").mkdir()
+    supervisor = Supervisor(
+        StateFolder(tmp_path), STATE, specs, report=told.append, program=(str(program),)
+    )
+
+    async def run() -> None:
+        task = asyncio.create_task(supervisor.run(lambda: told.append("all work")))
+        await until(lambda: "all work" in told)
+        program.unlink()
+        os.kill(supervisor.state.processes[0].pid, signal.SIGKILL)
+        await until(lambda: any("No such file" in each for each in told))
+        program.symlink_to(sys.executable)
+        await until(lambda: "one is at work again" in told)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def test_what_follows_a_ready_part_must_work_the_first_time(tmp_path: Path) -> None:
+    with pytest.raises(ProcessFailedError, match=r"^one: No space left on device$"):
+        asyncio.run(run_and_kill(tmp_path, [], fails_at=1))
+
+
+def test_what_follows_a_ready_part_may_fail_later(tmp_path: Path) -> None:
+    told = list[str]()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run_and_kill(tmp_path, told, fails_at=2))
+    assert "one: No space left on device; what was written before is used" in told
+
+
+async def run_and_kill(path: Path, told: list[str], *, fails_at: int) -> None:
+    """Run a part, kill it once it works, and wait until it works again."""
+    calls = count(1)
+
+    def on_working(name: str, line: str) -> None:
+        if next(calls) == fails_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (path / "log").mkdir()
+    spec = part("one", WORKS + "time.sleep(600)")
+    supervisor = Supervisor(
+        *(StateFolder(path), STATE, (spec,)),
+        report=told.append,
+        program=PYTHON,
+        on_working=on_working,
+    )
+    task = asyncio.create_task(supervisor.run(lambda: told.append("all work")))
+    await until(lambda: "all work" in told or task.done())
+    if not task.done():
+        os.kill(supervisor.state.processes[0].pid, signal.SIGKILL)
+        await until(lambda: "one is at work again" in told)
+    task.cancel()
+    await task
+
+
 def test_a_folder_has_one_runner(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "new")
     assert folder.runner() == 0
@@ -99,3 +193,30 @@ def test_a_log_that_is_large_is_put_aside(tmp_path: Path) -> None:
     log.close()
     assert (tmp_path / "x.log.1").read_bytes() == b"one\ntwo and more\n"
     assert (tmp_path / "x.log").read_bytes() == b"three\n"
+
+
+def test_lines_that_a_log_cannot_take_are_counted_and_told_later(tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.symlink_to("/dev/full")
+    log = LogFile(path)
+    log.add(b"one\n")
+    log.add(b"two\n")
+    assert (log.lost, log.trouble) == (2, "No space left on device")
+    path.unlink()
+    log.add(b"three\n")
+    assert (log.lost, log.trouble) == (0, "")
+    path.unlink()
+    log.add(b"four\n")  # somebody removed the file: there is a new one
+    log.close()
+    assert path.read_bytes() == b"four\n"
+
+
+def test_a_log_says_how_many_lines_it_lost(tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.symlink_to("/dev/full")
+    log = LogFile(path)
+    log.add(b"one\n")
+    path.unlink()
+    log.add(b"two\n")
+    log.close()
+    assert path.read_bytes() == b"1 line(s) were lost: No space left on device\ntwo\n"

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from mooring.kit.atomic_file import read_bounded, replace_file
+from mooring.kit.atomic_file import read_bounded, replace_file, replace_files, sync_folder
 
 
 def test_a_file_is_made_with_its_mode_and_replaced(tmp_path: Path) -> None:
@@ -33,6 +35,42 @@ def test_a_refused_write_leaves_the_old_content_and_nothing_beside_it(
         replace_file(path, b"two")
     assert path.read_bytes() == b"one"
     assert os.listdir(tmp_path) == ["state"]
+
+
+def test_files_that_belong_together_are_replaced_together(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "a.key", tmp_path / "a.crt"
+    replace_files({key: b"1", certificate: b"1"})
+    with pytest.raises(FileNotFoundError):
+        replace_files({key: b"2", tmp_path / "nowhere" / "a.crt": b"2"})
+    assert key.read_bytes() == b"1"
+    assert sorted(os.listdir(tmp_path)) == ["a.crt", "a.key"]
+
+
+@pytest.mark.parametrize(
+    ("number", "is_raised"),
+    [
+        (errno.EIO, True),
+        (errno.ENOSPC, True),
+        (errno.EROFS, True),
+        (errno.EDQUOT, True),
+        (errno.EINVAL, False),
+        (errno.EOPNOTSUPP, False),
+    ],
+)
+def test_a_folder_that_cannot_be_synced_is_an_error_where_folders_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_raised: bool
+) -> None:
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    expected = pytest.raises(OSError, match=os.strerror(number)) if is_raised else nullcontext()
+    with expected:
+        sync_folder(tmp_path)
+    with expected:
+        replace_file(tmp_path / "x", b"")
+    assert (tmp_path / "x").exists()  # it is replaced; whether for good is unknown
 
 
 def test_a_name_as_long_as_file_systems_allow_can_be_written(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
                   └─ http.uvicorn_server: the network
 
 server                assembles and runs a server from its settings
+server_files          its credentials and kubeconfig
 settings              how a server runs
 server_context        what handlers need besides the request
 http                  messages, routing, negotiation, encoding, flow control, the network

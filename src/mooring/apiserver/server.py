@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
+from mooring.apiserver import server_files
 from mooring.apiserver.admission.chain import AdmissionPlugins
 from mooring.apiserver.audit import NO_AUDIT, Audit, AuditLog, Auditor
 from mooring.apiserver.auth.authenticator import Authenticator
@@ -30,13 +31,8 @@ from mooring.apiserver.auth.authorizer import (
     core_object_reader,
 )
 from mooring.apiserver.auth.credentials import (
-    ADMIN,
-    KUBELET_CLIENT,
     Credentials,
-    CredentialsFolder,
     admin_token,
-    kubeconfig,
-    write_privately,
 )
 from mooring.apiserver.auth.role_reconciler import ClusterRoleAggregator, reconcile_bootstrap_policy
 from mooring.apiserver.auth.service_account_tokens import Issuer
@@ -47,7 +43,6 @@ from mooring.apiserver.http.flow_control import FlowControl, Seats
 from mooring.apiserver.http.non_resource import StaticDocuments
 from mooring.apiserver.http.router import Router
 from mooring.apiserver.namespace_controller import NamespaceController, create_system_namespaces
-from mooring.apiserver.node_proxy.connection import CertificateFiles, NodeIdentity
 from mooring.apiserver.openapi import OpenAPI
 from mooring.apiserver.resources import REVIEWS, Resources, Review, RuntimeConfig
 from mooring.apiserver.server_context import ServerContext
@@ -62,10 +57,7 @@ from mooring.validation.pod_security import PodSecurityConfiguration
 if TYPE_CHECKING:
     from mooring.apiserver.http.uvicorn_server import NetworkServer
 
-KUBECONFIG_FILE = "kubeconfig"
-CREDENTIALS_FOLDER = "pki"
 STORE_FOLDER = "store"
-RENEW_EVERY_S = 12 * 3600
 
 
 def make_server_context(
@@ -283,9 +275,9 @@ async def _with_rbac(
     settings: Settings, server: ServerContext, stack: AsyncExitStack
 ) -> tuple[ServerContext, AccessControl, Credentials]:
     """Return a context with RBAC, its access control, and the credentials of the server."""
-    credentials = _credentials(settings)
+    credentials = server_files.ensure_credentials(settings, _now())
     authorizer = ClusterAuthorizer(settings.gates)
-    server = replace(server, authorizer=authorizer, nodes=_node_identity(settings))
+    server = replace(server, authorizer=authorizer, nodes=server_files.node_identity(settings))
     await reconcile_bootstrap_policy(server)
     aggregator = ClusterRoleAggregator(server.registry, server.resources)
     await aggregator.prepare()
@@ -298,35 +290,6 @@ async def _with_rbac(
     server = replace(server, signing=TokenSigner(credentials.signing_key, issuer))
     authenticator = Authenticator(issuer, core_object_reader(server), server.now, settings.tokens)
     return server, RBACAccessControl(authorizer, authenticator), credentials
-
-
-def _credentials(settings: Settings) -> Credentials:
-    """Return the credentials; the certificate is valid for all names of the server."""
-    names, addresses = [], []
-    for name in (settings.address, settings.advertised, *settings.names):
-        try:
-            address = ip_address(name)
-        except ValueError:
-            names.append(name)
-        else:
-            addresses += [] if address.is_unspecified else [str(address)]
-    folder = CredentialsFolder(settings.data_dir / CREDENTIALS_FOLDER)
-    return folder.ensure(_now(), names=tuple(filter(None, names)), addresses=tuple(addresses))
-
-
-def _node_identity(settings: Settings) -> NodeIdentity:
-    folder = settings.data_dir / CREDENTIALS_FOLDER
-    own = [folder / f"{KUBELET_CLIENT}.{ending}" for ending in ("crt", "key")]
-    return CertificateFiles(folder / "ca.crt", *own)
-
-
-async def _renew(settings: Settings, context: ssl.SSLContext) -> None:
-    """Renew credentials before they expire; new connections use the new certificate."""
-    folder = settings.data_dir / CREDENTIALS_FOLDER
-    while True:
-        await asyncio.sleep(RENEW_EVERY_S)
-        if "server" in _credentials(settings).renewed:
-            context.load_cert_chain(folder / "server.crt", folder / "server.key")
 
 
 @asynccontextmanager
@@ -347,7 +310,7 @@ async def _store_of(settings: Settings) -> AsyncIterator[Store]:
 def _tls_context(settings: Settings) -> ssl.SSLContext:
     from mooring.apiserver.http.uvicorn_server import tls_context
 
-    return tls_context(settings.data_dir / CREDENTIALS_FOLDER)
+    return tls_context(settings.data_dir / server_files.CREDENTIALS_FOLDER)
 
 
 async def _announce(
@@ -358,27 +321,15 @@ async def _announce(
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
-    host = _reached_at(settings)
-    if credentials is None:
-        url = f"http://{host}:{server.port}"
-        token = "" if settings.allows_all else admin_token(settings.data_dir)
-        text = kubeconfig(url, None, ADMIN, token)
-    else:
-        url = f"https://{host}:{server.port}"
-        authority, admin = credentials.authority.certificate, credentials.clients[ADMIN]
-        text = kubeconfig(url, authority, ADMIN, admin)
-    write_privately(settings.data_dir / KUBECONFIG_FILE, text.encode())
+    url = server_files.url_of(settings, server.port, has_tls=credentials is not None)
+    text = server_files.kubeconfig_text(settings, url, credentials)
+    is_written = server_files.try_write_kubeconfig(settings, text)
     on_start(url)
-    if server.context is not None:
-        await _renew(settings, server.context)
-
-
-def _reached_at(settings: Settings) -> str:
-    """Return the host of the URL that clients use."""
-    address = settings.advertised or settings.address
-    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-    address = loopback.get(address, address)
-    return f"[{address}]" if ":" in address else address
+    async with asyncio.TaskGroup() as tasks:
+        if not is_written:
+            tasks.create_task(server_files.write_kubeconfig_later(settings, text))
+        if server.context is not None:
+            tasks.create_task(server_files.renew_regularly(settings, server.context))
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

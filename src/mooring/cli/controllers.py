@@ -14,6 +14,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail
 from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
+from mooring.cli.output import say
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -187,7 +188,7 @@ async def _run(
         is_left_to_server = await empties_namespaces(client)
         if is_left_to_server and _is_named(given["controllers"], NAMESPACE_CONTROLLER):
             text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
-            click.echo(text, err=True)
+            say(text, err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
         program = ControllerProgram(
             client,
@@ -204,7 +205,7 @@ async def _run(
             context,
             lead=lead,
             place=place,
-            tell=lambda text: click.echo(text, err=True),
+            tell=lambda text: say(text, err=True),
             working=f"controlling at {access.server}",
         )
 

@@ -15,6 +15,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import GATES, gate_options
+from mooring.cli.output import say
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -241,7 +242,7 @@ async def _run(
                     context,
                     lead=None,
                     place=place,
-                    tell=lambda text: click.echo(text, err=True),
+                    tell=lambda text: say(text, err=True),
                     working=f"running pods of node {settings.name} for {access.server}",
                 )
     except NodeError as error:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -46,6 +47,15 @@ def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) ->
 def echo(text: str) -> None:
     """Print a line, coloured only on a terminal without NO_COLOR."""
     click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def say(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print what a program that goes on has to say; what cannot be written is dropped.
+
+    Its output may be a file on a full disk, or a terminal that is gone.
+    """
+    with suppress(OSError):
+        click.echo(text, nl=nl, err=err)
 
 
 def print_tree(tree: Any, output: str = "json") -> None:

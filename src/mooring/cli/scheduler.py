@@ -13,6 +13,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail
 from mooring.cli.gate_options import GATES, explain_option, gate_options
+from mooring.cli.output import say
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -162,6 +163,6 @@ async def _run(
             context,
             lead=lead,
             place=place,
-            tell=lambda text: click.echo(text, err=True),
+            tell=lambda text: say(text, err=True),
             working=f"scheduling at {access.server}",
         )

@@ -15,6 +15,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail, needs_extra, os_error_text
 from mooring.cli.gate_options import gate_options
+from mooring.cli.output import say
 from mooring.cli.server_options import (
     SECTIONS,
     data_dir_option,
@@ -155,7 +156,7 @@ def _run(settings: Settings) -> None:
 
     def started(url: str) -> None:
         relax_garbage_collector()
-        click.echo(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
+        say(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
 
     try:
         asyncio.run(serve(settings, started))
@@ -166,4 +167,4 @@ def _run(settings: Settings) -> None:
         hint = "; --secure-port names another port, and 0 takes a free one" if is_taken else ""
         fail(f"{os_error_text(error)}{hint}")
     except KeyboardInterrupt:
-        click.echo("stopped", err=True)
+        say("stopped", err=True)

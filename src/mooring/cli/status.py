@@ -14,7 +14,7 @@ import msgspec
 
 from mooring.cli import CONTEXT
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.output import output_option, print_table, print_tree, printable
+from mooring.cli.output import output_option, print_table, print_tree, printable, say
 from mooring.cli.server_options import data_dir_option
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class ProgressView:
         self,
         *,
         is_terminal: bool,
-        write: Callable[[str], None] = lambda text: click.echo(text, nl=False),
+        write: Callable[[str], None] = lambda text: say(text, nl=False),
     ) -> None:
         self.is_terminal = is_terminal
         self._write = write

@@ -29,6 +29,7 @@ from mooring.cli.gate_options import (
     gate_options,
     numa_node_option,
 )
+from mooring.cli.output import say
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
 from mooring.cli.status import ProgressView, status_lines
 
@@ -219,7 +220,7 @@ def _run(folder: StateFolder, plan: ClusterPlan) -> None:
         fail(str(error))
     except OSError as error:
         fail(os_error_text(error))
-    click.echo("stopped")
+    say("stopped")
 
 
 async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:

@@ -152,13 +152,14 @@ class NodeProgram:
         )
 
     async def run(self) -> None:
-        """Run pods until cancelled."""
+        """Run pods until cancelled; only then containers end, and not because of a fault."""
         try:
             async with self.plugins, self.dra.serving():
                 await self.agent.run()
-        finally:
+        except asyncio.CancelledError:
             if self._ends_containers:
                 await end_containers(self.runtime)
+            raise
 
     # --- callbacks between the parts ------------------------------------------------------------
 

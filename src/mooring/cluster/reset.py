@@ -30,11 +30,12 @@ from mooring.cluster.state_folder import (
 )
 from mooring.node.runtime.contract import RuntimeRefusedError
 from mooring.store.errors import StoreError
+from mooring.store.sqlite.database import RECORD_FILE as STORE_RECORD
 from mooring.store.sqlite.database import Folder
 
 STORE, CONTAINERS = "store", "containers"
 # The lock is last: until then nobody starts a cluster here.
-OURS = (STORE, CREDENTIALS, "kubeconfig", NODE, CDI, RUNS, LOGS, RECORD, LOCK)
+OURS = (STORE, STORE_RECORD, CREDENTIALS, "kubeconfig", NODE, CDI, RUNS, LOGS, RECORD, LOCK)
 
 
 class ResetError(Exception):

@@ -3,10 +3,14 @@
 up.lock       locked by the process that runs the cluster; contains its process id
 up.json       the running processes, the server's address, the start time
 log/NAME.log  the output of each process; NAME.log.1 is the previous file
+
+A disk that takes no more ends nothing: lines of logs are lost and counted, and the log says so once
+it can be written again. The state is written again by whoever runs the cluster.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -19,11 +23,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from mooring.kit.atomic_file import replace_file
+
 LOCK, RECORD, LOGS = "up.lock", "up.json", "log"
 CREDENTIALS = "pki"
 NODE, CDI = "node", "cdi"  # the node's state, and its drivers' device metadata
 LOG_BYTES_MAX = 8 * 1024 * 1024
 RECORD_BYTES_MAX = 1024 * 1024
+RECORD_MODE = LOG_MODE = 0o644  # in a folder that only its owner can open
 
 
 class FolderError(Exception):
@@ -86,7 +93,7 @@ class StateFolder:
             (self.path / LOGS).mkdir(mode=0o700, exist_ok=True)
             lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise FolderError(f"{self.path}: {error.strerror or error}") from None
+            raise _unusable(self.path, error) from None
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,8 +102,11 @@ class StateFolder:
                     f"{self.path}: a cluster runs here already, as process "
                     f"{_holder(lock) or '?'}; `moor down` stops it"
                 ) from None
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            try:
+                # The old number is overwritten, which needs no space.
+                os.ftruncate(lock, os.pwrite(lock, f"{os.getpid()}\n".encode(), 0))
+            except OSError as error:
+                raise _unusable(self.path, error) from None
             yield
         finally:
             os.close(lock)
@@ -116,10 +126,9 @@ class StateFolder:
         return 0
 
     def write(self, state: ClusterState) -> None:
-        """Write the state."""
-        draft = self.path / f".{RECORD}"
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(state), indent=1))
-        draft.replace(self.path / RECORD)
+        """Write the state, or raise OSError and leave the file as it was."""
+        text = msgspec.json.format(msgspec.json.encode(state), indent=1)
+        replace_file(self.path / RECORD, text, mode=RECORD_MODE, is_durable=False)
 
     def read(self) -> ClusterState | None:
         """Return the last written state, if it can be read."""
@@ -135,24 +144,61 @@ class StateFolder:
 
 
 class LogFile:
-    """A log file that is rotated once it is large."""
+    """A log file that is rotated once it is large.
+
+    Adding a line never fails. A line that the disk does not take is lost and counted, and the next
+    one that it takes comes after a line that says so.
+    """
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> None:
         self._path, self._bytes_max = path, bytes_max
-        self._file = path.open("ab")
+        self._descriptor = -1
+        self.lost = 0  # lines, since the last one that was written
+        self.trouble = ""  # why they are lost; empty: none is
 
     def add(self, line: bytes) -> None:
         """Add a line."""
-        self._file.write(line)
-        self._file.flush()
-        if self._file.tell() > self._bytes_max:
-            self._file.close()
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-            self._file = self._path.open("ab")
+        note = f"{self.lost} line(s) were lost: {self.trouble}\n" if self.lost else ""
+        try:
+            self._write(note.encode() + line)
+        except OSError as error:
+            self.lost += 1
+            self.trouble = error.strerror or str(error)
+            self.close()  # whatever it is that does not take lines, the next one looks anew
+        else:
+            self.lost, self.trouble = 0, ""
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _write(self, data: bytes) -> None:
+        size = self._open()
+        if os.write(self._descriptor, data) < len(data):  # the disk became full in the middle
+            os.ftruncate(self._descriptor, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if size + len(data) > self._bytes_max:
+            with suppress(OSError):  # else the file grows on, and the next line tries again
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+                self.close()
+
+    def _open(self) -> int:
+        """Open the file, also if somebody removed it; return its size."""
+        if self._descriptor >= 0:
+            found = os.fstat(self._descriptor)
+            if found.st_nlink:
+                return found.st_size
+            self.close()
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, LOG_MODE)
+        return os.fstat(self._descriptor).st_size
+
+
+def _unusable(path: Path, error: OSError) -> FolderError:
+    return FolderError(f"{path}: {error.strerror or error}")
 
 
 def _holder(lock: int) -> int:

@@ -5,7 +5,8 @@
 The first process starts alone, the others once it works. A process works once it prints a line that
 begins with its ready prefix. One that exits is restarted with a growing backoff, and each restart
 is reported. A process that exits before it was ever ready stops the cluster, and its last output is
-the reason.
+the reason. After that nothing stops it but a request: also a process that cannot be started, files
+that cannot be written and a terminal that is gone are reported, and tried again.
 
 On stop, processes are terminated in reverse order, the server last, and killed if they take too
 long. On Linux they also end when the supervisor is killed.
@@ -31,6 +32,7 @@ from mooring.kit.clock import REAL, Clock
 BACKOFF = Backoff(first_s=0.2, longest_s=30.0, factor=2.0)
 STABLE_S = 30.0  # after running this long, a process counts as stable
 STOP_S = 10.0
+REWRITE_S = 2.0  # before a state that could not be written is written again
 LINE_BYTES_MAX = 256 * 1024
 LAST_LINES = 5
 METRICS = "metrics at "
@@ -74,11 +76,13 @@ class Supervisor:
         self._on_working = on_working
         self.state = replace(state, processes=tuple(ProcessState(each.name) for each in specs))
         self._runners = tuple(_Runner(self, each) for each in specs)
+        self._is_outdated = asyncio.Event()  # the state's file is
 
     async def run(self, working: Callable[[], None] = lambda: None) -> None:
         """Run all processes until cancelled, or raise ProcessFailedError."""
-        self.folder.write(self.state)
+        self._write_state()
         tasks: list[asyncio.Task[None]] = []
+        rewriting = asyncio.create_task(self._rewrite_state())
         try:
             first, *others = self._runners
             for runners in ([first], others):
@@ -92,7 +96,9 @@ class Supervisor:
         finally:
             for runner, task in reversed(list(zip(self._runners, tasks, strict=False))):
                 await runner.stop(task)
-            self.folder.write(replace(self.state, pid=0))
+            rewriting.cancel()
+            self.state = replace(self.state, pid=0)
+            self._write_state()
 
     async def _until_working(self, runner: _Runner, tasks: list[asyncio.Task[None]]) -> None:
         waiting = asyncio.create_task(runner.has_worked.wait())
@@ -104,6 +110,26 @@ class Supervisor:
             if task.done():
                 await task
 
+    def _write_state(self) -> None:
+        was_outdated = self._is_outdated.is_set()
+        try:
+            self.folder.write(self.state)
+        except OSError as error:
+            self._is_outdated.set()
+            if not was_outdated:
+                what = f"the state cannot be written: {error.strerror or error}"
+                self.report(f"{what}; it is tried again every {REWRITE_S:g} s")
+        else:
+            self._is_outdated.clear()
+            if was_outdated:
+                self.report("the state is written again")
+
+    async def _rewrite_state(self) -> None:
+        while True:
+            await self._is_outdated.wait()
+            await self.clock.sleep(REWRITE_S)
+            self._write_state()
+
     # --- for the runners --------------------------------------------------------------------------
 
     def update(self, name: str, **changes: object) -> None:
@@ -112,14 +138,23 @@ class Supervisor:
             replace(each, **changes) if each.name == name else each for each in self.state.processes
         )
         self.state = replace(self.state, processes=processes)
-        self.folder.write(self.state)
+        self._write_state()
 
-    def mark_working(self, spec: ProcessSpec, line: str) -> ProcessSpec:
-        """Record that a process is ready; return the spec for its next restart."""
+    def mark_working(self, spec: ProcessSpec, line: str, *, is_first: bool) -> ProcessSpec:
+        """Record that a process is ready; return the spec for its next restart.
+
+        What depends on it may fail the first time only: later, what was prepared then is there.
+        """
         if line.startswith("serving at "):
             self.state = replace(self.state, server=line.split()[2].rstrip(";"))
         self.update(spec.name, is_working=True, trouble="")
-        return self._on_working(spec.name, line) or spec
+        try:
+            return self._on_working(spec.name, line) or spec
+        except Exception as error:
+            if is_first:
+                raise
+            self.report(f"{spec.name}: {_text(error)}; what was written before is used")
+            return spec
 
 
 class _Runner:
@@ -140,7 +175,7 @@ class _Runner:
         try:
             while True:
                 began = clock.monotonic()
-                ending = await self._run_once(log)
+                ending = await self._run_guarded(log)
                 if not self.has_worked.is_set():
                     raise ProcessFailedError(self._failure(ending))
                 is_stable = clock.monotonic() - began >= STABLE_S
@@ -157,9 +192,12 @@ class _Runner:
 
     async def stop(self, task: asyncio.Task[None]) -> None:
         """Terminate the process, and kill it if it does not exit."""
-        process = self._process
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await self._end()
+
+    async def _end(self) -> None:
+        process = self._process
         if process is None or process.returncode is not None:
             return
         with suppress(ProcessLookupError):
@@ -171,6 +209,16 @@ class _Runner:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+    async def _run_guarded(self, log: LogFile) -> str:
+        """Run the process once, and return how it ended, or why it could not be run."""
+        try:
+            return await self._run_once(log)
+        except Exception as error:  # whatever it is, the other processes go on
+            await self._end()
+            if not self.has_worked.is_set():
+                raise ProcessFailedError(f"{self._spec.name}: {_text(error)}") from None
+            return _text(error)
 
     async def _run_once(self, log: LogFile) -> str:
         """Run the process once, and return how it ended."""
@@ -188,17 +236,25 @@ class _Runner:
         assert process.stdout is not None
         self._last = []
         while line := await _next_line(process.stdout):
-            log.add(line)
+            self._add_line(log, line)
             self._read_line(line.decode("utf-8", "replace").rstrip())
         code = await process.wait()
         return f"signal {-code}" if code < 0 else f"exit status {code}"
+
+    def _add_line(self, log: LogFile, line: bytes) -> None:
+        before = log.trouble
+        log.add(line)
+        if log.trouble and not before:
+            about = f"the log of {self._spec.name} cannot be written"
+            self._supervisor.report(f"{about}: {log.trouble}; its lines are lost meanwhile")
 
     def _read_line(self, line: str) -> None:
         self._last = [*self._last[1 - LAST_LINES :], line]
         if line.startswith(METRICS):
             self._supervisor.update(self._spec.name, metrics=line.removeprefix(METRICS))
         elif line.startswith(self._spec.ready_prefix):
-            self._spec = self._supervisor.mark_working(self._spec, line)
+            is_first = not self.has_worked.is_set()
+            self._spec = self._supervisor.mark_working(self._spec, line, is_first=is_first)
             if self.has_worked.is_set():
                 self._supervisor.report(f"{self._spec.name} is at work again")
             self.has_worked.set()
@@ -206,6 +262,12 @@ class _Runner:
     def _failure(self, ending: str) -> str:
         said = [line.removeprefix("error: ") for line in self._last if line.strip()]
         return f"{self._spec.name}: {said[-1] if said else ending}"
+
+
+def _text(error: Exception) -> str:
+    """Return what an error says in one line."""
+    text = error.strerror if isinstance(error, OSError) else None
+    return text or str(error) or type(error).__name__
 
 
 async def _next_line(stream: asyncio.StreamReader) -> bytes:

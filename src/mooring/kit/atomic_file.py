@@ -4,51 +4,82 @@
 
 A reader sees the old content or the new, and so does the next start after a crash.
 `is_durable=False` leaves out both syncs, for files that a start rebuilds anyway.
+
+A file whose sync failed is thrown away: what the disk has of it is unknown, and a second sync that
+succeeds would prove nothing. A folder whose sync failed is an error, too: the new name may be lost
+with the power, so nobody may take the write for done. Only a file system that cannot sync folders
+at all is left in peace.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 PRIVATE_FILE = 0o600
 TEMPORARY_SUFFIX = ".tmp"  # of a file that a crash may have left behind
 _NAME_MAX = 100  # characters of the name that its temporary file repeats
+# How file systems say that folders cannot be synced, or need not be.
+_NOT_SYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EACCES, errno.EPERM})
 
 
 def replace_file(
     path: Path, data: bytes, *, mode: int = PRIVATE_FILE, is_durable: bool = True
 ) -> None:
-    """Replace a file, or raise OSError and leave it as it was."""
+    """Replace a file, or raise OSError: then it is as it was, or, if its name is unsynced, new."""
+    replace_files({path: data}, mode=mode, is_durable=is_durable)
+
+
+def replace_files(
+    contents: Mapping[Path, bytes], *, mode: int = PRIVATE_FILE, is_durable: bool = True
+) -> None:
+    """Replace files that belong together: none is replaced before the disk has taken all."""
+    written: dict[Path, str] = {}
+    try:
+        for path, data in contents.items():
+            _write_beside(path, data, written, mode=mode, is_durable=is_durable)
+        for path, temporary in written.items():
+            os.replace(temporary, path)
+    except BaseException:
+        for temporary in written.values():
+            with suppress(OSError):
+                os.unlink(temporary)  # on a full disk, space for the next attempt
+        raise
+    if is_durable:
+        for folder in {path.parent for path in written}:
+            sync_folder(folder)
+
+
+def _write_beside(
+    path: Path, data: bytes, written: dict[Path, str], *, mode: int, is_durable: bool
+) -> None:
     handle, temporary = tempfile.mkstemp(
         prefix=f".{path.name[:_NAME_MAX]}.", suffix=TEMPORARY_SUFFIX, dir=path.parent
     )
-    try:
-        with open(handle, "wb") as file:
-            os.fchmod(handle, mode)
-            file.write(data)
-            file.flush()
-            if is_durable:
-                os.fsync(handle)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)  # on a full disk, space for the next attempt
-        raise
-    if is_durable:
-        sync_folder(path.parent)
+    written[path] = temporary
+    with open(handle, "wb") as file:
+        os.fchmod(handle, mode)
+        file.write(data)
+        file.flush()
+        if is_durable:
+            os.fsync(handle)
 
 
 def sync_folder(folder: Path) -> None:
     """Return once the names in a folder are on disk, where the file system can do that."""
-    with suppress(OSError):
+    try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    except OSError as error:
+        if error.errno not in _NOT_SYNCED:
+            raise
 
 
 def read_bounded(path: Path, bytes_max: int) -> bytes:

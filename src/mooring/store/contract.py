@@ -126,6 +126,9 @@ class Store(Protocol):
     async def watch(self, prefix: str, *, after: int, events_max: int = 10_000) -> Watch:
         """Watch all changes after a revision, or raise TooOldError if some are gone."""
 
+    async def trouble(self) -> str:
+        """Return why nothing can be written now; empty: it can, as far as is known."""
+
     async def compact(self, revision: int) -> None:
         """Drop the history up to a revision, if that was not done before."""
 

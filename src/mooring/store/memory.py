@@ -62,6 +62,10 @@ class MemoryStore:
 
     # --- reading
 
+    async def trouble(self) -> str:
+        """Return nothing: memory can always be written."""
+        return ""
+
     async def revision(self) -> int:
         """Return the newest revision."""
         return self._revision

@@ -25,7 +25,8 @@ from mooring.api.resource.v1 import DeviceRequestAllocationResult, ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.credentials import NodeFolder, write_node_folder
 from mooring.apiserver.http.app import PEER
-from mooring.apiserver.server import CREDENTIALS_FOLDER, KUBECONFIG_FILE, listening
+from mooring.apiserver.server import listening
+from mooring.apiserver.server_files import CREDENTIALS_FOLDER, KUBECONFIG_FILE
 from mooring.apiserver.settings import Settings as ServerSettings
 from mooring.client.client_factory import in_process_client
 from mooring.client.contract import Request, list_all

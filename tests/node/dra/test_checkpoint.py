@@ -223,3 +223,19 @@ def test_one_write_serves_all_who_wait(tmp_path: Path) -> None:
         assert written == [b"0", b"1"]
 
     asyncio.run(run())
+
+
+def test_an_agent_whose_checkpoint_cannot_be_written_serves(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        async with world.agent():
+            pass
+        dra = world.dra
+        dra.manager.file.path.unlink()
+        dra.manager.file.path.mkdir()
+        async with dra.serving():
+            assert dra.manager.file.is_outdated
+
+    play(scenario)
+    assert "dra_manager_state could not be written: Is a directory; pods with new" in caplog.text

@@ -125,6 +125,8 @@ class _Rotating:
 
     def write(self, line: bytes) -> None:
         """Write a line; rotate the file first if the line does not fit."""
+        if self._file.closed:  # it could not be opened again after it was turned over
+            self._file = _opened(self._path)
         size_max = self._rotation.size_mb_max * MEGABYTE
         size = self._file.tell()
         if size_max and size and size + len(line) > size_max:

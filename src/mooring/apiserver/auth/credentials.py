@@ -31,7 +31,7 @@ from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.service_account_tokens import SigningKey
 from mooring.apiserver.auth.users import MASTERS, NODE_PREFIX, NODES
 from mooring.apiserver.errors import CertificateError, CredentialsError, SigningKeyError
-from mooring.kit.atomic_file import replace_file
+from mooring.kit.atomic_file import read_bounded, replace_file, replace_files
 from mooring.kit.extras import optional_imports
 
 with optional_imports():
@@ -186,8 +186,11 @@ class CredentialsFolder:
         return None if certificate is None or key is None else Pair(certificate, key)
 
     def _write_pair(self, name: str, pair: Pair) -> Pair:
-        write_privately(self.path / f"{name}.key", pair.key)
-        write_privately(self.path / f"{name}.crt", pair.certificate)
+        files = {self.path / f"{name}.key": pair.key, self.path / f"{name}.crt": pair.certificate}
+        try:
+            replace_files(files)  # a key without its certificate would be of no use
+        except OSError as error:
+            raise CredentialsError(f"{self.path / name}: {error.strerror}") from None
         return pair
 
     def _read(self, name: str) -> bytes | None:
@@ -200,11 +203,22 @@ class CredentialsFolder:
 
 
 def write_privately(path: Path, data: bytes) -> None:
-    """Replace a file that only its owner can read, or raise CredentialsError."""
+    """Replace a file that only its owner can read, or raise CredentialsError.
+
+    A file that has the content already is left alone, so that a restart needs no space on the disk.
+    """
     try:
-        replace_file(path, data)
+        if not _has_content(path, data):
+            replace_file(path, data)
     except OSError as error:
         raise CredentialsError(f"{path}: {error.strerror}") from None
+
+
+def _has_content(path: Path, data: bytes) -> bool:
+    try:
+        return read_bounded(path, len(data)) == data
+    except (OSError, ValueError):
+        return False
 
 
 def _is_match(pair: Pair) -> bool:

@@ -92,27 +92,38 @@ class NonResourcePaths:
         return sorted(groups | versions | others)
 
     async def _health(self, path: str, request: Request) -> Response:
-        checks = {"ping": True, "store": await self._is_store_healthy()}
         endpoint, _, name = path.strip("/").partition("/")
+        checks = await self._checks(endpoint)
         if name and name not in checks:
             return text_response(NOT_FOUND_TEXT, 404)
         selected = {name: checks[name]} if name else checks
         lines = "".join(
-            f"[{'+' if is_ok else '-'}]{check} {'ok' if is_ok else 'failed'}\n"
-            for check, is_ok in selected.items()
+            f"[-]{check} failed: {trouble}\n" if trouble else f"[+]{check} ok\n"
+            for check, trouble in selected.items()
         )
-        if not all(selected.values()):
+        if any(selected.values()):
             return text_response(f"{lines}{endpoint} check failed\n", 500)
         if "verbose" in request.query:
             return text_response(f"{lines}{endpoint} check passed\n")
         return text_response("ok")
 
-    async def _is_store_healthy(self) -> bool:
+    async def _checks(self, endpoint: str) -> dict[str, str]:
+        """Return the checks of an endpoint, each with what is wrong; empty: nothing.
+
+        A server that cannot write still answers reads and watches, and a restart would not help.
+        So it is alive, but not ready.
+        """
+        checks = {"ping": "", "store": await self._store_trouble()}
+        if endpoint == "readyz":
+            checks["store-writable"] = await self._store.trouble()
+        return checks
+
+    async def _store_trouble(self) -> str:
         try:
             await self._store.revision()
         except StoreError:
-            return False
-        return True
+            return "it cannot be read"
+        return ""
 
 
 def path_attributes(request: Request) -> RequestAttributes:

@@ -24,11 +24,15 @@ ERROR_LENGTH_MAX = 300
 
 @asynccontextmanager
 async def open_store(folder: Path, etcd: Etcd | None) -> AsyncIterator[Store]:
-    """Open the store in etcd, or else in a folder; close it at the end."""
+    """Open the store in etcd, or else in a folder; close it at the end.
+
+    A file beside the folder keeps which store belongs there, so that none is made in its place.
+    """
     if etcd is None:
         from mooring.store.sqlite import open_sqlite
+        from mooring.store.sqlite.database import RECORD_FILE
 
-        async with open_sqlite(folder) as sqlite:
+        async with open_sqlite(folder, record=folder.with_name(RECORD_FILE)) as sqlite:
             yield sqlite
     else:
         from mooring.store.etcd import TlsFiles, open_etcd

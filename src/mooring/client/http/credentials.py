@@ -205,11 +205,25 @@ def _load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -
 
 @contextmanager
 def _private_file(data: bytes) -> Iterator[str]:
-    """Keep data in a private file while OpenSSL reads it."""
-    descriptor, path = tempfile.mkstemp(prefix="mooring-")
+    """Keep data in a private file while OpenSSL reads it: in memory, which no full disk refuses."""
+    descriptor, path, is_on_disk = _private_place()
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-        yield path
+            file.flush()
+            yield path
+    except OSError as error:
+        raise AccessError(f"{path}: {error.strerror}") from None
     finally:
-        os.unlink(path)
+        if is_on_disk:
+            os.unlink(path)
+
+
+def _private_place() -> tuple[int, str, bool]:
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("mooring")
+        path = f"/proc/self/fd/{descriptor}"
+        if os.path.exists(path):
+            return descriptor, path, False
+        os.close(descriptor)
+    return *tempfile.mkstemp(prefix="mooring-"), True

@@ -36,6 +36,7 @@ from mooring.node.dra.manager import ClaimManager, features_of
 from mooring.node.dra.plugin_manager import CALL_TIMEOUT_S, DraPluginManager
 from mooring.node.dra.plugin_registration import PluginHandler, Registrar
 from mooring.node.dra.pod_resources import SOCKET, OtherDevices, PodResources, Pods
+from mooring.node.errors import SaveError
 from mooring.wire.services import DRA_PLUGIN
 
 LOG = logging.getLogger(__name__)
@@ -116,7 +117,10 @@ class Dra:
     async def serving(self) -> AsyncIterator[None]:
         """Serve claims: register drivers, answer monitoring agents, reconcile vanished pods."""
         settings = self._settings
-        await self.manager.file.save()  # fail now rather than with the first pod
+        try:
+            await self.manager.file.save()  # say so now rather than with the first pod
+        except SaveError as error:
+            LOG.warning("%s; pods with new claims wait until it can", error)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.manager.file.settled)
             await stack.enter_async_context(self.slice_cleaner.running())

@@ -88,6 +88,10 @@ class EtcdStore:
 
     # --- reading
 
+    async def trouble(self) -> str:
+        """Return nothing: what keeps etcd from being written is told when it is written to."""
+        return ""
+
     async def revision(self) -> int:
         """Return the newest revision."""
         return (

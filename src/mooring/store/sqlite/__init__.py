@@ -4,6 +4,8 @@ store         the contract's verbs, on one writer and a few readers
 writer        the thread that commits writes in groups
 transactions  the SQL of reads, writes, compaction and expiry
 database      the folder with its lock, the tables and their format
+disk          whether the files are still there and can be written
+recovery      whether the database is whole again after the disk failed
 maintenance   check, summarize, compact, copy and restore a store
 backup_file   a backup as one file, with checksums
 """

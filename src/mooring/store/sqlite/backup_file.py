@@ -28,6 +28,7 @@ from mooring.kit.atomic_file import replace_file, sync_folder
 from mooring.store.contract import Entry
 from mooring.store.errors import DamagedError, FolderError, FormatError, OccupiedError, StoreError
 from mooring.store.sqlite.database import (
+    RECORD_FILE,
     STEPS,
     Folder,
     make_file,
@@ -156,7 +157,8 @@ def restore_backup(
         for name, data in others.items():
             make_folder((beside / name).parent)
             replace_file(beside / name, data)
-        revision = restore(unpacked, folder, replaces=replaces)
+        record = beside / RECORD_FILE
+        revision = restore(unpacked, folder, replaces=replaces, record=record)
     except StoreError:
         for path in new:
             path.unlink(missing_ok=True)

@@ -29,8 +29,11 @@ from mooring.store.sqlite.database import (
     Folder,
     bring_up,
     connect_reader,
+    connect_to_closed,
     connect_writer,
     make_file,
+    read_record,
+    set_store_id,
     stored_format,
     sync_file,
 )
@@ -243,16 +246,14 @@ def _bytes_on_disk(database: Path) -> int:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Yield a connection to read a store.
-
-    While a server runs, the connection only reads. Otherwise a log may be left that has to be
-    applied first, which needs the lock and the permission to write.
-    """
+    """Yield a connection to read a store, whether a server runs or not. Nothing is written."""
     folder = Folder(path)
     if not folder.database.is_file():
         raise FormatError(path, "holds no store")
     try:
         with closing(_connect_any(folder)) as connection:
+            if stored_format(connection, path) == 0:
+                raise FormatError(path, "holds a database, but no store")
             yield connection
     except sqlite3.Error as error:
         raise DamagedError(path, f"cannot be read: {error}") from error
@@ -262,10 +263,10 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _connect_any(folder: Folder) -> sqlite3.Connection:
     try:
-        folder.lock()
+        folder.lock_for_reading()
     except LockedError:
         return connect_reader(folder.database)
-    return connect_writer(folder.database)
+    return connect_to_closed(folder.database)
 
 
 @contextmanager
@@ -281,11 +282,13 @@ def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 # --- restore --------------------------------------------------------------------------------------
 
 
-def restore(source: Path, folder: Path, *, replaces: bool = False) -> int:
+def restore(
+    source: Path, folder: Path, *, replaces: bool = False, record: Path | None = None
+) -> int:
     """Restore a store into a folder from a copy; return its revision.
 
     An existing store raises OccupiedError, or is set aside with `replaces`. Then the new revision
-    is higher than both.
+    is higher than both. The restored store takes the place of the one that a record names.
     """
     with Folder(folder) as target:
         if target.database.exists() and not replaces:
@@ -293,7 +296,7 @@ def restore(source: Path, folder: Path, *, replaces: bool = False) -> int:
         unfinished = target.database.with_suffix(".restoring")
         try:
             _copy_file(source, unfinished)
-            revision = _start_anew(unfinished, _last_revision(target.database))
+            revision = _start_anew(unfinished, _last_revision(target.database), read_record(record))
             _set_aside(target.database)
             os.replace(unfinished, target.database)
             sync_folder(folder)
@@ -365,8 +368,8 @@ def _set_aside(database: Path) -> None:
             os.replace(f"{database}{end}", f"{aside}{end}")
 
 
-def _start_anew(database: Path, beyond: int) -> int:
-    """Drop the history of a copy and leave a gap in its revisions."""
+def _start_anew(database: Path, beyond: int, known: str | None) -> int:
+    """Drop the history of a copy, leave a gap in its revisions, and give it an id if known."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = FULL")
@@ -377,6 +380,8 @@ def _start_anew(database: Path, beyond: int) -> int:
         connection.execute("UPDATE change SET previous = 0")
         revision = max(read_state(connection).revision, beyond) + RESTORE_GAP
         write_state(connection, StoreState(revision, revision, revision))
+        if known:
+            set_store_id(connection, known)
         connection.execute("COMMIT")
     sync_file(database)
     return revision

@@ -21,10 +21,24 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 from mooring.kit.lru import LRU
 from mooring.store.broadcaster import Broadcaster, BroadcastWatch, HistoryPage
 from mooring.store.contract import Deletion, Entry, KeyChange, Page, Put
-from mooring.store.errors import ClosedError, FolderError, OverloadedError, UnavailableError
+from mooring.store.errors import (
+    ClosedError,
+    DamagedError,
+    FolderError,
+    OverloadedError,
+    UnavailableError,
+)
 from mooring.store.keys import check_key, check_list, check_prefix, check_revision, check_write
 from mooring.store.sqlite import maintenance, transactions
-from mooring.store.sqlite.database import Folder, connect_reader, connect_writer
+from mooring.store.sqlite.database import (
+    RESTORE_REMEDY,
+    Folder,
+    check_record,
+    connect_reader,
+    connect_writer,
+    keep_record,
+)
+from mooring.store.sqlite.disk import disk_trouble
 from mooring.store.sqlite.transactions import CreateKey, DeleteKey, UpdateKey
 from mooring.store.sqlite.writer import Compact, Expire, Stop, Writer
 
@@ -39,9 +53,14 @@ R = TypeVar("R")
 
 
 @asynccontextmanager
-async def open_sqlite(folder: Path, *, clock: Clock = time.time) -> AsyncIterator[SqliteStore]:
-    """Open the store in a folder, which is created if necessary; close it at the end."""
-    store = await SqliteStore.open(folder, clock=clock)
+async def open_sqlite(
+    folder: Path, *, clock: Clock = time.time, record: Path | None = None
+) -> AsyncIterator[SqliteStore]:
+    """Open the store in a folder, which is created if necessary; close it at the end.
+
+    With a record, a file outside the folder, a store that was there before is never created anew.
+    """
+    store = await SqliteStore.open(folder, clock=clock, record=record)
     try:
         yield store
     finally:
@@ -53,12 +72,12 @@ class SqliteStore:
 
     def __init__(self, folder: Folder, connection: sqlite3.Connection, clock: Clock) -> None:
         self._folder = folder
-        self._connection = connection
         self._readers = Readers(folder.database)
         self._cache = EntryCache()
         self._broadcaster = Broadcaster(transactions.read_revision(connection), self._read_history)
         self._writer = Writer(
             connection,
+            folder.database,
             loop=asyncio.get_running_loop(),
             publish=self._publish,
             clock=clock,
@@ -66,20 +85,24 @@ class SqliteStore:
         self._is_closed = False
 
     @classmethod
-    async def open(cls, path: Path, *, clock: Clock = time.time) -> SqliteStore:
+    async def open(
+        cls, path: Path, *, clock: Clock = time.time, record: Path | None = None
+    ) -> SqliteStore:
         """Return the store in a folder, or raise FolderError."""
         folder = Folder(path)
+        check_record(folder.database, record)  # before a folder is made in place of a missing one
         await asyncio.to_thread(folder.lock)
         try:
             connection = await asyncio.to_thread(connect_writer, folder.database)
             try:
+                await asyncio.to_thread(keep_record, connection, path, record)
                 return cls(folder, connection, clock)
             except BaseException:
                 connection.close()
                 raise
         except (sqlite3.Error, OSError) as error:
             folder.unlock()
-            raise FolderError(path, f"cannot be opened: {error}") from error
+            raise _unopened(path, error) from error
         except BaseException:
             folder.unlock()
             raise
@@ -157,6 +180,19 @@ class SqliteStore:
 
     # --- maintenance
 
+    async def trouble(self) -> str:
+        """Return why nothing can be written now; empty: it can."""
+        return self._writer.trouble or await asyncio.to_thread(self._look_at_disk)
+
+    def _look_at_disk(self) -> str:
+        try:
+            self._writer.files.check()
+        except UnavailableError as error:
+            return str(error)
+        except OSError as error:
+            return error.strerror or str(error)
+        return disk_trouble(self._folder.path)
+
     async def check(self) -> Sequence[str]:
         """Return the contradictions in the store."""
         return await self._readers.run(maintenance.findings)
@@ -178,7 +214,19 @@ class SqliteStore:
         # Readers first: the last connection to close checkpoints the log.
         self._readers.close()
         self._connection.close()
+        self._writer.files.forget_log()
         self._folder.unlock()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._writer.connection
+
+
+def _unopened(folder: Path, error: Exception) -> FolderError:
+    name = str(getattr(error, "sqlite_errorname", ""))
+    if name.startswith("SQLITE_CORRUPT"):
+        return DamagedError(folder, f"cannot be opened: {error}; {RESTORE_REMEDY}")
+    return FolderError(folder, f"cannot be opened: {error}")
 
 
 def _put(change: KeyChange | None) -> Entry:

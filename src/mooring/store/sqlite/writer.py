@@ -12,17 +12,28 @@ commit like the others, because the entry that it lost to is durable only then. 
 after its change was published, so its caller finds it in every subscribed watch.
 
 When a commit fails because the disk is full, the group is rolled back and rejected, and the next
-may succeed. After any other failure nobody knows what the disk holds, and the writer answers only
-UnavailableError until the store is opened again.
+may succeed. After any other failure of the disk nobody knows what it holds: the writer answers only
+UnavailableError, and tries to find out.
+
+    trouble   why the last commit failed; the writer looks for the end of it by itself
+    fault     nothing is written before the database is opened again and found to be whole
+
+The database is whole if it holds every answered change, all pages are written anew (a sync that
+failed may have lost them, though they can be read), and a commit succeeds. Then what it holds
+beyond that is published. A database that contradicts itself stays faulty until the store is opened
+again.
 """
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
+import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -33,7 +44,14 @@ from mooring.store.errors import (
     NoSpaceError,
     OverloadedError,
     StoreError,
-    UnavailableError,
+)
+from mooring.store.sqlite.disk import DatabaseFiles, probe
+from mooring.store.sqlite.recovery import (
+    Fault,
+    commit_nothing,
+    fault_of,
+    open_again,
+    read_missed,
 )
 from mooring.store.sqlite.transactions import (
     CreateKey,
@@ -53,8 +71,11 @@ GROUP_BYTES_MAX = 16 * 2**20
 WAITING_JOBS_MAX = 20_000
 WAITING_BYTES_MAX = 128 * 2**20
 PAUSE_S_MIN = 0.05  # between checks of the clock, while a key is due
-PAUSE_S_STALLED = 1.0  # before a failed step of a sweep is repeated
+PAUSE_S_TROUBLE = 1.0  # before the writer looks whether the disk works again
 PAUSE_S_MAX = 60.0  # until the writer notices a clock that was set forward
+
+
+LOG = logging.getLogger(__name__)
 
 
 class Compact(NamedTuple):
@@ -101,12 +122,16 @@ class Writer:
     def __init__(
         self,
         connection: sqlite3.Connection,
+        database: Path,
         *,
         loop: AbstractEventLoop,
         publish: Callable[[Sequence[KeyChange]], None],
         clock: Callable[[], float],
     ) -> None:
-        self._connection = connection
+        self.connection = connection
+        self.trouble = ""  # why nothing can be written; set by the thread
+        self.files = DatabaseFiles(database)
+        self._database = database
         self._loop = loop
         self._publish = publish
         self._clock = clock
@@ -121,8 +146,8 @@ class Writer:
         self._state = read_state(connection)
         self._due_ms = next_due_ms(connection)
         self._compactions: list[WaitingJob] = []  # whose sweep is not finished
-        self._is_stalled = False  # the last step of a sweep failed
-        self._fault: UnavailableError | None = None
+        self._fault: Fault | None = None
+        self._look_at_s = 0.0  # when to look whether the trouble has passed
         self._thread.start()
 
     # --- the event loop's side
@@ -167,13 +192,16 @@ class Writer:
     def _run(self) -> None:
         while True:
             jobs = self._take()
+            if is_due := not self.trouble or time.monotonic() >= self._look_at_s:
+                self._look_again()
             if jobs and isinstance(jobs[-1].job, Stop):
                 self._commit(jobs[:-1])
                 self._finish(jobs[-1])
                 return
             self._commit(jobs)
-            self._expire()
-            self._sweep()
+            if is_due and self._fault is None:  # on a full disk, too: both make room
+                self._expire()
+                self._sweep()
 
     def _take(self) -> list[WaitingJob]:
         """Return waiting jobs, up to the bounds of a group; wait a while for the first."""
@@ -190,10 +218,12 @@ class Writer:
 
     def _pause_s(self) -> float | None:
         """Return how long to wait for jobs at most."""
-        if self._fault is not None:
-            return None
+        if self.trouble:
+            if self._fault is not None and not self._fault.may_pass:
+                return None
+            return max(self._look_at_s - time.monotonic(), 0.0)
         if self._state.swept < self._state.compacted:
-            return PAUSE_S_STALLED if self._is_stalled else 0
+            return 0
         if self._due_ms is None:
             return None
         left_s = self._due_ms / 1000 - self._clock()
@@ -202,7 +232,7 @@ class Writer:
     def _commit(self, jobs: Sequence[WaitingJob]) -> None:
         """Do the jobs of a group in one transaction and answer them."""
         if self._fault is not None:
-            self._reject(jobs, self._fault)
+            self._reject(jobs, self._fault.error)
         elif jobs:
             compactions = len(self._compactions)
             changes: list[KeyChange] = []
@@ -218,14 +248,15 @@ class Writer:
         """Run a function in one transaction; return the error if it was rolled back."""
         before = self._state
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self.connection.execute("BEGIN IMMEDIATE")
             work()
             if self._state == before:
-                self._connection.execute("ROLLBACK")  # nothing was written
+                self.connection.execute("ROLLBACK")  # nothing was written
             else:
-                write_state(self._connection, self._state)
-                self._connection.execute("COMMIT")
-            self._due_ms = next_due_ms(self._connection)
+                write_state(self.connection, self._state)
+                self.connection.execute("COMMIT")
+                self.files.check()
+            self._due_ms = next_due_ms(self.connection)
         except Exception as error:  # whatever it is, the thread must go on and answer
             self._state = before
             return self._undo(error)
@@ -242,7 +273,7 @@ class Writer:
                             self._compactions.append(job)  # answered when the sweep is finished
                             continue
                     case Expire():
-                        due = due_keys(self._connection, self._now_ms())
+                        due = due_keys(self.connection, self._now_ms())
                         changes.extend(map(self._write, due))
                     case Stop():
                         pass
@@ -256,7 +287,7 @@ class Writer:
 
     def _write(self, write: Write) -> KeyChange:
         revision = self._state.revision + 1
-        change = apply(self._connection, write, revision, self._now_ms())
+        change = apply(self.connection, write, revision, self._now_ms())
         self._state = self._state._replace(revision=revision)
         return change
 
@@ -273,38 +304,73 @@ class Writer:
         """Delete some expired keys, if there are any."""
         if self._due_ms is not None and self._due_ms <= self._now_ms():
             changes: list[KeyChange] = []
-            if (
-                self._fault is None
-                and self._transact(lambda: self._apply_all([WaitingJob(Expire())], changes, []))
-                is None
-            ):
+            if self._transact(lambda: self._apply_all([WaitingJob(Expire())], changes, [])) is None:
                 self._deliver((), (), changes)
 
     def _sweep(self) -> None:
         """Do a step of compaction, if one is pending."""
-        if self._fault is None and self._state.swept < self._state.compacted:
-            self._is_stalled = self._transact(self._sweep_step) is not None
+        if self._state.swept < self._state.compacted:
+            self._transact(self._sweep_step)
         if self._state.swept >= self._state.compacted and self._compactions:
             done, self._compactions = self._compactions, []
             self._deliver((), [(job.future, None) for job in done], ())
 
     def _sweep_step(self) -> None:
-        self._state = sweep(self._connection, self._state)
+        self._state = sweep(self.connection, self._state)
 
     def _undo(self, error: Exception) -> StoreError:
         """Roll back the transaction; stop writing if the state of the disk is unknown."""
         with suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
         match getattr(error, "sqlite_errorname", None):
             case "SQLITE_FULL":
+                self._note_trouble("the disk is full")
                 return NoSpaceError(f"the disk is full: {error}")
             case "SQLITE_BUSY":  # the transaction did not begin
                 return OverloadedError(f"another program holds the database: {error}")
-        self._fault = UnavailableError(f"writing failed, open the store again: {error}")
+        self._fault = fault_of(error, self._database.parent)
+        self._note_trouble(str(self._fault.error))
         pending, self._compactions = self._compactions, []
-        self._deliver((), [(job.future, self._fault) for job in pending], ())
-        return self._fault
+        self._deliver((), [(job.future, self._fault.error) for job in pending], ())
+        return self._fault.error
+
+    def _note_trouble(self, text: str) -> None:
+        if text and text != self.trouble:
+            LOG.error("%s: %s; writes are refused", self._database, text)
+        elif self.trouble and not text:
+            LOG.warning("%s: can be written again", self._database)
+        if not self.trouble:
+            self._look_at_s = time.monotonic()
+        self.trouble = text
+
+    def _look_again(self) -> None:
+        """Find out whether a trouble has passed; if so, go on with what the database holds."""
+        if not self.trouble:
+            return
+        self._look_at_s = time.monotonic() + PAUSE_S_TROUBLE
+        fault = self._fault
+        if fault is not None and not fault.may_pass:
+            return
+        try:
+            self.files.check()
+            probe(self._database.parent)
+            if fault is not None:
+                self.files.forget_log()
+                self.connection = open_again(self.connection, self._database, self._state)
+            commit_nothing(self.connection)
+            self.files.check()
+            state = read_state(self.connection)
+            missed = read_missed(self.connection, self._state.revision, state.revision)
+            due_ms = next_due_ms(self.connection)
+        except OSError:
+            return  # of the probe; the text that is known says enough
+        except (sqlite3.Error, StoreError) as error:
+            self._undo(error)
+            return
+        self._state, self._due_ms, self._fault = state, due_ms, None
+        self._note_trouble("")
+        self._deliver((), (), missed)
 
     def _reject(self, jobs: Sequence[WaitingJob], fault: StoreError) -> None:
         self._deliver(jobs, [(job.future, fault) for job in jobs], ())

@@ -128,9 +128,13 @@ def _guarded(call: Callback) -> None:
     except Exception as error:
         import traceback  # only now: it is large
 
-        print(f"{time.time():.3f} fault: {error!r}", file=sys.stderr)
-        traceback.print_exc()
-        sys.stderr.flush()
+        complain(f"{time.time():.3f} fault: {error!r}\n{traceback.format_exc()}")
+
+
+def complain(text: str) -> None:
+    """Write a line to the log; on a disk that does not take it, it is lost."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 # --- processes ------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mooring.node.runtime.shim.container import Container, ContainerStage, ShimRefusalError
 from mooring.node.runtime.shim.container_io import WAITING_BYTES_MAX
 from mooring.node.runtime.shim.exec_attach import Attachment, ExecCommand
-from mooring.node.runtime.shim.linux import READ, WRITE, LoopTimer
+from mooring.node.runtime.shim.linux import READ, WRITE, LoopTimer, complain
 from mooring.node.runtime.shim.protocol import (
     INPUT,
     MESSAGE,
@@ -211,7 +210,7 @@ class _ShimConnection:
             for channel, payload in self._frames.feed(data):
                 self._take(channel, payload)
         except FrameError as error:
-            print(f"connection closed: {error}", file=sys.stderr, flush=True)
+            complain(f"connection closed: {error}")
             self._close()
 
     def _take(self, channel: int, payload: bytes) -> None:

@@ -215,7 +215,7 @@ class Shim:
             for each in left:
                 _kill_and_wait(each, deadline)
         for each in left:
-            print(f"process {each.pid} cannot be killed", file=sys.stderr, flush=True)
+            linux.complain(f"process {each.pid} cannot be killed")
 
     def _left(self, lost: list[Container]) -> list[Process]:
         same_boot = [each for each in lost if each.record.boot == self.boot]
@@ -256,7 +256,7 @@ class Shim:
         try:
             self.records.write(container.record)
         except OSError as error:
-            print(f"record of {record.key}: {error}", file=sys.stderr, flush=True)
+            linux.complain(f"record of {record.key}: {error}")
 
 
 def _kill_and_wait(each: Process, deadline: float) -> None:
@@ -331,15 +331,22 @@ def _listening() -> socket.socket:
 
 
 def _write_pid() -> None:
-    with open(PID, "w", encoding="ascii") as file:
-        file.write(f"{os.getpid()}\n")
+    try:
+        with open(PID, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
+    except OSError as error:  # a full disk; the lock says that the shim runs
+        linux.complain(f"{PID}: {error.strerror}")
 
 
 def _redirect() -> None:
     """Write errors to a file, and everything else nowhere."""
     is_long = os.path.exists(LOG) and os.path.getsize(LOG) > LOG_BYTES_MAX
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if is_long else 0)
-    nothing, log = os.open(os.devnull, os.O_RDWR), os.open(LOG, flags, 0o600)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        log = os.open(LOG, flags, 0o600)
+    except OSError:  # a full disk
+        log = os.dup(nothing)
     sys.stdout.flush()
     for number, descriptor in ((0, nothing), (1, nothing), (2, log)):
         os.dup2(descriptor, number)
