@@ -23,7 +23,8 @@ from mooring.client.client_factory import Token, Tokens
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.event_recorder import EventRecorder, EventStyle
-from mooring.client.informers import Informer, InformerFactory
+from mooring.client.informer_factory import InformerFactory
+from mooring.client.informers import Informer
 from mooring.client.writes import Create
 from mooring.controllers.controller import Controller
 from mooring.controllers.controller_manager import (

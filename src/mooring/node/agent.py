@@ -27,7 +27,7 @@ from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, UnavailableError
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.indexer import is_older
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
