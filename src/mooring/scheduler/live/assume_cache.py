@@ -10,11 +10,13 @@ Each change is put into a `Cluster`, and the cluster events that follow are gath
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from mooring.api.core.namespace import Namespace
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
+from mooring.api.meta import identity_text
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
@@ -24,6 +26,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_group_consumer
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.cluster import FINISHED, Cluster
 from mooring.scheduler.features import Features
 from mooring.scheduler.live import queueing_hints as hints
@@ -37,6 +40,8 @@ from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Placed
 from mooring.scheduler.topology_spread import SELECTOR_OWNERS
+
+CLAIM = "ResourceClaim"
 
 KINDS: tuple[type[Any], ...] = (
     Namespace,
@@ -139,12 +144,13 @@ class AssumeCache:
         """
         watched, self._watched = self._watched, []
         for claim, is_listed in watched:
-            if isinstance(claim, ResourceClaim):
-                self.double_allocations.put(claim, is_listed=is_listed)
-                self._fired.add(hints.claim_watched(claim_key(claim)))
-            else:
-                self.double_allocations.remove(claim)
-                self._fired.add(hints.claim_watched(claim))
+            key = claim_key(claim) if isinstance(claim, ResourceClaim) else claim
+            with FAULTS.guard("who has which devices", partial(identity_text, CLAIM, *key)):
+                if isinstance(claim, ResourceClaim):
+                    self.double_allocations.put(claim, is_listed=is_listed)
+                else:
+                    self.double_allocations.remove(claim)
+            self._fired.add(hints.claim_watched(key))
         self.double_allocations.end_list()
 
     def take_events(self) -> set[ClusterEvent]:
