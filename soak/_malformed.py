@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any, Final, TypeVar
@@ -19,6 +20,12 @@ import yaml
 
 from mooring.api.codec import decode_json
 from mooring.api.errors import ApiError
+
+# What an exception of Python says, and no message to a user may.
+PYTHON_TEXT: Final = re.compile(
+    r"Traceback|(Type|Key|Value|Attribute|Index|Assertion|Overflow|Recursion|Runtime)Error"
+    r"|object has no|NoneType|not subscriptable|not iterable|invalid literal|could not convert"
+)
 
 T = TypeVar("T")
 Tree = dict[str, Any]

@@ -91,6 +91,7 @@ async def keep_running(
     place: str,
     work: Callable[[], Awaitable[object]],
     *,
+    subject: str | Callable[[], str] = "the task",
     clock: Clock = REAL,
     backoff: Backoff = RESTART_BACKOFF,
     faults: FaultLog = FAULTS,
@@ -106,12 +107,14 @@ async def keep_running(
             raise
         except Exception as error:
             failures = 1 if clock.monotonic() - began_s > HEALTHY_S else failures + 1
-            faults.note(place, "the task", error, "begins again")
+            faults.note(place, subject, error, "begins again")
         await clock.sleep(backoff.delay_s(failures))
 
 
 def cause_text(error: Exception) -> str:
     """Return the type and the message of an error in one line, for logs and never for users."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
     text = str(error)
     return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
