@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.apps import Deployment
+from mooring.api.apps import DaemonSet, Deployment
+from mooring.api.batch import Job
 from mooring.api.catalogue import SERVED
 from mooring.api.codec import decode_tree
-from mooring.api.core import Namespace, Node, Pod
+from mooring.api.core import Namespace, Node, Pod, ResourceQuota
 from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import DeviceClass, ResourceClaimTemplate, ResourceSlice
 from mooring.client.contract import Request
 from mooring.client.writes import Create, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
@@ -62,14 +64,54 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
-def deployment(name: str) -> Deployment:
-    template = {
-        "metadata": {"labels": {"app": name}},
-        "spec": {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"good": "yes"}},
+def workloads(name: str) -> dict[str, tuple[Any, int]]:
+    """Return workloads of a user by label, each with the number of its pods."""
+
+    def template(app: str) -> dict[str, Any]:
+        spec = {
+            "containers": [{"name": "c", "image": "i"}],
+            "nodeSelector": {"good": "yes"},
+            "restartPolicy": "Never" if app.endswith("job") else "Always",
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+        }
+        return {"metadata": {"labels": {"app": app}}, "spec": spec}
+
+    def made(struct: type[Any], app: str, **spec: Any) -> Any:
+        selector = {} if struct is Job else {"selector": {"matchLabels": {"app": app}}}
+        metadata = {"name": app, "namespace": "good"}
+        whole = {**selector, "template": template(app), **spec}
+        return decode_tree({"metadata": metadata, "spec": whole}, struct).value
+
+    deployment, daemons, job = f"{name}-deployment", f"{name}-daemons", f"{name}-job"
+    return {
+        deployment: (made(Deployment, deployment, replicas=2), 2),
+        daemons: (made(DaemonSet, daemons), 1),
+        job: (made(Job, job, parallelism=2, completions=2), 2),
     }
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": template}
-    metadata = {"name": name, "namespace": "good"}
-    return decode_tree({"metadata": metadata, "spec": spec}, Deployment).value
+
+
+def quota() -> ResourceQuota:
+    metadata = {"name": "quota", "namespace": "good"}
+    tree = {"metadata": metadata, "spec": {"hard": {"pods": "50"}}}
+    return decode_tree(tree, ResourceQuota).value
+
+
+def claim_template() -> ResourceClaimTemplate:
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    metadata = {"name": "gpu", "namespace": "good"}
+    tree = {"metadata": metadata, "spec": {"spec": {"devices": {"requests": requests}}}}
+    return decode_tree(tree, ResourceClaimTemplate).value
+
+
+def devices() -> list[Any]:
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": "good",
+        "pool": {"name": "good", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": f"gpu-{index}"} for index in range(16)],
+    }
+    slice_ = decode_tree({"metadata": {"name": "good"}, "spec": spec}, ResourceSlice).value
+    return [slice_, DeviceClass(metadata=ObjectMeta(name="gpu"))]
 
 
 def node() -> Node:
@@ -95,15 +137,16 @@ async def check_serves(cluster: EmbeddedCluster) -> None:
 
 
 async def check_works(cluster: EmbeddedCluster, name: str) -> None:
-    """See that a workload gets its pods, and the pods their node."""
+    """See that workloads get their pods, and the pods their claims and their node."""
     admin = cluster.admin
-    await admin.write(Create(deployment(name)))
+    for app, (workload, number) in workloads(name).items():
+        await admin.write(Create(workload))
 
-    async def bound() -> bool:
-        page = await admin.list(Pod, "good", labels=f"app={name}")
-        return [pod.spec.node_name for pod in page.values] == ["good", "good"]
+        async def bound(app: str = app, number: int = number) -> bool:
+            page = await admin.list(Pod, "good", labels=f"app={app}")
+            return [pod.spec.node_name for pod in page.values] == ["good"] * number
 
-    await until(bound)
+        await until(bound)
 
 
 async def check_ends(cluster: EmbeddedCluster) -> None:
@@ -131,7 +174,8 @@ def test_a_cluster_works_beside_malformed_objects(
                 for name in ("good", "bad"):
                     await cluster.admin.write(Create(Namespace(metadata=ObjectMeta(name=name))))
                 await damage(store, cluster.server.context, seed)
-                await cluster.admin.write(Create(node()))
+                for value in (node(), *devices(), claim_template(), quota()):
+                    await cluster.admin.write(Create(value))
                 await check_works(cluster, "first")
             async with embedded(tmp_path, ProgramContext(), store=store) as cluster:
                 await check_serves(cluster)
