@@ -27,7 +27,8 @@ class AgentPods:
 
     def find(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of this node, if it exists."""
-        return self._agent and self._agent.pod_workers.find_named(namespace, name)
+        agent = self._agent
+        return None if agent is None else agent.pod_workers.find_named(namespace, name)
 
     def all(self) -> Iterable[Pod]:
         """Return all pods of this node."""

@@ -10,7 +10,7 @@ import pytest
 from mooring.api.core.pod import Pod
 from mooring.kit.bulkhead import Fault
 from mooring.scheduler.errors import INTERNAL_ERROR
-from mooring.scheduler.live import binding_cycle
+from mooring.scheduler.live import binding_cycle, pre_bind
 from mooring.scheduler.live.assume_cache import KINDS, AssumeCache
 from mooring.scheduler.live.effects import Sleep, Steps
 from soak._malformed import PYTHON_TEXT, SAMPLES, decodable
@@ -93,7 +93,7 @@ def test_a_bug_in_a_binding_cycle_undoes_it(
     for value in (node("node-1"), device_class(), slice_of("node-1", 4), *good(0), *good(1)):
         server.put(value)
     rig = Rig(server)
-    check_alive = binding_cycle.check_alive
+    check_alive = pre_bind.check_alive
 
     def stumble(cache: AssumeCache, one: Pod) -> None:
         if one.metadata.name == "good-0" and rig.elapsed_s < 5:

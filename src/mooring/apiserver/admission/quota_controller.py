@@ -261,8 +261,9 @@ class QuotaController:
                 if namespace not in self._cache.quotas:
                     return ""
                 values = self._registry.readable(self._pods, (previous, entry)).values
-                is_same = len(values) == 2 and not _has_freed(*values, self._now())
-                return "" if is_same else namespace
+                if len(values) < 2:
+                    return namespace  # one cannot be read
+                return namespace if _has_freed(values[0], values[1], self._now()) else ""
         return ""
 
 

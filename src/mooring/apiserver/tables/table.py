@@ -140,9 +140,11 @@ def _cells(printer: Printer, value: Any, now: Timestamp) -> list[Cell]:
 
 
 def _row_conditions(printer: Printer, value: Any) -> tuple[RowCondition, ...]:
-    with FAULTS.guard("tables", lambda: object_text(value)):
+    try:
         return printer.conditions(value)
-    return ()
+    except Exception as error:
+        FAULTS.note("tables", lambda: object_text(value), error)
+        return ()
 
 
 def table_of_one(

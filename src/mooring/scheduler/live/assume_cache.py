@@ -10,13 +10,11 @@ Each change is put into a `Cluster`, and the cluster events that follow are gath
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from mooring.api.core.namespace import Namespace
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.api.meta import identity_text
 from mooring.api.resource.v1 import (
     DeviceClass,
     DeviceTaintRule,
@@ -40,8 +38,6 @@ from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Placed
 from mooring.scheduler.topology_spread import SELECTOR_OWNERS
-
-CLAIM = "ResourceClaim"
 
 KINDS: tuple[type[Any], ...] = (
     Namespace,
@@ -145,7 +141,7 @@ class AssumeCache:
         watched, self._watched = self._watched, []
         for claim, is_listed in watched:
             key = claim_key(claim) if isinstance(claim, ResourceClaim) else claim
-            with FAULTS.guard("who has which devices", partial(identity_text, CLAIM, *key)):
+            with FAULTS.guard("who has which devices", f"ResourceClaim {key[0]}/{key[1]}"):
                 if isinstance(claim, ResourceClaim):
                     self.double_allocations.put(claim, is_listed=is_listed)
                 else:

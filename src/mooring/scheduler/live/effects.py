@@ -93,6 +93,11 @@ class EffectTask(Struct, eq=False):
     events: tuple[ClusterEvent, ...] = ()
     is_idle: bool = False  # it waits for long, and keeps nobody from starting
 
+    @property
+    def name(self) -> str:
+        """What it does, for logs."""
+        return getattr(self.steps, "__name__", "")
+
 
 class EffectRequest(Struct, frozen=True, eq=False):
     """Something to be read or written for a task."""
@@ -184,12 +189,12 @@ class EffectRunner:
             effect = task.steps.send(result)
         except StopIteration as stop:
             self.running -= 1
-            with FAULTS.guard("the end of a task", task.steps.__name__):
+            with FAULTS.guard("the end of a task", task.name):
                 task.finished(stop.value)
             return
         except Exception as error:
             self.running -= 1
-            FAULTS.note("a task", task.steps.__name__, error, "ends")
+            FAULTS.note("a task", task.name, error, "ends")
             return
         match effect:
             case ClaimLock(key=key):
