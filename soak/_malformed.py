@@ -41,7 +41,8 @@ ODD_VALUES: Final[tuple[Any, ...]] = (
     "a\nb", "\u001b[2J", "\u0000", "x" * 300, "{", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z",
     "2026-01-01T00:00:00Z", "device.", "device.attributes['a'].b.c > 1", "true", "Exists", "In",
     {}, [], {"": None}, {"a": 1}, {"x": {"x": "x"}}, [[]], [None], ["x"], ["x", "x"], [{}],
-    [1, "x"], {"name": 7}, {"matchLabels": "x"}, {"operator": "Nor"}, [{"name": ["x"], "value": {}}],
+    [1, "x"], {"name": 7}, {"matchLabels": "x"}, {"operator": "Nor"},
+    [{"name": ["x"], "value": {}}],
 )  # fmt: skip
 
 # Names of fields that are put where they may not be.

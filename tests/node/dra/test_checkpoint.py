@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.kit.bulkhead import Fault
 from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra import checkpoint
 from mooring.node.dra.checkpoint import SavedFile, decode, encode, read, write_whole
@@ -223,3 +224,13 @@ def test_one_write_serves_all_who_wait(tmp_path: Path) -> None:
         assert written == [b"0", b"1"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("record", ["x", {}, {"ClaimUID": 7, "ClaimName": "d", "Namespace": "a"}])
+def test_a_record_that_does_not_fit_leaves_the_others(record: Any, faults: list[Fault]) -> None:
+    data = json.loads(json.loads(encode([STATE]))["Data"])
+    data["ClaimInfoStateList"].insert(0, record)
+    text = json.dumps(data)
+    content = json.dumps({"Data": text, "Checksum": zlib.crc32(text.encode())})
+    assert decode(content.encode()) == [STATE]
+    assert [each.subject for each in faults] == ["record 0"]
