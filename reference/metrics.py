@@ -12,6 +12,7 @@ from mooring.apiserver.http.metrics import Metrics as ServerMetrics
 from mooring.client.indexer import Indexer
 from mooring.cluster.node import node_families
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Family
 from mooring.node.dra.manager import NodeDraMetrics
 from mooring.node.pods.pod_context import StartMetrics
@@ -55,7 +56,7 @@ def metrics_pages() -> tuple[MetricsPage, ...]:
         MetricsPage(
             "moor server", "`/metrics`, for users who may read that path", tuple(_server())
         ),
-        MetricsPage("moor scheduler", at, tuple(SchedulerMetrics().families())),
+        MetricsPage("moor scheduler", at, (*SchedulerMetrics().families(), FAULTS.total)),
         MetricsPage(
             "moor scheduler, resources of pods",
             "`/metrics/resources` at `--metrics-bind-address`",
@@ -97,6 +98,7 @@ def _server() -> Iterator[Family]:
 def _controllers() -> Iterator[Family]:
     yield from DraMetrics().families(Indexer())
     yield from WorkQueuesMetrics().families()
+    yield FAULTS.total
 
 
 def _node() -> Iterator[Family]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mooring.kit.bulkhead import FAULTS, Fault
 from tests.corpus import HIDDEN, readers
 
 # How long it takes to make an example says something about the machine, and nothing about us.
@@ -43,6 +45,26 @@ def pytest_collection_finish() -> None:
     # What was collected stays to the end: searching it for garbage took a sixth of the time.
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def faults() -> list[Fault]:
+    """Return what bulkheads have set aside so far; a test without this fixture expects nothing."""
+    return []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a test in which a bulkhead hid an error that the test did not expect."""
+    expected: list[Fault] | None = getattr(item, "funcargs", {}).get("faults")
+    found: list[Fault] = [] if expected is None else expected
+    FAULTS.observer = found.append
+    try:
+        yield
+    finally:
+        FAULTS.observer = None
+    if expected is None and found:
+        raise AssertionError(f"{found[0].place}: {found[0].subject}") from found[0].error
 
 
 def _module(item: pytest.Item) -> str:

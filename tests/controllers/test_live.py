@@ -19,7 +19,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
 from mooring.client.api_client import ApiClient
 from mooring.client.in_process import InProcessTransport
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.writes import Create, Delete, Patch, Target, Update
 from mooring.controllers.controller_manager import ControllerManager, dra_controllers
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics

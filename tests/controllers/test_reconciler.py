@@ -18,6 +18,7 @@ from mooring.client.writes import Create, Patch, RecordEvent, RequeueAfter, Targ
 from mooring.controllers.controller import Answers, Controller, Lookup, ReconcileFailed, Step
 from mooring.controllers.reconciler import CONFLICTS_MAX, EXPECTATION_WAITS_MAX
 from mooring.controllers.resource_claims import PodClaimController
+from mooring.kit.bulkhead import Fault
 from tests.claims.parts import BY_TEMPLATE
 from tests.controllers.late import Late, server_error
 from tests.controllers.scenes import ALL, named_claim, pod, template
@@ -228,7 +229,9 @@ def test_keys_are_looked_at_again_when_the_plan_says() -> None:
     assert late.queues[0].later == [(("", "rule"), 10)]
 
 
-def test_fault_of_one_key_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+def test_fault_of_one_key_does_not_end_the_loop(
+    caplog: pytest.LogCaptureFixture, faults: list[Fault]
+) -> None:
     late, controller = late_with()
     controller.steps = ValueError("broken")  # type: ignore[assignment]
     queue = late.queues[0]
@@ -249,6 +252,7 @@ def test_fault_of_one_key_does_not_end_the_loop(caplog: pytest.LogCaptureFixture
     assert queue.limited == [KEY]
     assert queue.forgotten == [KEY]
     assert "ValueError: broken" in caplog.text
+    assert [each.place for each in faults] == ["scripted"]
 
 
 # --- own writes -----------------------------------------------------------------------------------

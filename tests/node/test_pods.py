@@ -9,6 +9,7 @@ import pytest
 from mooring.api.codec import to_tree
 from mooring.api.runtime_class import RuntimeClass
 from mooring.client.errors import UnavailableError
+from mooring.kit.bulkhead import Fault
 from mooring.kit.clock import settle
 from mooring.node.runtime.contract import RuntimeRefusedError
 from tests.node.world import SLOTS, World, container, make_node, make_pod, play
@@ -217,7 +218,9 @@ def test_pods_that_wait_for_a_driver_start_when_it_comes(tmp_path: Path) -> None
     assert play(tmp_path, story).phase() == "Running"
 
 
-def test_a_pod_that_makes_no_sense_is_told_so_and_harms_no_other(tmp_path: Path) -> None:
+def test_a_pod_that_makes_no_sense_is_told_so_and_harms_no_other(
+    tmp_path: Path, faults: list[Fault]
+) -> None:
     async def story(world: World) -> None:
         world.cluster.put(make_pod(container(readinessProbe={"periodSeconds": "x"}), name="odd"))
         world.cluster.put(make_pod(container("c", "sleep", "1"), name="p", restartPolicy="Never"))
@@ -227,6 +230,7 @@ def test_a_pod_that_makes_no_sense_is_told_so_and_harms_no_other(tmp_path: Path)
     assert world.phase() == "Succeeded"
     odd = [each for each in world.told if each.is_warning]
     assert [each.reason for each in odd] == ["FailedSync"]
+    assert {each.subject for each in faults} == {"Pod default/odd (uid uid-odd)"}
 
 
 def test_a_failed_hook_after_the_start_kills_the_container(tmp_path: Path) -> None:

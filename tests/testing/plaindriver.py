@@ -17,7 +17,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.writes import Create
 from mooring.driver.serving import served
 from mooring.testing.check.bench import Bench

@@ -58,6 +58,22 @@ def namespaced_name(metadata: ObjectMeta) -> str:
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
+def object_text(value: Any) -> str:
+    """Return the kind, the name and the uid of any object, also of a malformed one, for logs."""
+    metadata = getattr(value, "metadata", None)
+    kind = getattr(value, "kind", "") or type(value).__name__
+    namespace, name, uid = (
+        getattr(metadata, each, "") or "" for each in ("namespace", "name", "uid")
+    )
+    return identity_text(kind, namespace, name, uid)
+
+
+def identity_text(kind: object, namespace: object, name: object, uid: object = "") -> str:
+    """Return what logs call an object: `Pod default/web (uid 1234)`."""
+    where = f"{namespace}/{name}" if namespace else f"{name}"
+    return f"{kind} {where}" + (f" (uid {uid})" if uid else "")
+
+
 class ListMeta(Closed, frozen=True, gc=False):
     """The place of a list in the history of the store."""
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from mooring.api.core import Namespace
 from mooring.api.core.namespace import RemainingContent, deletion_conditions
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectMeta, object_text
 from mooring.apiserver.admission import server_defaults
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import verbs_of
@@ -29,6 +29,7 @@ from mooring.apiserver.verbs.delete import DeleteOptions, delete_object
 from mooring.apiserver.verbs.list import ListOptions, list_entries
 from mooring.apiserver.verbs.selectors import Selection
 from mooring.apiserver.verbs.watch import WatchEvent, WatchOptions, open_watch
+from mooring.kit.bulkhead import FAULTS
 from mooring.store.errors import StoreError
 
 LOG = logging.getLogger(__name__)
@@ -109,6 +110,8 @@ class NamespaceController:
                 LOG.warning("namespace %s: %s", name, error)
             except StoreError as error:
                 LOG.warning("namespace %s: %s", name, error)
+            except Exception as error:
+                FAULTS.note("emptying namespaces", name, error, "is tried again")
             await asyncio.sleep(RETRY_AFTER_S)
 
     async def _empty(self, name: str) -> RemainingContent:
@@ -132,7 +135,8 @@ class NamespaceController:
         """Delete all objects of a resource, and return those that remain."""
         registry = self._server.registry
         page = await list_entries(registry, resource, name, Selection(), ListOptions())
-        values = [registry.read(resource, entry) for entry in page.entries]
+        values, unreadable = registry.readable(resource, page.entries)
+        failures.extend(unreadable)
         left = []
         for value in values:
             try:
@@ -143,6 +147,11 @@ class NamespaceController:
                 if error.status.reason != "NotFound":
                     failures.append(str(error))
                     left.append(value)
+                continue
+            except Exception as error:
+                FAULTS.note("emptying namespaces", object_text(value), error)
+                failures.append(f"{resource.plural} {value.metadata.name}: internal error")
+                left.append(value)
                 continue
             if not deleted.is_gone:
                 left.append(deleted.value)

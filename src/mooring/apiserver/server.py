@@ -49,6 +49,7 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.settings import WATCH_S, Limits, Settings
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.storage.store import compact_regularly, open_store
+from mooring.kit.bulkhead import keep_running
 from mooring.kit.generated_names import new_suffix, new_uid
 from mooring.kit.go_platform import go_arch, go_os
 from mooring.store.contract import Store
@@ -164,11 +165,12 @@ async def assembled(
         await create_system_namespaces(server)
         assert server.admission is not None
         await server.admission.prepare()
-        _run_task(server.admission.run(), stack)
+        _run_task(keep_running("admission", server.admission.run), stack)
         if settings.runs_namespace_controller:
-            _run_task(NamespaceController(server).run(), stack)
+            _run_task(keep_running("emptying namespaces", NamespaceController(server).run), stack)
         if settings.compact_after_s:
-            _run_task(compact_regularly(store, settings.compact_after_s), stack)
+            compacting = partial(compact_regularly, store, settings.compact_after_s)
+            _run_task(keep_running("compacting the store", compacting), stack)
         credentials: Credentials | None = None
         if settings.has_rbac:
             server, security, credentials = await _with_rbac(settings, server, stack)
@@ -281,10 +283,10 @@ async def _with_rbac(
     await reconcile_bootstrap_policy(server)
     aggregator = ClusterRoleAggregator(server.registry, server.resources)
     await aggregator.prepare()
-    _run_task(aggregator.run(), stack)
+    _run_task(keep_running("aggregating cluster roles", aggregator.run), stack)
     informer = AuthorizerInformer(server, authorizer)
     await informer.load()
-    _run_task(informer.run(), stack)
+    _run_task(keep_running("authorization", informer.run), stack)
     audiences = settings.audiences or (settings.issuer,)
     issuer = Issuer(settings.issuer, (credentials.signing_key.public,), audiences)
     server = replace(server, signing=TokenSigner(credentials.signing_key, issuer))

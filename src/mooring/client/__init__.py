@@ -8,6 +8,7 @@ decoder            responses to objects: one, lists, and the lines of a watch
 api_client         the Client on any transport, with retries
 indexer            a cache of objects by kind, with indexes
 informers          informers, which list and watch to keep the cache current
+informer_factory   informers of many kinds that share one cache
 event_correlator   which events to write: repeated ones are aggregated
 event_recorder     writes events in the background
 leader_election    one leader among several programs, by a Lease

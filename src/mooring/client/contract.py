@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from mooring.client.errors import ExpiredError
+from mooring.api.meta import identity_text
+from mooring.client.errors import ExpiredError, UnreadableError
 from mooring.client.writes import Apply, Create, Delete, Patch, Update
 
 T = TypeVar("T")
@@ -22,12 +23,28 @@ RESTARTS_MAX = 2  # then the list is requested as a whole
 PAGES_MAX = 100_000
 
 
+class Unreadable(Struct, frozen=True):
+    """An object that does not fit its kind; its metadata says which one it is."""
+
+    struct: type[Any]
+    namespace: str
+    name: str
+    uid: str
+    revision: str
+    cause: str
+    is_gone: bool = False  # it was deleted
+
+    def __str__(self) -> str:
+        return identity_text(self.struct.__name__, self.namespace, self.name, self.uid)
+
+
 class ObjectList(Struct, frozen=True):
     """Objects of a list or a page of one, and the resource version they were read at."""
 
     values: tuple[Any, ...]
     revision: str
     continue_token: str = ""  # the continue token; empty at the end of the list
+    unreadable: tuple[Unreadable, ...] = ()  # objects that are missing among the values
 
 
 class Added(Struct, frozen=True):
@@ -48,7 +65,7 @@ class Bookmark(Struct, frozen=True):
     revision: str
 
 
-Event = Added | Removed | Bookmark
+Event = Added | Removed | Bookmark | Unreadable
 
 
 class Client(Protocol):
@@ -103,22 +120,33 @@ async def list_all(
     fields: str = "",
     labels: str = "",
     limit: int = PAGE,
+    allows_gaps: bool = False,
 ) -> ObjectList:
-    """Return all objects of a kind at one resource version; start again if that expires."""
+    """Return all objects of a kind at one resource version; start again if that expires.
+
+    Raise UnreadableError for objects that cannot be read, unless the list may have gaps.
+    """
     for _ in range(RESTARTS_MAX):
         try:
-            return await _pages(
+            found = await _pages(
                 client, struct, namespace, fields=fields, labels=labels, limit=limit
             )
+            break
         except ExpiredError:
             continue
-    return await client.list(struct, namespace, fields=fields, labels=labels)
+    else:
+        found = await client.list(struct, namespace, fields=fields, labels=labels)
+    if found.unreadable and not allows_gaps:
+        first = found.unreadable[0]
+        raise UnreadableError(f"{first}: {first.cause}")
+    return found
 
 
 async def _pages(
     client: Client, struct: type[Any], namespace: str, *, fields: str, labels: str, limit: int
 ) -> ObjectList:
     values: list[Any] = []
+    unreadable: list[Unreadable] = []
     rest = ""
     for _ in range(PAGES_MAX):
         page = await client.list(
@@ -127,9 +155,10 @@ async def _pages(
         if not rest and not page.continue_token:
             return page
         values.extend(page.values)
+        unreadable.extend(page.unreadable)
         rest = page.continue_token
         if not rest:
-            return ObjectList(tuple(values), page.revision)
+            return ObjectList(tuple(values), page.revision, "", tuple(unreadable))
     raise ExpiredError(f"{struct.__name__}: the list does not end")
 
 

@@ -3,6 +3,9 @@
 Unknown fields are not an error: a newer server may have them. Kinds that others own keep them, so
 that an update loses nothing; other kinds drop them, as every client does that is older than the
 field.
+
+One object that cannot be read must not keep the others of a list or a watch from their readers: it
+is an `Unreadable` in its place, as far as it says what it is.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ from msgspec import Raw, Struct
 from mooring.api.catalogue import to_hub
 from mooring.api.codec import decode_json, fitting_json
 from mooring.api.errors import ApiError
-from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed
+from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed, Unreadable
 from mooring.client.errors import UnreadableError, error_of_status
 from mooring.client.rest_mapper import Endpoint
+from mooring.kit.bulkhead import cause_text
 
 T = TypeVar("T")
 
@@ -59,6 +63,19 @@ class _Bookmarked(Struct):
     metadata: _ListMetadata
 
 
+class _Identity(Struct):
+    """What an object that cannot be read must say of itself."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Identified(Struct):
+    metadata: _Identity
+
+
 @lru_cache(maxsize=256)
 def _list_of(struct: Any) -> Any:
     return _ListOf[struct]
@@ -77,6 +94,7 @@ _CHANGES: dict[str, type[Added] | type[Removed]] = {
 
 _LISTS = msgspec.json.Decoder(_List)
 _LINES = msgspec.json.Decoder(_Line)
+_IDENTITIES = msgspec.json.Decoder(_Identified)
 _BOOKMARKS = msgspec.json.Decoder(_Bookmarked)
 
 _FAULTS = (ApiError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -114,8 +132,33 @@ def read_list(body: bytes, endpoint: Endpoint) -> ObjectList:
     except _FAULTS as error:
         raise UnreadableError(f"cannot decode a list of {endpoint.kind.name}: {error}") from None
     metadata = found.metadata
-    values = tuple([read_object(item, endpoint) for item in found.items or ()])
-    return ObjectList(values, metadata.resource_version, metadata.rest or "")
+    items = [_read_item(item, endpoint) for item in found.items or ()]
+    values = tuple([each for each in items if not isinstance(each, Unreadable)])
+    unreadable = tuple([each for each in items if isinstance(each, Unreadable)])
+    return ObjectList(values, metadata.resource_version, metadata.rest or "", unreadable)
+
+
+def _read_item(body: Raw, endpoint: Endpoint) -> Any:
+    """Return an object, or what it says of itself; raise UnreadableError if that is nothing."""
+    try:
+        return read_object(body, endpoint)
+    except Exception as error:  # whatever is wrong with it: the others of the list can be read
+        try:
+            identity = _IDENTITIES.decode(body).metadata
+        except _FAULTS:
+            raise UnreadableError(_cause(error)) from None
+        return Unreadable(
+            struct=endpoint.kind.struct,
+            namespace=identity.namespace,
+            name=identity.name,
+            uid=identity.uid,
+            revision=identity.resource_version,
+            cause=_cause(error),
+        )
+
+
+def _cause(error: Exception) -> str:
+    return error.message if isinstance(error, UnreadableError) else cause_text(error)
 
 
 def read_event(line: bytes, endpoint: Endpoint) -> Event | None:
@@ -128,9 +171,13 @@ def read_event(line: bytes, endpoint: Endpoint) -> Event | None:
         found = _LINES.decode(line)
         match found.type:
             case "ADDED" | "MODIFIED":
-                return Added(read_object(found.object, endpoint))
+                item = _read_item(found.object, endpoint)
+                return item if isinstance(item, Unreadable) else Added(item)
             case "DELETED":
-                return Removed(read_object(found.object, endpoint))
+                item = _read_item(found.object, endpoint)
+                if isinstance(item, Unreadable):
+                    return msgspec.structs.replace(item, is_gone=True)
+                return Removed(item)
             case "BOOKMARK":
                 return Bookmark(_BOOKMARKS.decode(found.object).metadata.resource_version)
     except _FAULTS as error:

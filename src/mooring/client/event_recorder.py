@@ -18,6 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core.namespace import ObjectReference
+from mooring.api.meta import object_text
 from mooring.api.timestamp import MicroTimestamp
 from mooring.client.contract import Client
 from mooring.client.errors import (
@@ -41,12 +42,14 @@ from mooring.client.event_correlator import (
 )
 from mooring.client.writes import Create, Patch, RecordEvent
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
 
 # Concurrent writers. Few, so that under load events wait, not the work that they report.
 LANES = 4
+PLACE = "recording events"
 WAITING_MAX = 5000
 TRIES_MAX = 12
 MESSAGE_BYTES_MAX = 1024
@@ -95,13 +98,11 @@ class EventRecorder:
                 LOG.warning("events are dropped: %d wait to be written", WAITING_MAX)
             self._dropped += 1
             return
-        try:
-            write = self._correlator.correlate(self._occurrence(record))
-        except Exception:
-            LOG.exception("event %s cannot be recorded", record.reason)
-            return
-        if write is not None:
-            self._add(write, hash(reference_key(reference_to(record.about))))
+        with FAULTS.guard(PLACE, lambda: f"{record.reason} about {object_text(record.about)}"):
+            occurrence = self._occurrence(record)
+            write = self._correlator.correlate(occurrence)
+            if write is not None:
+                self._add(write, hash(reference_key(occurrence.about)))
 
     async def drained(self) -> None:
         """Wait until all queued events are written or given up."""
@@ -145,8 +146,9 @@ class EventRecorder:
         """Queue the last counts of series that are over."""
         while True:
             await self._clock.sleep(SERIES_OVER_S / 2)
-            for write in self._correlator.finish(self._clock.monotonic()):
-                self._add(write, id(write))
+            with FAULTS.guard(PLACE, "repeated events"):
+                for write in self._correlator.finish(self._clock.monotonic()):
+                    self._add(write, id(write))
 
     async def _write_all(self, lane: _Lane) -> None:
         while True:
@@ -155,8 +157,8 @@ class EventRecorder:
                 await self._write(write)
             except ClientError as error:
                 LOG.warning("an event was not written: %s", error)
-            except Exception:
-                LOG.exception("an event was not written")
+            except Exception as error:
+                FAULTS.note(PLACE, "an event", error)
             finally:
                 self._open -= 1
                 if not self._open:

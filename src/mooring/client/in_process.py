@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from mooring.client.contract import Request, Response
 from mooring.client.errors import UnavailableError, error_of
 from mooring.client.http.credentials import Credentials, StaticCredentials
+from mooring.kit.bulkhead import FAULTS
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -120,7 +121,8 @@ class InProcessTransport:
             parts.end(UnavailableError("the client is closed"))
             raise
         except Exception as error:
-            parts.end(UnavailableError(f"the server failed: {error}"))
+            FAULTS.note("serving in this process", "a stream", error, "ends")
+            parts.end(UnavailableError("the server failed"))
         else:
             parts.end()
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
+from mooring.api.meta import object_text
+from mooring.kit.bulkhead import FAULTS
+
 T = TypeVar("T")
 ObjectKey = tuple[str, str]  # namespace, name
 IndexFunc = Callable[[Any], Iterable[str]]
@@ -22,9 +25,13 @@ def is_older(value: Any, than: Any) -> bool:
 
 
 class Index:
-    """Objects of a kind by a value in them: a node, an owner, a claim."""
+    """Objects of a kind by a value in them: a node, an owner, a claim.
 
-    def __init__(self, keys: IndexFunc) -> None:
+    An object whose values cannot be read is in the cache, and under no key of the index.
+    """
+
+    def __init__(self, name: str, keys: IndexFunc) -> None:
+        self._name = name
         self._keys = keys
         self._found: dict[str, dict[ObjectKey, Any]] = {}
 
@@ -35,13 +42,20 @@ class Index:
     def change(self, key: ObjectKey, old: Any | None, new: Any | None) -> None:
         """Record that an object was added, changed or deleted."""
         if old is not None:
-            for each in self._keys(old):
+            for each in self._keys_of(old):
                 found = self._found.get(each)
                 if found is not None and found.pop(key, None) is not None and not found:
                     del self._found[each]
         if new is not None:
-            for each in self._keys(new):
+            for each in self._keys_of(new):
                 self._found.setdefault(each, {})[key] = new
+
+    def _keys_of(self, value: Any) -> tuple[str, ...]:
+        try:
+            return tuple(self._keys(value))
+        except Exception as error:
+            FAULTS.note(f"index {self._name}", lambda: object_text(value), error)
+            return ()
 
 
 class Indexer:
@@ -78,7 +92,7 @@ class Indexer:
         indexes = self._indexes.setdefault(struct, {})
         if name in indexes:
             return
-        indexes[name] = index = Index(keys)
+        indexes[name] = index = Index(name, keys)
         for key, value in self._values.get(struct, {}).items():
             index.change(key, None, value)
 

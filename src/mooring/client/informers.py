@@ -8,7 +8,10 @@
 Event handlers get (old, new): (None, new) for an addition, (old, new) for a change, (old, None) for
 a deletion. An object that was recreated under its name is first deleted and then added. Handlers
 are called one after the other, must not wait, and may read the cache, which has the change already.
-An exception in a handler is logged, and the next handler is called.
+
+An object that a handler fails with is named once, and the next handler is called. An object that
+cannot be read is named once, too: the cache keeps its last readable version, if it had one, until
+it is deleted. Neither keeps other objects from their handlers.
 
 An informer logs each cause of a failure once, and retries with backoff.
 """
@@ -18,13 +21,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
 from typing import Any
 
-from mooring.client.contract import PAGE, Added, Bookmark, Client, Event, Removed, list_all
-from mooring.client.errors import ClientError, ExpiredError, NotFoundError
-from mooring.client.indexer import Indexer, object_key
+from mooring.api.meta import object_text
+from mooring.client.contract import (
+    PAGE,
+    Added,
+    Bookmark,
+    Client,
+    Event,
+    Removed,
+    Unreadable,
+    list_all,
+)
+from mooring.client.errors import ClientError, ExpiredError, NotFoundError, UnreadableError
+from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS, cause_text
 from mooring.kit.clock import REAL, Clock
 
 LOG = logging.getLogger(__name__)
@@ -64,7 +77,8 @@ class Informer:
         self._backoff = backoff
         self._page = page
         self._handlers: list[Handler] = []
-        self._keys: set[tuple[str, str]] = set()  # of our selection; the cache may have others
+        self._keys: set[ObjectKey] = set()  # of our selection; the cache may have others
+        self._unreadable: dict[ObjectKey, Unreadable] = {}
         self._revision: str | None = None
         self._failures = 0
         self._cause = ""
@@ -95,6 +109,11 @@ class Informer:
     def revision(self) -> str:
         """The resource version of the cache; empty before the first list."""
         return self._revision or ""
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """The objects that exist and cannot be read now."""
+        return tuple(self._unreadable.values())
 
     @property
     def cause(self) -> str:
@@ -141,9 +160,8 @@ class Informer:
             except Exception as error:  # a bug in decoding or in the cache
                 self._failures += 1
                 self._revision = None
-                if self._cause != repr(error):
-                    LOG.exception("watching %s failed; retrying", self._struct.__name__)
-                self._cause = repr(error)
+                FAULTS.note(self._place, "the informer", error, "lists again")
+                self._cause = cause_text(error)
             if self._failures:
                 await self._clock.sleep(self._backoff.delay_s(self._failures, self._random))
 
@@ -151,21 +169,27 @@ class Informer:
 
     async def _list(self) -> None:
         """Replace the cached objects by a list."""
-        page = await list_all(self._client, self._struct, limit=self._page, **self._selection)
+        page = await list_all(
+            self._client, self._struct, limit=self._page, allows_gaps=True, **self._selection
+        )
         self._is_listing = True
         try:
-            self._replace_all(page.values)
+            self._replace_all(page.values, page.unreadable)
         finally:
             self._is_listing = False
         self._revision = page.revision
         self._has_synced.set()
         self._note("")
 
-    def _replace_all(self, values: Iterable[Any]) -> None:
+    def _replace_all(self, values: Iterable[Any], unreadable: Iterable[Unreadable]) -> None:
         found = set()
+        self._unreadable.clear()
         for value in values:
             found.add(object_key(value))
             self._put(value)
+        for each in unreadable:
+            found.add((each.namespace, each.name))
+            self._set_aside(each)
         for key in sorted(self._keys - found):  # deterministic
             self._remove(key)
 
@@ -213,11 +237,27 @@ class Informer:
                 self._revision = value.metadata.resource_version
             case Bookmark(revision=revision) if revision:
                 self._revision = revision
+            case Unreadable(revision=revision):
+                self._set_aside(event)
+                self._revision = revision or self._revision
 
     # --- changes ----------------------------------------------------------------------------------
 
+    def _set_aside(self, item: Unreadable) -> None:
+        """Keep the last readable version of an object, unless it is gone or another one."""
+        key = (item.namespace, item.name)
+        old = self._objects.get(self._struct, *key)
+        if old is not None and (item.is_gone or old.metadata.uid != item.uid):
+            self._remove(key)
+        if item.is_gone:
+            self._unreadable.pop(key, None)
+        else:
+            self._unreadable[key] = item
+            FAULTS.note(self._place, str(item), UnreadableError(item.cause))
+
     def _put(self, value: Any) -> None:
         key = object_key(value)
+        self._unreadable.pop(key, None)
         old = self._objects.get(self._struct, *key)
         if old is not None:
             before, after = old.metadata, value.metadata
@@ -231,8 +271,9 @@ class Informer:
         self._objects.put(value)
         self._notify(old, value)
 
-    def _remove(self, key: tuple[str, str]) -> None:
+    def _remove(self, key: ObjectKey) -> None:
         self._keys.discard(key)
+        self._unreadable.pop(key, None)
         old = self._objects.remove(self._struct, *key)
         if old is not None:
             self._notify(old, None)
@@ -244,12 +285,14 @@ class Informer:
     def _call(self, handler: Handler, old: Any | None, new: Any | None) -> None:
         try:
             handler(old, new)
-        except Exception:
-            LOG.exception(
-                "a handler of %s failed with %s", self._struct.__name__, object_key(new or old)
-            )
+        except Exception as error:
+            FAULTS.note(self._place, lambda: object_text(old if new is None else new), error)
 
     # --- failures ---------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> str:
+        return f"watching {self._struct.__name__}"
 
     def _note(self, cause: str) -> None:
         """Log a cause once, and once when it is resolved."""
@@ -270,99 +313,6 @@ class Informer:
             self._remove(key)
         self._cause = str(error)
         self._has_synced.set()
-
-
-class InformerFactory:
-    """Informers of many kinds that share one cache (client-go's SharedInformerFactory)."""
-
-    def __init__(
-        self,
-        client: Client,
-        *,
-        random: Callable[[], float],
-        clock: Clock = REAL,
-        backoff: Backoff = BACKOFF,
-    ) -> None:
-        self.objects = Indexer()
-        self._client = client
-        self._random = random
-        self._clock = clock
-        self._backoff = backoff
-        self._informers: dict[type[Any], Informer] = {}
-
-    def informer_for(
-        self,
-        struct: type[Any],
-        *,
-        namespace: str = "",
-        fields: str = "",
-        optional: bool = False,
-    ) -> Informer:
-        """Return the informer of a kind, created by the first call.
-
-        The selection must be the same every time: the cache has each kind once.
-        """
-        found = self._informers.get(struct)
-        selection = {"namespace": namespace, "fields": fields, "labels": ""}
-        if found is not None and any(selection.values()) and found.selection != selection:
-            raise ValueError(f"{struct.__name__} has an informer with another selection")
-        if found is None:
-            found = self._informers[struct] = Informer(
-                self._client,
-                struct,
-                self.objects,
-                namespace=namespace,
-                fields=fields,
-                optional=optional,
-                random=self._random,
-                clock=self._clock,
-                backoff=self._backoff,
-            )
-        return found
-
-    def add_event_handler(self, struct: type[Any], handler: Handler) -> None:
-        """Add an event handler for a kind, and an informer if necessary."""
-        self.informer_for(struct).add_event_handler(handler)
-
-    @property
-    def synced(self) -> bool:
-        """Whether all informers have synced."""
-        return all(informer.synced for informer in self._informers.values())
-
-    @property
-    def causes(self) -> dict[str, str]:
-        """Why kinds are not current, by name."""
-        return {
-            struct.__name__: informer.cause
-            for struct, informer in self._informers.items()
-            if informer.cause
-        }
-
-    async def wait_for_sync(self) -> None:
-        """Wait until all informers have synced."""
-        for informer in tuple(self._informers.values()):
-            await informer.wait_for_sync()
-
-    async def run(self) -> None:
-        """Run all informers until cancelled, except those created later."""
-        async with asyncio.TaskGroup() as tasks:
-            for informer in self._informers.values():
-                tasks.create_task(informer.run())
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Indexer]:
-        """Run all informers during a block, which begins when they have synced."""
-        task = asyncio.create_task(self.run())
-        waiting = asyncio.create_task(self.wait_for_sync())
-        try:
-            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                await task
-            yield self.objects
-        finally:
-            task.cancel()
-            waiting.cancel()
-            await asyncio.gather(task, waiting, return_exceptions=True)
 
 
 async def _close(events: AsyncIterator[Event]) -> None:

@@ -104,6 +104,7 @@ class LeaderElector:
                 await working
             else:
                 LOG.warning("%s lost the lease %s", self._identity, self._name)
+                renewing.result()  # raises what ended it, if that was not the lease
         finally:
             await _stopped(working, renewing)
             self._is_leader = False

@@ -21,7 +21,7 @@ from mooring.api.core import Namespace
 from mooring.client.api_client import ApiClient
 from mooring.client.contract import Client, Request
 from mooring.client.errors import ClientError
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.leader_election import LeaderElector, LeaseTimings
 from mooring.cluster.programs import ProgramContext
 from mooring.cluster.status_access import StatusAccess

@@ -22,6 +22,7 @@ from mooring.client.contract import Client
 from mooring.cluster.node_adapters import AgentPods, PluginDevices, PluginHandler
 from mooring.cluster.programs import ProgramContext
 from mooring.controllers.pod_control import is_over
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Family, Gauge, Labels, exposition
 from mooring.node.agent import Agent, Hooks
 from mooring.node.contract import DeviceManagers
@@ -257,6 +258,7 @@ def node_families(
         ("phase",),
         lambda: Counter((pod.status.phase or "Pending",) for pod in pods()),
     )
+    yield FAULTS.total
     yield from starts.families()
     yield from claims.families()
 

@@ -27,8 +27,8 @@ class AgentPods:
 
     def find(self, namespace: str, name: str) -> Pod | None:
         """Return a pod of this node, if it exists."""
-        metadata = ((pod, pod.metadata) for pod in self.all())
-        return next((p for p, m in metadata if (m.namespace, m.name) == (namespace, name)), None)
+        agent = self._agent
+        return None if agent is None else agent.pod_workers.find_named(namespace, name)
 
     def all(self) -> Iterable[Pod]:
         """Return all pods of this node."""

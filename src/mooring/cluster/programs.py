@@ -23,7 +23,8 @@ from mooring.client.client_factory import Token, Tokens
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.event_recorder import EventRecorder, EventStyle
-from mooring.client.informers import Informer, InformerFactory
+from mooring.client.informer_factory import InformerFactory
+from mooring.client.informers import Informer
 from mooring.client.writes import Create
 from mooring.controllers.controller import Controller
 from mooring.controllers.controller_manager import (
@@ -34,6 +35,7 @@ from mooring.controllers.controller_manager import (
 )
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
 from mooring.controllers.namespaces import NamespaceController
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.generated_names import new_suffix, new_uid
 from mooring.kit.metrics import exposition
@@ -161,7 +163,7 @@ class ControllerProgram:
 
     def _metrics_text(self) -> str:
         objects = self.informers.objects
-        return exposition((*self.metrics.families(objects), *self.queues.families()))
+        return exposition((*self.metrics.families(objects), *self.queues.families(), FAULTS.total))
 
 
 def shared_informers(client: Client, context: ProgramContext) -> InformerFactory:

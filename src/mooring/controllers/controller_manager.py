@@ -24,7 +24,7 @@ from mooring.client.api_client import ApiClient
 from mooring.client.contract import Client
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.indexer import ObjectKey
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.namespace_deleter import empty_namespace
 from mooring.controllers.controller import Controller, DeleteContent, ObjectChange
 from mooring.controllers.daemonsets import DaemonSetController

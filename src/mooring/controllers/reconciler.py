@@ -15,11 +15,13 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from mooring.api.core.namespace import RemainingContent
+from mooring.api.meta import object_text
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
@@ -36,6 +38,7 @@ from mooring.controllers.controller import (
     Step,
     WriteRefused,
 )
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.workqueue import QueueClosedError
 
 LOOKUPS_MAX = 10  # plans of one key in a row with lookups
@@ -114,7 +117,8 @@ class Reconciler:
         """Yield the keys of all objects, as after a start."""
         for struct in self.controller.kinds:
             for value in tuple(self.objects.list(struct)):
-                yield from self.controller.keys(self.objects, ObjectChange(None, value))
+                with FAULTS.guard(self.controller.name, partial(object_text, value)):
+                    yield from tuple(self.controller.keys(self.objects, ObjectChange(None, value)))
 
     async def run(self) -> None:
         """Work until cancelled, or until the queue is closed."""
@@ -133,7 +137,9 @@ class Reconciler:
             except ClientError as error:
                 self._fail(key, ReconcileFailed(error.message))
             except Exception as error:  # An error of one key must not stop the worker.
-                self._fail(key, ReconcileFailed(f"{type(error).__name__}: {error}"), error)
+                name = "/".join(part for part in key if part)
+                FAULTS.note(self.controller.name, name, error, "is tried again")
+                self._queue.add_rate_limited(key)
             finally:
                 self._queue.done(key)
 
@@ -225,12 +231,10 @@ class Reconciler:
         self._attempts.pop(key, None)
         self._causes.pop(key, None)
 
-    def _fail(
-        self, key: ObjectKey, failed: ReconcileFailed, error: Exception | None = None
-    ) -> None:
+    def _fail(self, key: ObjectKey, failed: ReconcileFailed) -> None:
         cause = _QUOTED.sub("", failed.reason)  # generated names differ each time
         if self._causes.get(key) != cause:
-            self._log(key, failed.reason, error)
+            self._log(key, failed.reason)
             self._causes[key] = cause
             if len(self._causes) > KEYS_MAX:
                 self._causes.popitem(last=False)
@@ -242,9 +246,9 @@ class Reconciler:
                 return
         self._queue.add_rate_limited(key)
 
-    def _log(self, key: ObjectKey, cause: str, error: Exception | None = None) -> None:
+    def _log(self, key: ObjectKey, cause: str) -> None:
         name = "/".join(part for part in key if part)
-        _LOG.warning("%s: %s: %s", self.controller.name, name, cause, exc_info=error)
+        _LOG.warning("%s: %s: %s", self.controller.name, name, cause)
 
     # --- own writes -----------------------------------------------------------------------------
 

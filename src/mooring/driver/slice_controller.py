@@ -27,7 +27,7 @@ from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.api.structs import shown
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.writes import Create, Delete, Update
 from mooring.driver.driver import Driver, Pool
 from mooring.driver.driver_calls import VALUES_MAX, call_driver, driver_error, raised_text

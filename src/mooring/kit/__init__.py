@@ -3,6 +3,7 @@
 clock            time as an argument: the real clock, one for tests, and simulated time
 backoff          delays that grow with each failure
 workqueue        keys to reconcile: deduplicated, one worker per key, retried with backoff
+bulkhead         what fails is set aside, named once and counted; tasks that are begun again
 metrics          counters, gauges and histograms in Prometheus' text format
 connections      accept connections at a port, with bounds on clients before they speak HTTP
 http_head        the first line and the headers of HTTP messages

@@ -27,11 +27,13 @@ from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, UnavailableError
 from mooring.client.event_recorder import EventRecorder
 from mooring.client.indexer import is_older
-from mooring.client.informers import InformerFactory
+from mooring.client.informer_factory import InformerFactory
 from mooring.client.writes import Apply, Create, Delete, Patch, Update
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.node.contract import DeviceManager
+from mooring.node.errors import NodeAgentError
 from mooring.node.node_status import (
     LEASES,
     RENEW_S,
@@ -162,9 +164,13 @@ class Agent:
                     async for state in changes:
                         self.pod_workers.note(state)
                 raise RuntimeError("it reports no more changes of its containers")
+            except (NodeAgentError, OSError, RuntimeError) as error:
+                failures += 1
+                self._note(str(error))
             except Exception as error:
                 failures += 1
-                self._note(str(error) or repr(error))
+                FAULTS.note("following the runtime", "the agent", error, "takes over again")
+                self._note("internal error; the log of the node says more")
             await self._clock.sleep(RUNTIME_BACKOFF.delay_s(failures))
 
     @asynccontextmanager
@@ -200,7 +206,8 @@ class Agent:
             self.pod_workers.compare(states)
             return
         # Nothing is awaited in between, so that no pod is missed.
-        self.pod_workers.take_over(states, self.informers.objects.list(Pod))
+        unreadable = [each.uid for each in self._pods.unreadable]
+        self.pod_workers.take_over(states, self.informers.objects.list(Pod), unreadable)
         self._pods.add_event_handler(self.pod_workers.changed)
         await self.pod_workers.left(LEFT_S)
         self.has_taken_over.set()
@@ -313,6 +320,9 @@ class Heartbeat:
                 failures += 1
                 if failures in (1, 10):
                     LOG.warning("%s of the node cannot be written: %s; trying again", what, error)
+            except Exception as error:
+                failures += 1
+                FAULTS.note(f"{what} of the node", self._description.name, error, "is tried again")
 
     async def _register(self) -> Node:
         node = new_node(self._description)

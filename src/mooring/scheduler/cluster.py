@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from mooring.allocator.allocation import BUDGET
 from mooring.allocator.taints import AffectedSlices, TaintRules
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
+from mooring.api.meta import object_text
 from mooring.api.resource.v1 import (
     AllocationResult,
     DeviceClass,
@@ -29,6 +31,7 @@ from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.claims import DeviceClassIndex, implicit_name
 from mooring.claims.extended_resources import is_special_for
 from mooring.claims.pod_claims import controller_of
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
 from mooring.scheduler.binding_conditions import BINDING_TIMEOUT_S
 from mooring.scheduler.features import ALL_FEATURES, Features
@@ -193,8 +196,10 @@ class Cluster:
         self._apply_rules(self._rules.remove(name))
 
     def _apply_rules(self, reach: AffectedSlices) -> None:
-        for slice_ in [each for each in self._slices.values() if reach.covers(each)]:
-            self.put_slice(slice_)
+        for slice_ in tuple(self._slices.values()):
+            with FAULTS.guard("taints of devices", partial(object_text, slice_)):
+                if reach.covers(slice_):
+                    self.put_slice(slice_)
 
     def _note_classes(self) -> None:
         """Set the resources that classes provide; all rankings may be wrong now."""

@@ -10,6 +10,9 @@ Exception
 
 from __future__ import annotations
 
+# What users read of an error that nobody foresaw; the log says more.
+INTERNAL_ERROR = "internal error: the scheduler could not handle the pod; its log says more"
+
 
 class CycleError(Exception):
     """A plugin failed; the message is Kubernetes'."""

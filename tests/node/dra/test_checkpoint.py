@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.kit.bulkhead import Fault
 from mooring.node.contract import DevicesRefusedError
 from mooring.node.dra import checkpoint
 from mooring.node.dra.checkpoint import SavedFile, decode, encode, read, write_whole
@@ -239,3 +240,13 @@ def test_an_agent_whose_checkpoint_cannot_be_written_serves(
 
     play(scenario)
     assert "dra_manager_state could not be written: Is a directory; pods with new" in caplog.text
+
+
+@pytest.mark.parametrize("record", ["x", {}, {"ClaimUID": 7, "ClaimName": "d", "Namespace": "a"}])
+def test_a_record_that_does_not_fit_leaves_the_others(record: Any, faults: list[Fault]) -> None:
+    data = json.loads(json.loads(encode([STATE]))["Data"])
+    data["ClaimInfoStateList"].insert(0, record)
+    text = json.dumps(data)
+    content = json.dumps({"Data": text, "Checksum": zlib.crc32(text.encode())})
+    assert decode(content.encode()) == [STATE]
+    assert [each.subject for each in faults] == ["record 0"]

@@ -9,6 +9,7 @@ import socket
 
 import pytest
 
+from mooring.kit.bulkhead import Fault
 from mooring.node import inotify
 from mooring.node.dra import plugin_registration, service
 from mooring.node.dra.plugin_manager import DraPluginManager
@@ -340,14 +341,14 @@ def test_a_folder_that_cannot_be_watched_is_looked_at(
 
 
 def test_what_fails_while_claims_are_served_is_said_and_begun_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, faults: list[Fault]
 ) -> None:
     monkeypatch.setattr(service, "RETRY_S", 0.005)
-    faults = [RuntimeError("of pods")]
+    errors = [RuntimeError("of pods")]
 
     def active() -> list[str]:
-        if faults:
-            raise faults.pop()
+        if errors:
+            raise errors.pop()
         asked.set()
         return []
 
@@ -356,7 +357,8 @@ def test_what_fails_while_claims_are_served_is_said_and_begun_again(
         async with world.agent() as dra, FakeDriver(world.root, GPU):
             await asked.wait()
             await connected(dra, GPU)
-        assert "following pods failed; again in 0.005 s" in caplog.text
+        assert "following pods: the node begins again: RuntimeError: of pods" in caplog.text
+        assert [each.place for each in faults] == ["following pods"]
 
     asked = asyncio.Event()
     play(scenario)

@@ -19,10 +19,12 @@ from mooring.api.scheduler_config import (
 )
 from mooring.client.contract import Event, ObjectList
 from mooring.client.writes import RecordEvent, Write
+from mooring.kit.bulkhead import Fault
 from mooring.scheduler.live import (
     EffectLost,
     EffectRefused,
     LiveScheduler,
+    Moment,
     SchedulerConfig,
     SchedulerLoop,
     read_config,
@@ -132,6 +134,31 @@ def test_pods_are_bound_whatever_errors_there_are(errors: list[Exception]) -> No
     made = server()
     asyncio.run(run(made, list(errors)))
     assert {each.spec.node_name for each in made.all(Pod)} == {"node-1"}
+
+
+def test_a_write_that_fails_for_no_known_reason_harms_no_other_pod(faults: list[Fault]) -> None:
+    made = server()
+    events = asyncio.run(run(made, [TypeError("a bug")]))
+    assert {each.spec.node_name for each in made.all(Pod)} == {"node-1"}
+    assert [each.place for each in faults] == ["writing"]
+    assert not [each for each in events if "bug" in each.message]
+
+
+def test_scheduling_that_fails_as_a_whole_goes_on(
+    monkeypatch: pytest.MonkeyPatch, faults: list[Fault]
+) -> None:
+    step, errors = LiveScheduler.step, [KeyError("a bug")] * 3
+
+    def stumble(self: LiveScheduler, now: Moment) -> bool:
+        if errors:
+            raise errors.pop()
+        return step(self, now)
+
+    monkeypatch.setattr(LiveScheduler, "step", stumble)
+    made = server()
+    asyncio.run(run(made, []))
+    assert {each.spec.node_name for each in made.all(Pod)} == {"node-1"}
+    assert len(faults) == 3
 
 
 def test_errors_become_answers() -> None:

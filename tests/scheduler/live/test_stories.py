@@ -11,8 +11,10 @@ from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceClaimStatus
 from mooring.api.scheduling import PodGroup
 from mooring.client.writes import Delete, Patch, Update
+from mooring.kit.bulkhead import Fault
 from mooring.scheduler import scheduling_cycle
 from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.live import SchedulerConfig
 from mooring.scheduler.live import scheduler as live_scheduler
 from mooring.scheduler.scheduling_cycle import Attempt, Pending
@@ -490,7 +492,9 @@ def test_claims_for_extended_resources_are_counted() -> None:
     assert f"{attempts} 1" in text
 
 
-def test_a_bug_costs_one_pod_a_while_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_costs_one_pod_a_while_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, faults: list[Fault]
+) -> None:
     made = server(pod("bad"), pod("good"))
     rig = Rig(made)
     attempt = scheduling_cycle.attempt
@@ -503,6 +507,7 @@ def test_a_bug_costs_one_pod_a_while_and_no_other(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(live_scheduler, "attempt", stumble)
     rig.run()
     assert (rig.node_of("good"), rig.node_of("bad")) == ("node-1", "")
-    assert rig.told("FailedScheduling") == ["internal error: ZeroDivisionError: oops"]
+    assert rig.told("FailedScheduling") == [INTERNAL_ERROR]
+    assert {each.subject for each in faults} == {"Pod default/bad (uid default/bad)"}
     rig.run(for_s=30)
     assert rig.node_of("bad") != ""

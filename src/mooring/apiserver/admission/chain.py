@@ -68,6 +68,7 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
+from mooring.kit.bulkhead import keep_running
 from mooring.kit.metrics import Family
 from mooring.validation.pod_security import PodSecurityConfiguration
 from mooring.validation.registry import (
@@ -291,7 +292,7 @@ class AdmissionPlugins:
     ) -> None:
         cache = AdmissionCache()
         watched = [resources.of(group, plural) for group, plural in WATCHED_RESOURCES]
-        self._informer = StoreInformer(registry, watched, cache)
+        self._informer = StoreInformer(registry, watched, cache, keeps_last=True)
         self._accounts = ServiceAccountAdmission(
             registry, resources, cache, now=now, new_uid=new_uid, new_suffix=new_suffix
         )
@@ -314,9 +315,8 @@ class AdmissionPlugins:
     async def run(self) -> None:
         """Run the informer and the controllers until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._informer.run())
-            tasks.create_task(self._accounts.run())
-            tasks.create_task(self._quotas.run())
+            for work in (self._informer.run, self._accounts.run, self._quotas.run):
+                tasks.create_task(keep_running("admission", work))
 
     def families(self) -> Iterator[Family]:
         """Yield the metrics of the plugins."""

@@ -40,6 +40,7 @@ from mooring.claims.quotas import (
     special_by_pod,
     usage_context,
 )
+from mooring.kit.bulkhead import FAULTS, keep_running
 from mooring.store.contract import Deletion, Event, Put
 from mooring.store.errors import StoreError
 
@@ -126,7 +127,7 @@ class QuotaController:
         if owner is not None:
             pod = await self._registry.find(self._pods, namespace, owner.name)
         page = await self._registry.store.list(self._claims.below(namespace))
-        claims = (self._registry.read(self._claims, entry) for entry in page.entries)
+        claims = self._registry.readable(self._claims, page.entries).values
         around = UsageContext(
             self._now(),
             self._cache.classes,
@@ -149,9 +150,8 @@ class QuotaController:
     async def run(self) -> None:
         """Recount marked namespaces, and mark those that changed, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._work())
-            tasks.create_task(self._follow())
-            tasks.create_task(self._mark_all_regularly())
+            for work in (self._work, self._follow, self._mark_all_regularly):
+                tasks.create_task(keep_running("quotas", work))
 
     async def recount(self, namespace: str) -> None:
         """Bring the status of all quotas of a namespace up to date."""
@@ -181,11 +181,11 @@ class QuotaController:
         """Return all objects at one revision, page by page, so that other requests go on."""
         below, store = resource.below(namespace), self._registry.store
         page = await store.list(below, limit=PAGE_SIZE)
-        found = [self._registry.read(resource, entry) for entry in page.entries]
+        found = self._registry.readable(resource, page.entries).values
         while page.remaining:
             after = page.entries[-1].key
             page = await store.list(below, limit=PAGE_SIZE, after=after, at=page.revision)
-            found += [self._registry.read(resource, entry) for entry in page.entries]
+            found += self._registry.readable(resource, page.entries).values
         return found
 
     def _around(self, objects: NamespaceObjects) -> UsageContext:
@@ -208,6 +208,8 @@ class QuotaController:
                 except (StoreError, StatusError) as error:
                     LOG.warning("quotas of %s: %s", namespace, error)
                     failed.add(namespace)
+                except Exception as error:
+                    FAULTS.note("quotas", f"namespace {namespace}", error, "keeps its counts")
             rest_s = REST_RATIO * (clock() - began)
             if failed:
                 rest_s = max(rest_s, RETRY_AFTER_S)
@@ -258,8 +260,10 @@ class QuotaController:
                 namespace = _namespace_of(entry.key)
                 if namespace not in self._cache.quotas:
                     return ""
-                old, new = (self._registry.read(self._pods, each) for each in (previous, entry))
-                return namespace if _has_freed(old, new, self._now()) else ""
+                values = self._registry.readable(self._pods, (previous, entry)).values
+                if len(values) < 2:
+                    return namespace  # one cannot be read
+                return namespace if _has_freed(values[0], values[1], self._now()) else ""
         return ""
 
 

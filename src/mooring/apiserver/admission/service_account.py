@@ -116,8 +116,14 @@ class ServiceAccountAdmission:
             if namespace.metadata.deletion_timestamp is None
             and (name, DEFAULT_ACCOUNT) not in accounts
         ]
+        failed: StatusError | None = None
         for name in missing:
-            await self._make(name)
+            try:
+                await self._make(name)
+            except StatusError as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     async def _make(self, name: str) -> None:
         namespace = await self._registry.find(self._namespaces, "", name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from mooring.api.meta import object_text
 from mooring.api.rbac import GROUP, ClusterRole
 from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects, reconciled
 from mooring.apiserver.auth.policy_rules import aggregated, stale
@@ -16,6 +17,7 @@ from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
+from mooring.kit.bulkhead import FAULTS, keep_running
 from mooring.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -29,18 +31,25 @@ RETRY_AFTER_S = 1.0
 async def reconcile_bootstrap_policy(server: ServerContext) -> None:
     """Store the bootstrap roles and bindings, and add to stored ones what they lack."""
     for wanted in bootstrap_objects(server.gates):
-        resource = server.resources.of(GROUP, f"{wanted.kind.lower()}s")
-        metadata = wanted.metadata
-        stored = await server.registry.find(resource, metadata.namespace, metadata.name)
-        value = reconciled(wanted, stored)
-        if value is None:
-            continue
-        if stored is None:
-            new = replace(metadata, uid=server.new_uid(), creation_timestamp=server.now())
-            await server.registry.create(resource, replace(value, metadata=new))
-        else:
-            change = partial(_reconciled, wanted)
-            await server.registry.change(resource, metadata.namespace, metadata.name, change)
+        try:
+            await _reconcile(server, wanted)
+        except StatusError as error:  # it cannot be read, and grants nothing
+            FAULTS.note("bootstrap policy", object_text(wanted), error)
+
+
+async def _reconcile(server: ServerContext, wanted: Any) -> None:
+    resource = server.resources.of(GROUP, f"{wanted.kind.lower()}s")
+    metadata = wanted.metadata
+    stored = await server.registry.find(resource, metadata.namespace, metadata.name)
+    value = reconciled(wanted, stored)
+    if value is None:
+        return
+    if stored is None:
+        new = replace(metadata, uid=server.new_uid(), creation_timestamp=server.now())
+        await server.registry.create(resource, replace(value, metadata=new))
+    else:
+        change = partial(_reconciled, wanted)
+        await server.registry.change(resource, metadata.namespace, metadata.name, change)
 
 
 async def _reconciled(wanted: Any, stored: Any) -> Any:
@@ -73,16 +82,21 @@ class ClusterRoleAggregator:
     async def prepare(self) -> None:
         """Reconcile all roles once, before the server answers requests."""
         await self._informer.load()
-        await self.reconcile()
+        try:
+            await self.reconcile()
+        except StatusError as error:
+            LOG.warning("aggregating cluster roles: %s", error)
+            self._wake.set()
 
     async def run(self) -> None:
         """Reconcile roles on every change, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._informer.run())
-            tasks.create_task(self._work())
+            tasks.create_task(keep_running("aggregating cluster roles", self._work))
 
     async def reconcile(self) -> None:
         """Write the rules of all aggregated roles that are stale."""
+        failed: StatusError | None = None
         for role in stale(self._roles):
             name = role.metadata.name
             try:
@@ -91,7 +105,9 @@ class ClusterRoleAggregator:
                 )
             except StatusError as error:
                 if error.status.reason != "NotFound":
-                    raise
+                    failed = error
+        if failed is not None:
+            raise failed
 
     async def _aggregated(self, role: ClusterRole) -> ClusterRole:
         if role.aggregation_rule is None:

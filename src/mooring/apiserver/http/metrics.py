@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mooring.apiserver.http.messages import Request, Target
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Counter, Family, Gauge, Labels, exposition
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
@@ -126,7 +127,7 @@ class Metrics:
 
     def families(self) -> Iterator[Family]:
         """Yield all metrics, with those of other sources."""
-        yield from (self.requests, self._long_running, self._revision)
+        yield from (self.requests, self._long_running, self._revision, FAULTS.total)
         for source in self.sources:
             yield from source()
 

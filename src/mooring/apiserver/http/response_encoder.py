@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,8 +12,9 @@ import yaml
 from mooring.api import protobuf
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json, to_tree
+from mooring.api.errors import ProtobufError
 from mooring.api.kinds import Kind
-from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.meta import ListMeta, ObjectMeta, object_text
 from mooring.api.raw_json import to_raw_tree
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.http.messages import JSON, NO_CACHE, Headers, Request, Response
@@ -27,6 +29,7 @@ from mooring.apiserver.http.status import StatusError, bad_request
 from mooring.apiserver.storage.registry import text_with_revision
 from mooring.apiserver.tables import Include, PartialObjectMetadata, table_of, table_of_one
 from mooring.apiserver.verbs.watch import BOOKMARK, ERROR, INITIAL_EVENTS_END, WatchEvent
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
 from mooring.store.contract import Entry
 
@@ -126,13 +129,28 @@ class ResponseEncoder:
                 include=self._include,
             )
             return as_bytes(table, form.media)
-        shown = [self._shown(value) for value in values]
         if form.media == PROTOBUF:
-            items = [_untyped(to_raw_tree(value)) for value in shown]
-            head = self._list_head()
-            return protobuf.encode({**head, "metadata": to_tree(metadata), "items": items})
-        body = self._list(b",".join(self._item(value) for value in shown), metadata)
+            return self._protobuf_list(values, metadata)
+        items = []
+        for value in values:
+            with FAULTS.guard("encoding", partial(object_text, value)):
+                items.append(self._item(self._shown(value)))
+        body = self._list(b",".join(items), metadata)
         return _yaml(body) if form.media == YAML else body
+
+    def _protobuf_list(self, values: Sequence[Any], metadata: ListMeta) -> bytes:
+        """Return a list in protobuf, without objects that do not fit their messages."""
+        head = {**self._list_head(), "metadata": to_tree(metadata)}
+        items = [_untyped(to_raw_tree(self._shown(value))) for value in values]
+        try:
+            return protobuf.encode({**head, "items": items})
+        except ProtobufError:
+            fitting = []
+            for value, item in zip(values, items, strict=True):
+                with FAULTS.guard("encoding", partial(object_text, value)):
+                    protobuf.encode({**head, "items": [item]})
+                    fitting.append(item)
+            return protobuf.encode({**head, "items": fitting})
 
     def _list(self, items: bytes, metadata: ListMeta) -> bytes:
         start = msgspec.json.encode(self._list_head())[:-1]
@@ -156,7 +174,17 @@ class ResponseEncoder:
     # --- watches ------------------------------------------------------------------------------
 
     def event(self, event: WatchEvent) -> bytes:
-        """Return the encoding of an event; one that many watches send is encoded once."""
+        """Return the encoding of an event; one that many watches send is encoded once.
+
+        It is empty for an object that cannot be encoded: the watch goes on without it.
+        """
+        try:
+            return self._shared_event(event)
+        except Exception as error:
+            FAULTS.note("encoding", lambda: object_text(event.value), error, "is left out")
+            return b""
+
+    def _shared_event(self, event: WatchEvent) -> bytes:
         if self._encoded is None or not event.is_change:
             return self._event(event)
         which = (event.revision, event.type, self._kind.api_version, self._form.media)

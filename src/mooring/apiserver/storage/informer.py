@@ -2,6 +2,9 @@
 
 A cache may be a moment old, as in Kubernetes. When a watch breaks, the informer lists everything
 again and removes objects that are gone.
+
+An object that cannot be read, or that its handler fails with, is named once. Where objects grant
+something, its last version goes, so that it grants nothing; where they restrict, it stays.
 """
 
 from __future__ import annotations
@@ -9,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry
+from mooring.kit.bulkhead import FAULTS, keep_running
 from mooring.kit.process_memory import garbage_collection_paused
-from mooring.store.contract import Deletion, Put
+from mooring.store.contract import Deletion, Entry, Put
 from mooring.store.errors import StoreError
 
 LOG = logging.getLogger(__name__)
@@ -42,11 +47,13 @@ class StoreInformer:
         handler: EventHandler,
         *,
         remembered: Callable[[Any], Any] = lambda value: value,
+        keeps_last: bool = False,
     ) -> None:
         self._registry = registry
         self._resources = resources
         self._handler = handler
         self._remembered = remembered  # what `remove` needs of an object
+        self._keeps_last = keeps_last  # the last good version of a faulty object
         self._known: dict[str, dict[str, Any]] = {}  # by resource, by key
         self._loaded: dict[str, int] = {}  # list revisions by resource
 
@@ -60,7 +67,8 @@ class StoreInformer:
         """Watch everything until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for resource in self._resources:
-                tasks.create_task(self._follow(resource))
+                work = partial(self._follow, resource)
+                tasks.create_task(keep_running(f"following {resource.plural}", work))
 
     async def _follow(self, resource: Resource) -> None:
         while True:
@@ -76,26 +84,38 @@ class StoreInformer:
         page = await self._registry.store.list(resource.prefix)
         known = self._known.setdefault(resource.prefix, {})
         for key in known.keys() - {entry.key for entry in page.entries}:
-            self._handler.on_delete(known.pop(key))
+            self._remove(resource, key)
         for entry in page.entries:
-            value = self._registry.read(resource, entry)
-            self._handler.on_update(value)
-            known[entry.key] = self._remembered(value)
+            self._put(resource, entry, self._registry.read)
         return page.revision
 
     async def _watch(self, resource: Resource, revision: int) -> None:
-        registry, known = self._registry, self._known[resource.prefix]
+        registry = self._registry
         watch = await registry.store.watch(resource.prefix, after=revision)
         try:
             async for event in watch:
                 match event:
                     case Put(entry):
-                        value = registry.read_shared(resource, entry)
-                        self._handler.on_update(value)
-                        known[entry.key] = self._remembered(value)
+                        self._put(resource, entry, registry.read_shared)
                     case Deletion(previous):
-                        gone = known.pop(previous.key, None)
-                        if gone is not None:
-                            self._handler.on_delete(gone)
+                        self._remove(resource, previous.key)
         finally:
             watch.close()
+
+    def _put(
+        self, resource: Resource, entry: Entry, read: Callable[[Resource, Entry], Any]
+    ) -> None:
+        try:
+            value = read(resource, entry)
+            self._handler.on_update(value)
+            self._known[resource.prefix][entry.key] = self._remembered(value)
+        except Exception as error:
+            FAULTS.note(f"following {resource.plural}", entry.key, error)
+            if not self._keeps_last:
+                self._remove(resource, entry.key)
+
+    def _remove(self, resource: Resource, key: str) -> None:
+        gone = self._known[resource.prefix].pop(key, None)
+        if gone is not None:
+            with FAULTS.guard(f"following {resource.plural}", key):
+                self._handler.on_delete(gone)

@@ -3,19 +3,31 @@
 An object is stored as JSON of its hub version, without a resourceVersion: that is the revision of
 its entry. JSON of drivers within it keeps their text. A write is retried if the object was changed
 meanwhile, unless the client named the revision to change.
+
+A stored object may not fit its kind any more, as in a store of an older version. To read it is an
+error with its key; lists and watches leave it out, so that others are served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mooring.api.codec import decode_json, encode_stored_json, in_one_line
 from mooring.api.core import Namespace
-from mooring.apiserver.http.status import MODIFIED, already_exists, conflict, not_found
+from mooring.api.errors import ApiError
+from mooring.apiserver.http.status import (
+    MODIFIED,
+    StatusError,
+    already_exists,
+    conflict,
+    internal,
+    not_found,
+)
 from mooring.apiserver.resources import Resource
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
 from mooring.store.contract import Entry, Store
 from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
@@ -24,10 +36,18 @@ RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
 SHARED_BYTES_MAX = 16 * 2**20  # as stored
 
+PLACE = "reading the store"
 UID = b'"uid":"'
 UID_WITHIN_BYTES = 4096  # names are shorter
 
 ObjectChange = Callable[[Any], Awaitable[Any]]  # stored object -> new object
+
+
+class ReadEntries(NamedTuple):
+    """Objects of the store, and warnings about those among them that cannot be read."""
+
+    values: list[Any]
+    warnings: tuple[str, ...]
 
 
 class Registry:
@@ -115,9 +135,31 @@ class Registry:
         return with_revision(value, deletion.revision)
 
     def read(self, resource: Resource, entry: Entry) -> Any:
-        """Return the object of an entry, with its revision."""
+        """Return the object of an entry, with its revision, or raise 500 with its key."""
         struct: type[Any] = resource.hub_struct
-        return with_revision(decode_json(entry.value, struct).value, entry.revision)
+        try:
+            return with_revision(decode_json(entry.value, struct).value, entry.revision)
+        except ApiError as error:
+            raise internal(f"{entry.key}: the stored object cannot be decoded: {error}") from None
+
+    def readable(self, resource: Resource, entries: Iterable[Entry]) -> ReadEntries:
+        """Return the objects that can be read, and a warning for each that cannot."""
+        values, warnings = [], []
+        for entry in entries:
+            try:
+                values.append(self.read(resource, entry))
+            except StatusError as error:
+                FAULTS.note(PLACE, f"{resource.plural} {entry.key}", error, "is left out")
+                warnings.append(f"{entry.key} is left out: the stored object cannot be decoded")
+        return ReadEntries(values, tuple(warnings))
+
+    def find_readable(self, resource: Resource, entry: Entry) -> Any | None:
+        """Return the shared object of an entry, or None if it cannot be read."""
+        try:
+            return self.read_shared(resource, entry)
+        except StatusError as error:
+            FAULTS.note(PLACE, f"{resource.plural} {entry.key}", error, "is left out")
+            return None
 
     def read_shared(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry from the cache that all requests share."""

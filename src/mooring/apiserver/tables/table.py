@@ -14,14 +14,15 @@ from msgspec import Raw
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
 from mooring.api.kinds import Kind
-from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.meta import ListMeta, ObjectMeta, object_text
 from mooring.api.structs import Closed, always
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.tables import core, pods, resource, workloads
 from mooring.apiserver.tables.columns import Cell, Column, Printer, RowCondition
+from mooring.kit.bulkhead import FAULTS
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-
+UNKNOWN = "<unknown>"  # as kubectl prints what nobody knows
 
 VERSIONS = ("meta.k8s.io/v1", "meta.k8s.io/v1beta1")
 
@@ -120,13 +121,30 @@ def table_of(
         column_definitions=printer.columns if headers else None,
         rows=tuple(
             Row(
-                cells=printer.cells(value, now),
-                conditions=printer.conditions(value),
+                cells=_cells(printer, value, now),
+                conditions=_row_conditions(printer, value),
                 object=_held(kind, value, version, include),
             )
             for value in values
         ),
     )
+
+
+def _cells(printer: Printer, value: Any, now: Timestamp) -> list[Cell]:
+    """Return the cells of an object; of one that cannot be printed, its name."""
+    try:
+        return printer.cells(value, now)
+    except Exception as error:
+        FAULTS.note("tables", lambda: object_text(value), error)
+        return [value.metadata.name, *(UNKNOWN for _ in printer.columns[1:])]
+
+
+def _row_conditions(printer: Printer, value: Any) -> tuple[RowCondition, ...]:
+    try:
+        return printer.conditions(value)
+    except Exception as error:
+        FAULTS.note("tables", lambda: object_text(value), error)
+        return ()
 
 
 def table_of_one(

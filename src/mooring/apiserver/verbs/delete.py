@@ -171,7 +171,7 @@ async def delete_collection(
     namespace = request.target.namespace
     admit = partial(_admit_delete, server, request)
     page = await list_entries(server.registry, request.resource, namespace, selection, list_options)
-    values = [server.registry.read(request.resource, entry) for entry in page.entries]
+    values = server.registry.readable(request.resource, page.entries).values
     for value in values:
         metadata = value.metadata
         try:

@@ -174,10 +174,13 @@ async def _list(server: ServerContext, request: ResourceRequest) -> Response:
         remaining_item_count=page.remaining,
     )
     body = encoder.stored(page.entries, metadata)
-    if body is None:
-        values = [server.registry.read(request.resource, entry) for entry in page.entries]
-        body = encoder.many(values, metadata)
-    return Response(body, content_type=request.form.media)
+    if body is not None:
+        return Response(body, content_type=request.form.media)
+    values, warnings = server.registry.readable(request.resource, page.entries)
+    body = encoder.many(values, metadata)
+    return Response(
+        body, content_type=request.form.media, headers=NO_CACHE + warning_headers(warnings)
+    )
 
 
 async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingResponse:

@@ -123,7 +123,8 @@ async def _selected(
         at = found.revision
         for entry in found.entries:
             after = entry.key
-            if selection.means(registry.read(resource, entry), resource):
+            values = registry.readable(resource, (entry,)).values
+            if values and selection.means(values[0], resource):
                 kept.append(entry)
                 if options.limit and len(kept) == options.limit and _is_more(found, entry):
                     token = encode_token(at, after.removeprefix(prefix))

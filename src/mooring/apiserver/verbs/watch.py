@@ -102,7 +102,7 @@ async def _events(
         if page is not None:
             for start in range(0, len(page.entries), INITIAL_BATCH):
                 part = page.entries[start : start + INITIAL_BATCH]
-                yield [WatchEvent(ADDED, follower.read(entry), entry.revision) for entry in part]
+                yield follower.initial(part)
             if options.wants_initial and options.allows_bookmarks:
                 yield (WatchEvent(BOOKMARK, revision=page.revision, is_initial_end=True),)
         del page  # It may be large, and a watch may be long.
@@ -160,9 +160,10 @@ class _Follower:
         self._resource = resource
         self._selection = selection
 
-    def read(self, entry: Entry) -> Any:
-        """Return the object of an entry."""
-        return self._registry.read(self._resource, entry)
+    def initial(self, entries: Iterable[Entry]) -> list[WatchEvent]:
+        """Return the events of objects that are there already."""
+        values = self._registry.readable(self._resource, entries).values
+        return [WatchEvent(ADDED, each, int(each.metadata.resource_version)) for each in values]
 
     def notices(self, events: Iterable[Event]) -> list[WatchEvent]:
         """Return the events of changes."""
@@ -195,5 +196,7 @@ class _Follower:
         return WatchEvent(DELETED, with_revision(old, revision), revision, is_change=True)
 
     def _selected(self, entry: Entry) -> Any | None:
-        value = self._registry.read_shared(self._resource, entry)
+        value = self._registry.find_readable(self._resource, entry)
+        if value is None:
+            return None
         return value if self._selection.means(value, self._resource) else None

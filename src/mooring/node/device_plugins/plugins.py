@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import Clock
 from mooring.node.device_plugins.inventory import (
     PluginDevice,
@@ -200,6 +201,9 @@ class PluginConnections:
             why = "the stream has ended"
         except (PluginError, ValueError) as error:
             why = str(error)
+        except Exception as error:
+            FAULTS.note("device plugins", plugin.resource, error, "is disconnected")
+            why = "internal error"
         _LOG.warning("device plugin of %s disconnected: %s", plugin.resource, why)
         self._all = [each for each in self._all if each.plugin is not plugin]
         await plugin.close()

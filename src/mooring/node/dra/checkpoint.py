@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.kit.atomic_file import TEMPORARY_SUFFIX, read_bounded, replace_file
+from mooring.kit.bulkhead import FAULTS
 from mooring.node.dra.claim_info import ClaimInfo, ClaimKey, DriverShare, PreparedDevice
 from mooring.node.errors import CheckpointError, SaveError
 
@@ -54,7 +55,7 @@ class _Claim(Struct, rename="pascal"):
 class _Data(Struct):
     kind: str = ""
     api_version: str = msgspec.field(default="", name="apiVersion")
-    claims: list[_Claim] | None = msgspec.field(default=None, name="ClaimInfoStateList")
+    claims: list[msgspec.Raw] | None = msgspec.field(default=None, name="ClaimInfoStateList")
 
 
 class _Written(Struct):
@@ -95,7 +96,10 @@ def encode(states: Iterable[ClaimInfo]) -> bytes:
 
 
 def decode(content: bytes) -> list[ClaimInfo]:
-    """Return the claims of a file, or raise ValueError with the reason."""
+    """Return the claims of a file, or raise ValueError with the reason.
+
+    A record that does not fit is left out: its pods prepare the claim again.
+    """
     checkpoint = msgspec.json.decode(content, type=_Checkpoint)
     found = crc32(checkpoint.data.encode())
     if found != checkpoint.checksum:
@@ -104,7 +108,11 @@ def decode(content: bytes) -> list[ClaimInfo]:
     # Whatever its version: the kubelet also reads the fields that it knows.
     if data.kind != KIND:
         raise ValueError(f"it is {data.kind[:64]!r}, not {KIND}")
-    return [_state(claim) for claim in data.claims or ()]
+    found_claims = []
+    for number, record in enumerate(data.claims or ()):
+        with FAULTS.guard("checkpoint of claims", f"record {number}"):
+            found_claims.append(_state(msgspec.json.decode(record, type=_Claim)))
+    return found_claims
 
 
 def read(path: Path) -> list[ClaimInfo]:

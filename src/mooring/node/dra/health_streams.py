@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.kit.atomic_file import read_bounded
+from mooring.kit.bulkhead import keep_running
 from mooring.kit.clock import REAL, Clock
 from mooring.node.dra.checkpoint import SavedFile
 from mooring.node.dra.health_info import (
@@ -136,7 +137,10 @@ class HealthStreams:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HealthStreams]:
         """Write the checkpoint, and expire old reports."""
-        tasks = [asyncio.create_task(self._save()), asyncio.create_task(self._expire())]
+        tasks = [
+            asyncio.create_task(keep_running("health of devices", each, clock=self._clock))
+            for each in (self._save, self._expire)
+        ]
         try:
             yield self
         finally:

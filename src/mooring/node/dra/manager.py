@@ -34,6 +34,7 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims.pod_claims import ClaimRejection, Named
 from mooring.client.contract import Client
 from mooring.client.errors import ClientError
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.metrics import (
     Counter,
@@ -218,6 +219,8 @@ class ClaimManager:
             await self._unprepare(uid, keys)
         except DevicesRefusedError as error:
             LOG.warning("claims of pod %s, which is gone: %s", uid, error)
+        except Exception as error:
+            FAULTS.note("claims of pods that are gone", f"pod {uid}", error, "keep their devices")
 
     async def _unprepare(self, uid: str, keys: Sequence[ClaimKey]) -> None:
         async with self._exclusive(keys):

@@ -11,9 +11,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from mooring.api.names import dns1123_subdomain
+from mooring.kit.bulkhead import keep_running
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.go_quote import go_quote, go_quote_list
 from mooring.node.dra.plugin_registration import PluginInfo, readable
@@ -251,9 +253,10 @@ class DraPluginManager:
 
     async def _follow(self, instance: DraPlugin) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(instance.follow())
+            keep = partial(keep_running, subject=f"driver {instance.driver}", clock=self._clock)
+            tasks.create_task(keep("connections to drivers", instance.follow))
             if self._follow_health is not None and instance.health_version is not None:
-                tasks.create_task(self._follow_health(instance))
+                tasks.create_task(keep("health of devices", partial(self._follow_health, instance)))
 
     async def _disconnect(self, instance: DraPlugin) -> None:
         follower = self._followers.pop(instance)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.node.errors import CallError, RegistrationRefusedError
 from mooring.node.inotify import FolderEvents
@@ -113,10 +114,10 @@ class Registrar:
             except Exception as error:  # from any handler
                 failures += 1
                 delay_s = BACKOFF.delay_s(failures)
-                if str(error) != warned:
-                    is_expected = isinstance(error, RegistrationRefusedError | CallError)
-                    trace = None if is_expected else error
-                    LOG.warning("%s: %s; again in %.3g s", path, error, delay_s, exc_info=trace)
+                if not isinstance(error, RegistrationRefusedError | CallError):
+                    FAULTS.note("registering plugins", str(path), error, "is tried again")
+                elif str(error) != warned:
+                    LOG.warning("%s: %s; again in %.3g s", path, error, delay_s)
                     warned = str(error)
                 await self._clock.sleep(delay_s)
             else:

@@ -16,6 +16,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,6 +29,7 @@ from mooring.client.contract import Client
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete, Target
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS, keep_running
 from mooring.kit.clock import REAL, Clock
 from mooring.node.dra import plugin_registration
 from mooring.node.dra.health_info import DeviceKey, allocated_resources_status
@@ -153,8 +155,8 @@ class Dra:
         while True:
             try:
                 await follow()
-            except Exception:
-                LOG.exception("following %s failed; again in %g s", what, RETRY_S)
+            except Exception as error:
+                FAULTS.note(f"following {what}", "the node", error, "begins again")
             await self._settings.clock.sleep(RETRY_S)
 
     def _note_health(self, driver: str, devices: Iterable[DeviceKey]) -> None:
@@ -210,8 +212,10 @@ class SliceCleaner:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, driver: str, delay_s: float) -> None:
-        task = asyncio.create_task(self._clean_up(driver, delay_s))
-        self._pending[driver] = task
+        work = partial(self._clean_up, driver, delay_s)
+        about = f"driver {driver or 'of any name'}"
+        keeping = keep_running("cleaning up slices", work, subject=about, clock=self._clock)
+        self._pending[driver] = asyncio.create_task(keeping)
 
     async def _clean_up(self, driver: str, delay_s: float) -> None:
         if delay_s:

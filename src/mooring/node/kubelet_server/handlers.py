@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote
@@ -16,7 +17,9 @@ from mooring.api.core import Container, Pod
 from mooring.api.core.pod import ContainerStatus
 from mooring.api.core.pod_log_options import ALL_STREAMS, PodLogOptions, read_log_options
 from mooring.api.errors import DecodeError
+from mooring.api.meta import object_text
 from mooring.api.timestamp import Timestamp
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.http_head import Head
 from mooring.kit.metrics import PROMETHEUS
@@ -91,6 +94,9 @@ class RequestHandler:
             return PlainResponse(str(error).encode(), error.code)
         except (DecodeError, ValueError) as error:
             return _bad_request(str(error))
+        except Exception as error:
+            FAULTS.note("kubelet server", path, error, "cannot be served")
+            return PlainResponse(b"Internal Error", HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def _route(self, head: Head, parts: list[str], fields: list[tuple[str, str]]) -> Response:
         match head.first[0], parts:
@@ -109,8 +115,12 @@ class RequestHandler:
         return PlainResponse(b"405 method not allowed\n", HTTPStatus.METHOD_NOT_ALLOWED)
 
     def _listed(self) -> bytes:
-        items = b",".join(map(encode_json, self._pods.all()))
-        return b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[' + items + b"]}"
+        items = []
+        for pod in self._pods.all():
+            with FAULTS.guard("kubelet server", partial(object_text, pod)):
+                items.append(encode_json(pod))
+        listed = b",".join(items)
+        return b'{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[' + listed + b"]}"
 
     # --- logs -------------------------------------------------------------------------------------
 

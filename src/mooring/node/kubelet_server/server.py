@@ -15,6 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.connections import ConnectionLimits, Listener, listen
 from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head, response
 from mooring.node.kubelet_server.handlers import (
@@ -110,8 +111,8 @@ class KubeletServer:
             await _send(writer, PlainResponse(f"{error}\n".encode(), HTTPStatus.BAD_REQUEST))
         except (OSError, _BrokenOffError):
             writer.transport.abort()  # so that nobody takes a partial response for a complete one
-        except Exception:
-            LOG.exception("request of %s failed", writer.get_extra_info("peername"))
+        except Exception as error:
+            FAULTS.note("kubelet server", "a connection", error, "ends")
             writer.transport.abort()
         finally:
             writer.close()

@@ -35,6 +35,12 @@ class AdmissionRejection(NamedTuple):
     message: str
 
 
+# Kubernetes' reason for whatever else keeps a pod out.
+UNEXPECTED = AdmissionRejection(
+    "UnexpectedAdmissionError", "the pod cannot be processed as its spec has it"
+)
+
+
 def check(pod: Pod, node: Node | None, used: Amounts) -> AdmissionRejection | None:
     """Return why a node rejects a pod, given the resources that others use, or None."""
     if node is None:

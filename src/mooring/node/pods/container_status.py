@@ -172,6 +172,8 @@ def terminated(state: ContainerState) -> ApiContainerState:
 
 
 def _mount(mount: Any) -> dict[str, Any]:
+    if not isinstance(mount, dict):  # no server accepts it now
+        mount = {}
     status = {"name": mount.get("name", ""), "mountPath": mount.get("mountPath", "")}
     if mount.get("readOnly"):
         status |= {"readOnly": True, "recursiveReadOnly": "Disabled"}

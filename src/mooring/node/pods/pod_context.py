@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.namespace import ObjectReference
+from mooring.api.meta import object_text
 from mooring.api.timestamp import Timestamp
 from mooring.client.event_recorder import reference_to
 from mooring.client.writes import RecordEvent
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS, cause_text
 from mooring.kit.clock import Clock
 from mooring.kit.metrics import Counter
 from mooring.node.contract import DeviceManager
@@ -88,13 +90,20 @@ class PodContext(Struct, frozen=True):
 
     async def remove_containers(self, uid: str) -> None:
         """Remove the containers of a pod, however often the runtime fails."""
+        logged = ""
         while True:
             try:
                 await self.runtime.remove(uid)
                 return
             except Exception as error:
-                LOG.warning("containers of pod %s cannot be removed: %r", uid, error)
+                if (cause := cause_text(error)) != logged:
+                    logged = cause
+                    LOG.warning("containers of pod %s cannot be removed: %s", uid, cause)
                 await self.clock.sleep(AGAIN_S)
+
+    def note_fault(self, place: str, pod: Pod, error: Exception) -> None:
+        """Note that a pod failed for a reason that nobody foresaw; it is tried again."""
+        FAULTS.note(place, lambda: object_text(pod), error, "waits for its next try")
 
     def warn(self, about: Pod | ObjectReference, reason: str, message: str) -> None:
         """Record a warning event."""

@@ -27,9 +27,9 @@ from mooring.node.contract import (
     failed_prepare,
     failed_sandbox,
 )
-from mooring.node.errors import ConfigError, SandboxError, SourceError
+from mooring.node.errors import ConfigError, NodeAgentError, SandboxError, SourceError
 from mooring.node.pods import volumes
-from mooring.node.pods.admission import AdmissionRejection, rejection
+from mooring.node.pods.admission import UNEXPECTED, AdmissionRejection, rejection
 from mooring.node.pods.container_environment import (
     CONFIG_ERROR,
     NOTHING,
@@ -70,6 +70,7 @@ LOG = logging.getLogger(__name__)
 HOOK_S = 600.0  # timeout of postStart hooks
 LEAST_S = 2.0  # for a container whose preStop hook used up the grace period
 REFRESH_AGAIN_S = 60.0  # after volumes could not be written
+INTERNAL = "internal error; the log of the node says more"
 RUN_ERROR = "RunContainerError"  # the kubelet's reason for a program that cannot be started
 
 
@@ -91,8 +92,7 @@ class PodSyncer:
 
     async def _check_handler(self) -> None:
         """Raise SandboxError for a runtime class: our runtimes have just one handler."""
-        name = self._record.pod.spec.runtime_class_name
-        if not name:
+        if not (name := self._record.pod.spec.runtime_class_name):
             return
         found = await self._context.client.get(RuntimeClass, "", name)
         if found is None:
@@ -104,7 +104,7 @@ class PodSyncer:
         record, context = self._record, self._context
         try:
             async with context.slots:
-                await self._make_volumes()
+                await self._make_volumes_guarded()
             context.counts.pods.inc()
             await context.devices.prepare(record.pod)  # without a slot, as a driver may hang
             await self._check_handler()
@@ -118,8 +118,8 @@ class PodSyncer:
         except DevicesRefusedError as error:
             self._note_failure(FAILED_PREPARE, failed_prepare(error))
         except Exception as error:
-            LOG.exception("pod %s cannot be set up", record.pod.metadata.name)
-            self._note_failure(FAILED_PREPARE, f"Failed to prepare: {error!r}")
+            self._context.note_fault("setting up pods", self._record.pod, error)
+            self._note_failure(FAILED_PREPARE, failed_prepare(INTERNAL))
         else:
             record.is_set_up = True
             record.sync_failure = None
@@ -130,6 +130,16 @@ class PodSyncer:
         context.warn(record.pod, reason, message)
         record.termination = rejection(AdmissionRejection(reason, message), context.now())
         record.is_rejected = True
+
+    async def _make_volumes_guarded(self) -> None:
+        """Write the pod's volumes, or raise ConfigError also for what nobody foresaw."""
+        try:
+            await self._make_volumes()
+        except NodeAgentError:
+            raise
+        except Exception as error:
+            self._context.note_fault("volumes of pods", self._record.pod, error)
+            raise ConfigError(f"MountVolume.SetUp failed: {UNEXPECTED.message}") from None
 
     async def _make_volumes(self) -> None:
         """Write the pod's volumes, and schedule the next time if they have tokens."""
@@ -154,7 +164,7 @@ class PodSyncer:
         record, context = self._record, self._context
         record.refresh_at = later(context.now(), REFRESH_AGAIN_S)
         try:
-            await self._make_volumes()
+            await self._make_volumes_guarded()
         except (ConfigError, SourceError) as error:
             LOG.warning("volumes of pod %s stay as they are: %s", record.pod.metadata.name, error)
 
@@ -169,8 +179,9 @@ class PodSyncer:
             text = f"Failed to unprepare dynamic resources: {error}"
             self._note_failure("FailedUnprepareDynamicResources", text)
         except Exception as error:
-            LOG.exception("pod %s cannot be cleared", record.pod.metadata.name)
-            self._note_failure("FailedUnprepareDynamicResources", f"Failed to unprepare: {error!r}")
+            self._context.note_fault("cleaning up pods", self._record.pod, error)
+            text = f"Failed to unprepare dynamic resources: {INTERNAL}"
+            self._note_failure("FailedUnprepareDynamicResources", text)
         else:
             record.is_cleaned_up = True
             record.sync_failure = None
@@ -204,8 +215,8 @@ class PodSyncer:
         except DevicesRefusedError as error:
             self._not_started(container, "PreStartContainerError", str(error))
         except Exception as error:
-            LOG.exception("container %s cannot be started", action.name)
-            self._not_started(container, "CreateContainerError", repr(error))
+            self._context.note_fault("starting containers", self._record.pod, error)
+            self._not_started(container, CONFIG_ERROR, UNEXPECTED.message)
         else:
             record.start_failures.pop(action.name, None)
             if action.crash is not None:
@@ -280,7 +291,10 @@ class PodSyncer:
             await context.runtime.stop(action.id, max(by_s - context.clock.monotonic(), least_s))
             await self._look(action.id)
         except Exception as error:
-            LOG.warning("container %s cannot be stopped: %r", action.id, error)
+            if isinstance(error, NodeAgentError | OSError):
+                LOG.warning("container %s cannot be stopped: %s", action.id, error)
+            else:
+                context.note_fault("stopping containers", record.pod, error)
             await context.clock.sleep(AGAIN_S)
             record.stop_deadlines.pop(action.id, None)
 

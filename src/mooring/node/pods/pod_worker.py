@@ -20,9 +20,11 @@ from msgspec.structs import replace
 
 from mooring.api.core import Pod
 from mooring.api.core.pod import PodStatus
+from mooring.api.meta import object_text
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.writes import Patch
+from mooring.kit.bulkhead import FAULTS
 from mooring.node.pods.container_status import pod_text
 from mooring.node.pods.pod_actions import (
     CleanUp,
@@ -49,7 +51,8 @@ LOG = logging.getLogger(__name__)
 
 QUIET_S = 1.0  # how long actions in progress delay a status
 FAULT_S = 30.0  # before a pod is synced again after an internal error
-WRITE_STATUS, REFRESH = "write status", "refresh"
+FAILED_SYNC = "error syncing pod: it cannot be processed as its spec and status have it"
+WRITE_STATUS, REFRESH, END = "write status", "refresh", "end"
 
 
 class PodWorker:
@@ -63,7 +66,6 @@ class PodWorker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._probes: dict[ContainerId, asyncio.Task[None]] = {}
         self._is_over = False
-        self._fault = ""
         self._is_deleted = False
         self._unquiet_since: float | None = None
         self._status_failures = 0
@@ -130,14 +132,31 @@ class PodWorker:
             return self._sync()
         except Exception as error:
             self._report_fault(error)
+            self._end_unplanned()
             return FAULT_S
 
     def _report_fault(self, error: Exception) -> None:
-        if repr(error) != self._fault:
-            self._fault = repr(error)
-            name = self.record.pod.metadata.name
-            LOG.error("pod %s cannot be looked after", name, exc_info=error)
-            self._context.warn(self.record.pod, "FailedSync", f"Error syncing pod: {error!r}")
+        pod = self.record.pod
+        if FAULTS.note("pods of this node", lambda: object_text(pod), error):
+            self._context.warn(pod, "FailedSync", FAILED_SYNC)
+
+    def _end_unplanned(self) -> None:
+        """End a pod that no plan can be made for, once it is to be deleted."""
+        record = self.record
+        is_leaving = record.is_gone or record.pod.metadata.deletion_timestamp is not None
+        if is_leaving and END not in record.in_progress:
+            self._spawn(END, self._end())
+
+    async def _end(self) -> None:
+        """Remove the containers and what they had, then the API object."""
+        await self._context.remove_containers(self.record.pod.metadata.uid)
+        await self._syncer.clean_up()
+        if not self.record.is_cleaned_up:
+            return  # it keeps its devices, and is tried again
+        if self.record.is_gone:
+            await self._discard()
+        else:
+            await self._syncer.delete()
 
     async def _sleep(self, wait_s: float | None) -> None:
         if wait_s is None:
@@ -187,7 +206,12 @@ class PodWorker:
 
     def current(self) -> Pod:
         """Return the pod with its current status, written or not."""
-        return replace(self.record.pod, status=self._status(self._context.now()))
+        pod = self.record.pod
+        try:
+            return replace(pod, status=self._status(self._context.now()))
+        except Exception as error:
+            FAULTS.note("status of pods", lambda: object_text(pod), error)
+            return pod
 
     def _status(self, now: Timestamp) -> PodStatus:
         record, context = self.record, self._context
@@ -330,7 +354,14 @@ class PodWorker:
             report=lambda text: self._context.warn(about, "Unhealthy", text),
             was_up=id_ in self.record.started,
         )
-        self._probes[id_] = asyncio.create_task(work)
+        self._probes[id_] = asyncio.create_task(self._probed(work))
+
+    async def _probed(self, work: Coroutine[Any, Any, None]) -> None:
+        """Probe a container; where that fails, it counts as not ready."""
+        try:
+            await work
+        except Exception as error:
+            self._report_fault(error)
 
     def _stop_probe(self, id_: ContainerId) -> None:
         task = self._probes.pop(id_, None)

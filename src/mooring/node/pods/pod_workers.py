@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from msgspec.structs import replace
 
 from mooring.api.core import Node, Pod
 from mooring.api.core.pod import ContainerStateTerminated, ContainerStatus
+from mooring.api.meta import object_text
 from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.kit.bulkhead import FAULTS, keep_running
 from mooring.kit.process_memory import release_memory
-from mooring.node.pods.admission import check, demand, rejection
+from mooring.node.pods.admission import UNEXPECTED, AdmissionRejection, check, demand, rejection
 from mooring.node.pods.pod_context import PodContext, StartMetrics
 from mooring.node.pods.pod_record import KILLED, UNKNOWN_END, is_running
 from mooring.node.pods.pod_worker import PodWorker
@@ -29,6 +32,7 @@ from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 
 LOG = logging.getLogger(__name__)
 
+PLACE = "pods of this node"
 STUCK_S = 30.0  # after which a removal that does not end is logged
 PODS_BETWEEN = 100  # ended pods between two garbage collections
 LOST = (
@@ -48,6 +52,7 @@ class PodWorkers:
         self._used: Counter[str] = Counter()
         self._states: dict[str, list[ContainerState]] = {}  # of pods that are not seen yet
         self._leaving: dict[str, asyncio.Task[None]] = {}  # unknown pods, until they are removed
+        self._unreadable: frozenset[str] = frozenset()  # pods when we took over
         self._ended = 0
 
     @property
@@ -59,6 +64,14 @@ class PodWorkers:
         """Return the pods with their current status, written or not."""
         return [worker.current() for worker in self._workers.values()]
 
+    def find_named(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod with its current status; of several of a name the newest."""
+        for worker in reversed(self._workers.values()):
+            metadata = worker.record.pod.metadata
+            if (metadata.namespace, metadata.name) == (namespace, name):
+                return worker.current()
+        return None
+
     @property
     def metrics(self) -> StartMetrics:
         """Metrics of started pods and containers."""
@@ -68,7 +81,7 @@ class PodWorkers:
     def active(self) -> frozenset[str]:
         """The UIDs of pods that may have devices."""
         known = (uid for uid, worker in self._workers.items() if not worker.record.is_cleaned_up)
-        return frozenset((*known, *self._leaving))
+        return frozenset((*known, *self._leaving, *self._unreadable))
 
     def find(self, uid: str) -> PodWorker | None:
         """Return the worker of a pod."""
@@ -76,13 +89,17 @@ class PodWorkers:
 
     # --- take-over --------------------------------------------------------------------------------
 
-    def take_over(self, states: Iterable[ContainerState], pods: Iterable[Pod]) -> None:
+    def take_over(
+        self, states: Iterable[ContainerState], pods: Iterable[Pod], unreadable: Iterable[str] = ()
+    ) -> None:
         """Go on with existing containers; remove what unknown pods left.
 
-        Nobody waits for the removal: a process that cannot be killed holds up no other pod.
+        Pods of these UIDs exist and cannot be read: they go on as they are. Nobody waits for the
+        removal: a process that cannot be killed holds up no other pod.
         """
         pods = sorted(pods, key=_age)
-        known = {pod.metadata.uid for pod in pods}
+        self._unreadable = frozenset(unreadable)
+        known = {*(pod.metadata.uid for pod in pods), *self._unreadable}
         for state in states:
             self._states.setdefault(state.id.pod_uid, []).append(state)
         kept = {self._context.folder_of(uid).name for uid in (*known, *self._states)}
@@ -91,7 +108,8 @@ class PodWorkers:
             self._states.pop(uid, None)
             self._leaving[uid] = self._spawn(self._remove(uid))
         for pod in pods:
-            self.see(pod)
+            with FAULTS.guard(PLACE, partial(object_text, pod)):
+                self.see(pod)
 
     async def left(self, within_s: float) -> None:
         """Wait a while for the removal of unknown pods."""
@@ -132,11 +150,9 @@ class PodWorkers:
         worker = self._workers.get(state.id.pod_uid)
         if worker is None:
             return
-        try:
+        with FAULTS.guard(PLACE, partial(object_text, worker.record.pod)):
             worker.note(state)
-        except Exception:  # an error of one pod must not affect others
-            LOG.exception("container %s", state.id)
-            worker.look()
+        worker.look()
 
     def compare(self, states: Iterable[ContainerState]) -> None:
         """Take in all existing containers: any other has ended, nobody knows how."""
@@ -144,9 +160,10 @@ class PodWorkers:
         for state in there.values():
             self.note(state)
         for worker in self._workers.values():
-            for id_, state in tuple(worker.record.states.items()):
-                if id_ not in there and is_running(state):
-                    worker.note(lost(state, self._context.now()))
+            with FAULTS.guard(PLACE, partial(object_text, worker.record.pod)):
+                for id_, state in tuple(worker.record.states.items()):
+                    if id_ not in there and is_running(state):
+                        worker.note(lost(state, self._context.now()))
 
     def look(self) -> None:
         """Sync all pods again."""
@@ -173,13 +190,19 @@ class PodWorkers:
         uid = pod.metadata.uid
         worker = PodWorker(pod, self._context)
         states = self._states.pop(uid, [])
-        names = {state.id.name for state in states}
-        worker.record.recall([*states, *recalled(pod, names, self._context.now())])
+        with FAULTS.guard(PLACE, partial(object_text, pod)):
+            names = {state.id.name for state in states}
+            states = [*states, *recalled(pod, names, self._context.now())]
+        for state in states:
+            with FAULTS.guard(PLACE, partial(object_text, pod)):
+                worker.record.recall([state])
         if _is_new(worker):
             self._admit(worker)
         else:
-            self._count(uid, pod)
+            with FAULTS.guard(PLACE, partial(object_text, pod)):
+                self._count(uid, pod)
         self._workers[uid] = worker
+        self._unreadable -= {uid}
         self._spawn(self._run(uid, worker))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -190,10 +213,15 @@ class PodWorkers:
 
     def _admit(self, worker: PodWorker) -> None:
         record, context = worker.record, self._context
-        refusal = check(record.pod, self._node(), self._used)
-        if refusal is None:
-            self._count(record.pod.metadata.uid, record.pod)
-            return
+        refusal: AdmissionRejection | None
+        try:
+            refusal = check(record.pod, self._node(), self._used)
+            if refusal is None:
+                self._count(record.pod.metadata.uid, record.pod)
+                return
+        except Exception as error:
+            FAULTS.note("admitting pods", object_text(record.pod), error, "is rejected")
+            refusal = UNEXPECTED
         context.warn(record.pod, refusal.reason, refusal.message)
         record.termination = rejection(refusal, context.now())
         record.started_at = context.now()
@@ -208,14 +236,15 @@ class PodWorkers:
         self._used.subtract(self._demands.pop(uid, {}))
 
     async def _run(self, uid: str, worker: PodWorker) -> None:
-        try:
-            if (leaving := self._leaving.get(uid)) is not None:  # it exists after all
-                await asyncio.wait([leaving])
-            await worker.run(cleared=lambda: self.free(uid))
-        except asyncio.CancelledError:
-            raise  # the pod goes on, and keeps its devices
-        except Exception:
-            LOG.exception("pod %s is left alone", uid)
+        if (leaving := self._leaving.get(uid)) is not None:  # it exists after all
+            await asyncio.wait([leaving])
+        # When cancelled, the pod goes on, and keeps its devices.
+        await keep_running(
+            PLACE,
+            lambda: worker.run(cleared=lambda: self.free(uid)),
+            subject=lambda: object_text(worker.record.pod),
+            clock=self._context.clock,
+        )
         self.free(uid)
         self._workers.pop(uid, None)
         self._clean_up()

@@ -24,6 +24,7 @@ from mooring.api.resource.v1 import (
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_group_consumer
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.cluster import FINISHED, Cluster
 from mooring.scheduler.features import Features
 from mooring.scheduler.live import queueing_hints as hints
@@ -139,12 +140,13 @@ class AssumeCache:
         """
         watched, self._watched = self._watched, []
         for claim, is_listed in watched:
-            if isinstance(claim, ResourceClaim):
-                self.double_allocations.put(claim, is_listed=is_listed)
-                self._fired.add(hints.claim_watched(claim_key(claim)))
-            else:
-                self.double_allocations.remove(claim)
-                self._fired.add(hints.claim_watched(claim))
+            key = claim_key(claim) if isinstance(claim, ResourceClaim) else claim
+            with FAULTS.guard("who has which devices", f"ResourceClaim {key[0]}/{key[1]}"):
+                if isinstance(claim, ResourceClaim):
+                    self.double_allocations.put(claim, is_listed=is_listed)
+                else:
+                    self.double_allocations.remove(claim)
+            self._fired.add(hints.claim_watched(key))
         self.double_allocations.end_list()
 
     def take_events(self) -> set[ClusterEvent]:

@@ -15,11 +15,13 @@ from msgspec import Struct
 
 from mooring.api.core.namespace import Binding, ObjectReference
 from mooring.api.core.pod import Pod
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectMeta, object_text
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.client.writes import Create, Patch, RecordEvent, Target
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler import binding_conditions
 from mooring.scheduler.errors import (
+    INTERNAL_ERROR,
     BindError,
     DoubleAllocationError,
     OtherSchedulerError,
@@ -90,11 +92,15 @@ def bind(
             work = _timed(context, times, DYNAMIC_RESOURCES, PRE_BIND, work)
         yield from work
         yield from _timed(context, times, DEFAULT_BINDER, BIND, _create_binding(cache, reservation))
-    except BindError as error:
+    except Exception as error:
+        failed = _as_bind_error(error, reservation)
         cache.being_undone.add(key)
-        yield from _undo(cache, reservation, written, error)
+        try:
+            yield from _undo(cache, reservation, written, failed)
+        except Exception as other:  # what is left is cleaned up by the next try
+            _as_bind_error(other, reservation)
         cache.being_undone.discard(key)
-        return BindFailed(str(error), is_gone=isinstance(error, PodGoneError))
+        return BindFailed(str(failed), is_gone=isinstance(failed, PodGoneError))
     for claim in reservation.claims:
         cache.claims.remove_waiting(claim_key(claim), key)
     cache.finish_binding(reservation)
@@ -102,6 +108,14 @@ def bind(
     text = f"Successfully assigned {name} to {reservation.node}"
     yield RecordEvent(reservation.pod, "Scheduled", text, action="Binding")
     return BindSucceeded()
+
+
+def _as_bind_error(error: Exception, reservation: Reservation) -> BindError:
+    """Return why a pod is not bound; of an error that nobody foresaw the log says more."""
+    if isinstance(error, BindError):
+        return error
+    FAULTS.note("binding", object_text(reservation.pod), error, "is not bound")
+    return BindError(INTERNAL_ERROR)
 
 
 def _timed(

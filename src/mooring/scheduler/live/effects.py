@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from mooring.client.writes import Target, Write
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.live.queueing_hints import ClusterEvent
 from mooring.scheduler.plugins.claim_needs import ClaimKey
 
@@ -91,6 +92,11 @@ class EffectTask(Struct, eq=False):
     waits: int = 0  # identifies timers and events that still count
     events: tuple[ClusterEvent, ...] = ()
     is_idle: bool = False  # it waits for long, and keeps nobody from starting
+
+    @property
+    def name(self) -> str:
+        """What it does, for logs."""
+        return getattr(self.steps, "__name__", "")
 
 
 class EffectRequest(Struct, frozen=True, eq=False):
@@ -178,11 +184,17 @@ class EffectRunner:
             self._is_running = False
 
     def _advance(self, task: EffectTask, result: Any) -> None:
+        """Resume a task until its next effect; one that fails ends, and no other."""
         try:
             effect = task.steps.send(result)
         except StopIteration as stop:
             self.running -= 1
-            task.finished(stop.value)
+            with FAULTS.guard("the end of a task", task.name):
+                task.finished(stop.value)
+            return
+        except Exception as error:
+            self.running -= 1
+            FAULTS.note("a task", task.name, error, "ends")
             return
         match effect:
             case ClaimLock(key=key):

@@ -6,7 +6,6 @@ when that message changes.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +13,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
+from mooring.api.meta import object_text
 from mooring.api.scheduling import PodGroup
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Labels
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.framework import GANG_SCHEDULING
@@ -35,8 +36,6 @@ from mooring.scheduler.pod_signature import pod_key
 from mooring.scheduler.pre_filter import NODE_AFFINITY, UNMODELLED
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, attempt
-
-LOG = logging.getLogger(__name__)
 
 Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the nearest fix
 
@@ -163,8 +162,8 @@ class FailureHandler:
             return ""
         try:
             return self._explain(self._cache.cluster, pending.pod, pending)
-        except Exception:
-            LOG.exception("no explanation for %s", pending.pod.metadata.name)
+        except Exception as error:
+            FAULTS.note("explaining", object_text(pending.pod), error)
             return ""  # Kubernetes' message is enough to go on
 
 

@@ -10,10 +10,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
+from mooring.api.meta import identity_text, object_text
 from mooring.client.contract import Client
-from mooring.client.writes import RecordEvent, Write
+from mooring.client.writes import RecordEvent, Target, Write
+from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS
+from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.live.config import Moment
 from mooring.scheduler.live.effects import (
     CONFLICT,
@@ -33,6 +38,7 @@ SCHEDULING_S = 0.005
 WORKERS = 32
 CAUSES_MAX = 256
 REASONS = {404: NOT_FOUND, 409: CONFLICT}
+BACKOFF = Backoff(first_s=0.1, longest_s=30.0)  # after scheduling failed as a whole
 AGAIN_CODES = (408, 429)  # not carried out, and to be repeated
 
 
@@ -76,6 +82,7 @@ class SchedulerLoop:
         self._requests: asyncio.Queue[EffectRequest] = asyncio.Queue()
         self._is_awake = asyncio.Event()
         self._causes: set[str] = set()
+        self._failures = 0  # of scheduling, in a row
 
     def changed(self, old: Any | None, new: Any | None, *, is_listed: bool = False) -> None:
         """Take a change from an informer: the old object and the new one."""
@@ -93,11 +100,22 @@ class SchedulerLoop:
                     tasks.create_task(self._work())
                 while True:
                     self._is_awake.clear()
-                    is_busy = self._schedule()
-                    self._hand_out()
+                    is_busy = self._step_guarded()
                     await (asyncio.sleep(0) if is_busy else self._wait())
         finally:
             self.scheduler.close()
+
+    def _step_guarded(self) -> bool:
+        """Schedule and hand out effects; what fails is tried again after a while."""
+        try:
+            is_busy = self._schedule()
+            self._hand_out()
+        except Exception as error:
+            self._failures += 1
+            FAULTS.note("scheduling", "the loop", error, "goes on")
+            return False
+        self._failures = 0
+        return is_busy
 
     def _schedule(self) -> bool:
         """Schedule for some milliseconds; return whether there may be more to schedule."""
@@ -121,8 +139,10 @@ class SchedulerLoop:
         """Wait until something changes, or a timer is due."""
         next_s = self.scheduler.next_s()
         timer = None
-        if next_s is not None:
-            delay_s = max(next_s - self._clock.monotonic(), 0.0)
+        if next_s is not None or self._failures:
+            delay_s = max((next_s or 0.0) - self._clock.monotonic(), 0.0)
+            if self._failures:
+                delay_s = max(delay_s, BACKOFF.delay_s(self._failures))
             timer = self._clock.call_later(delay_s, self._is_awake.set)
         try:
             await self._is_awake.wait()
@@ -134,8 +154,9 @@ class SchedulerLoop:
         while True:
             request = await self._requests.get()
             result = await self._carry_out(request.effect)
-            self.scheduler.answer(request, result, self._moment())
-            self._hand_out()
+            with FAULTS.guard("scheduling", partial(_text, request.effect)):
+                self.scheduler.answer(request, result, self._moment())
+                self._hand_out()
             self._is_awake.set()
 
     async def _carry_out(self, effect: ReadObject | Write) -> EffectResult:
@@ -149,8 +170,9 @@ class SchedulerLoop:
             return EffectDone(await self._client.write(effect))
         except Exception as error:
             result = result_of(error)
-            if result is None:
-                raise
+            if result is None:  # an object that cannot be written
+                FAULTS.note("writing", _text(effect), error, "is not written")
+                return EffectRefused("InternalError", INTERNAL_ERROR)
             self._note(result)
             return result
 
@@ -164,6 +186,14 @@ class SchedulerLoop:
 
     def _moment(self) -> Moment:
         return Moment(self._clock.monotonic(), self._clock.now())
+
+
+def _text(effect: ReadObject | Write) -> str:
+    """Return what logs call the object of an effect."""
+    target: Target | None = getattr(effect, "target", None)
+    if target is None:
+        return object_text(getattr(effect, "value", None))
+    return identity_text(target.struct.__name__, target.namespace, target.name, target.uid)
 
 
 def result_of(error: Exception) -> EffectRefused | EffectLost | None:

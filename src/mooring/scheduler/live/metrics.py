@@ -15,8 +15,10 @@ from msgspec import Struct
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod, add_resources
 from mooring.api.core.resources import CPU, MEMORY, ResourceList
+from mooring.api.meta import object_text
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims.pod_resources import container_limits, is_huge_page, pod_requests
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Counter, Family, Gauge, Histogram, Labels, exponential_buckets
 from mooring.scheduler.binding_conditions import has_conditions
 
@@ -209,12 +211,13 @@ def pod_limits(pod: Pod) -> ResourceList:
 
 
 def _amounts(pods: list[Pod], look: Callable[[Pod], ResourceList]) -> dict[Labels, float]:
-    return {
-        _labels(pod, resource): amount.approximate_float
-        for pod in pods
-        for resource, amount in look(pod).items()
-        if amount.approximate_float
-    }
+    found: dict[Labels, float] = {}
+    for pod in pods:
+        with FAULTS.guard("metrics of pods", partial(object_text, pod)):
+            for resource, amount in look(pod).items():
+                if value := amount.approximate_float:
+                    found[_labels(pod, resource)] = value
+    return found
 
 
 def _labels(pod: Pod, resource: str) -> Labels:

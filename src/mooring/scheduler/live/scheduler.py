@@ -9,17 +9,19 @@ One thing is done at a time: between two calls nothing changes, so no change is 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
+from mooring.api.meta import object_text
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_at_most_for, pod_consumer
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Labels, exposition
 from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.framework import SAMPLE_EVERY, PluginTimes
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.binding_cycle import BindFailed, BindSucceeded, bind
@@ -48,8 +50,6 @@ from mooring.scheduler.pod_groups import Gang, GroupDecision, decide_group
 from mooring.scheduler.pod_signature import SchedulerProfile, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
-
-LOG = logging.getLogger(__name__)
 
 TIMED_OUT = "timed out trying to allocate devices"
 
@@ -96,7 +96,8 @@ class LiveScheduler:
     def put(self, value: Any, now: Moment, *, is_listed: bool = False) -> None:
         """Add an object, or its newer version; all of a list come before the next step."""
         self._at(now)
-        self.cache.put(value, is_listed=is_listed)
+        with FAULTS.guard("the scheduler's cache", lambda: object_text(value)):
+            self.cache.put(value, is_listed=is_listed)
         if isinstance(value, Pod):
             self._enqueue(pod_key(value))
         self._dispatch()
@@ -104,7 +105,8 @@ class LiveScheduler:
     def remove(self, value: Any, now: Moment) -> None:
         """Remove an object."""
         self._at(now)
-        self.cache.remove(value)
+        with FAULTS.guard("the scheduler's cache", lambda: object_text(value)):
+            self.cache.remove(value)
         if isinstance(value, Pod):
             key = pod_key(value)
             self.queue.discard(self._queue_key(value), key, now.elapsed_s)
@@ -158,7 +160,7 @@ class LiveScheduler:
 
     def metrics_text(self) -> str:
         """Return all metrics, as Prometheus reads them."""
-        return exposition(self.metrics.families())
+        return exposition((*self.metrics.families(), FAULTS.total))
 
     def resources_text(self) -> str:
         """Return the requests and limits of each pod, as Prometheus reads them."""
@@ -176,12 +178,12 @@ class LiveScheduler:
             else:
                 self._try_pod(entry)
         except Exception as error:
-            LOG.exception("scheduling %s failed", "/".join(entry.key[1:]))
+            names = ", ".join(object_text(pod) for pod in pods.values())
+            FAULTS.note("scheduling", names, error, "waits for the next attempt")
             entry.pods = {key: pod for key, pod in pods.items() if self.cache.is_unscheduled(key)}
             self.queue.back_off(entry, self._s)
-            message = f"internal error: {type(error).__name__}: {error}"
             for key in entry.pods:
-                self._failures.handle_error(key, message, self._moment)
+                self._failures.handle_error(key, INTERNAL_ERROR, self._moment)
         finally:
             self.cache.cluster.work.measure(None)
 
