@@ -63,6 +63,7 @@ from mooring.node.runtime.contract import (
     ResourceLimits,
     RuntimeRefusedError,
 )
+from mooring.node.runtime.security_context import security_context_of
 from mooring.node.runtime.sim import annotations_for
 
 LOG = logging.getLogger(__name__)
@@ -90,7 +91,10 @@ class PodSyncer:
     # --- setting up -------------------------------------------------------------------------------
 
     async def _check_handler(self) -> None:
-        """Raise SandboxError for a runtime class: our runtimes have just one handler."""
+        """Raise SandboxError for a user namespace or a runtime class: there is one handler."""
+        if self._record.pod.spec.host_users is False:
+            text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+            raise SandboxError(text)
         name = self._record.pod.spec.runtime_class_name
         if not name:
             return
@@ -363,6 +367,7 @@ def spec_of(
         annotations={**annotations_for(pod, container.name), **run_options.annotations},
         pull_policy=container.image_pull_policy,
         limits=limits_of(pod, container),
+        security=security_context_of(pod, container),
         tty=container.tty,
         stdin=container.stdin,
         stdin_once=container.stdin_once,

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.timestamp import Timestamp
 from mooring.node.errors import RuntimeRefusedError as RuntimeRefusedError
+from mooring.node.runtime.security_context import SecurityContext
 
 _ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 NOT_SUPPORTED = "NotSupported"  # the reason of a request that a runtime cannot serve
@@ -88,6 +89,7 @@ class ContainerSpec(Struct, frozen=True):
     edits: ContainerEdits = ContainerEdits()  # of its devices and volumes
     cdi_ids: tuple[str, ...] = ()  # for a runtime that makes the edits itself
     limits: ResourceLimits = ResourceLimits()
+    security: SecurityContext = SecurityContext()
     annotations: Mapping[str, str] = field(default_factory=dict)  # of the pod and its devices
     pull_policy: str = ""  # Always, IfNotPresent, Never; for runtimes with images
     tty: bool = False

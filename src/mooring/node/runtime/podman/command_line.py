@@ -24,6 +24,7 @@ from mooring.node.runtime.contract import (
     RuntimeRefusedError,
     check_id,
 )
+from mooring.node.runtime.podman.security_options import security_options
 
 OWNER = "dev.mooring.owner"  # the agent, by its root folder
 POD, CONTAINER, ATTEMPT = "dev.mooring.pod", "dev.mooring.container", "dev.mooring.attempt"
@@ -48,9 +49,17 @@ def name_of(owner: str, id_: ContainerId) -> str:
     return f"moor_{owner}_{id_.pod_uid}_{id_.name}_{id_.attempt}"
 
 
-def run_line(owner: str, spec: ContainerSpec, env_file: str = "") -> list[str]:
+def run_line(
+    owner: str,
+    spec: ContainerSpec,
+    env_file: str = "",
+    user: int | str | None = None,
+    *,
+    is_root: bool = True,
+) -> list[str]:
     """Return the command that starts a container; RuntimeRefusedError if podman cannot.
 
+    `user` is that of the image, where it must be known; `is_root` is podman's own right.
     Variables are read from a file where possible: everyone on a machine can see command lines.
     """
     id_ = spec.id
@@ -72,6 +81,7 @@ def run_line(owner: str, spec: ContainerSpec, env_file: str = "") -> list[str]:
         *(["--tty"] if spec.tty else []),
         *(["--interactive"] if spec.stdin else []),
         *_limits(spec.limits),
+        *security_options(spec.security, user, is_root=is_root),
         *(f"--device={each}" for each in spec.cdi_ids),
         *_edits(spec.edits),
         checked_image(spec.image),
