@@ -22,6 +22,7 @@ from mooring.cli.program_options import (
     run_program,
     switch,
 )
+from mooring.cli.terminal import echo
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig
@@ -185,7 +186,7 @@ async def _run(
         is_left_to_server = await empties_namespaces(client)
         if is_left_to_server and _is_named(given["controllers"], NAMESPACE_CONTROLLER):
             text = f"{NAMESPACE_CONTROLLER}: the server at {access.server} does its work itself"
-            click.echo(text, err=True)
+            echo(text, err=True)
         more, client_of = await _simulation(gates, given, client_of, stack)
         program = ControllerProgram(
             client,
@@ -202,7 +203,7 @@ async def _run(
             context,
             lead=lead,
             place=place,
-            tell=lambda text: click.echo(text, err=True),
+            tell=lambda text: echo(text, err=True),
             working=f"controlling at {access.server}",
         )
 

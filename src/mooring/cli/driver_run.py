@@ -15,6 +15,7 @@ from mooring.cli.driver_devices import show
 from mooring.cli.driver_options import chosen_drivers, several_drivers
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
+from mooring.cli.terminal import echo
 from mooring.drivers.catalogue import DriverOptions
 from mooring.kit.process_memory import limit_malloc_arenas
 
@@ -112,7 +113,7 @@ async def _make_classes(client: Client, drivers: tuple[Driver, ...], words: str)
             continue
         except ClientError as error:
             classes = ", ".join(class_names(own))
-            click.echo(
+            echo(
                 f"note: pods need the DeviceClasses {classes}, which could not be made: "
                 f"{error.message}; an administrator makes those that are missing: "
                 f"moor driver classes {words} | kubectl apply -f -",
@@ -152,7 +153,7 @@ async def _serve(
                 for driver in drivers
             ]
             names = ", ".join(driver.name for driver in drivers)
-            click.echo(f"driving {names} for node {settings.node_name}", err=True)
+            echo(f"driving {names} for node {settings.node_name}", err=True)
             async with asyncio.TaskGroup() as group:
                 if classes_of:
                     group.create_task(_make_classes(client, drivers, classes_of))

@@ -22,6 +22,7 @@ from mooring.cli.program_options import (
     run_program,
     watching_options,
 )
+from mooring.cli.terminal import echo
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig
@@ -228,7 +229,7 @@ async def _run(
                     context,
                     lead=None,
                     place=place,
-                    tell=lambda text: click.echo(text, err=True),
+                    tell=lambda text: echo(text, err=True),
                     working=f"running pods of node {settings.name} for {access.server}",
                 )
     except NodeError as error:

@@ -20,6 +20,7 @@ from mooring.cli.program_options import (
     program_options,
     run_program,
 )
+from mooring.cli.terminal import echo
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig
@@ -160,6 +161,6 @@ async def _run(
             context,
             lead=lead,
             place=place,
-            tell=lambda text: click.echo(text, err=True),
+            tell=lambda text: echo(text, err=True),
             working=f"scheduling at {access.server}",
         )

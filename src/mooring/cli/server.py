@@ -22,6 +22,7 @@ from mooring.cli.server_options import (
     read_runtime,
     server_options,
 )
+from mooring.cli.terminal import echo
 from mooring.kit.process_memory import relax_garbage_collector
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _run(settings: Settings) -> None:
 
     def started(url: str) -> None:
         relax_garbage_collector()
-        click.echo(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
+        echo(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}", err=True)
 
     try:
         asyncio.run(serve(settings, started))
@@ -147,4 +148,4 @@ def _run(settings: Settings) -> None:
         hint = "; --secure-port names another port, and 0 takes a free one" if is_taken else ""
         fail(f"{os_error_text(error)}{hint}")
     except KeyboardInterrupt:
-        click.echo("stopped", err=True)
+        echo("stopped", err=True)
