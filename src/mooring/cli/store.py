@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STORE_FOLDER = "store"
 CREDENTIALS_FOLDER = "pki"
+COMPRESSED_SUFFIXES = (".gz", ".tgz", ".zip", ".xz", ".bz2", ".zst")
 FAULTS_SHOWN_MAX = 100
 PAGE_ENTRIES = 1000
 
@@ -98,8 +99,15 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     echo(f"bytes    {done.bytes_before:,} -> {done.bytes_after:,}")
 
 
+def _plain_tar(_: click.Context, __: click.Parameter, file: Path) -> Path:
+    if file.name.endswith(COMPRESSED_SUFFIXES):
+        fact = "a backup is a plain tar and is not compressed"
+        raise click.BadParameter(f"{str(file)!r}: {fact}; choose a name such as backup.tar")
+    return file
+
+
 @command.command("backup", context_settings=CONTEXT)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), callback=_plain_tar)
 @click.option(
     "--credentials",
     "has_credentials",
