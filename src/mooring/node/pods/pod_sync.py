@@ -42,6 +42,7 @@ from mooring.node.pods.container_environment import (
     needed_by_volumes,
     token_specs,
 )
+from mooring.node.pods.machine_fields import check_machine_fields, host_name
 from mooring.node.pods.pod_actions import Start, Stop
 from mooring.node.pods.pod_context import (
     AGAIN_S,
@@ -138,7 +139,7 @@ class PodSyncer:
     async def _make_volumes(self) -> None:
         """Write the pod's volumes, and schedule the next time if they have tokens."""
         pod, context = self._record.pod, self._context
-        if not pod.spec.volumes:
+        if not volumes.has_volumes(pod):
             return
         tokens = tuple(token_specs(pod))
         materials = volumes.Materials(
@@ -167,7 +168,7 @@ class PodSyncer:
         record, context = self._record, self._context
         try:
             await context.devices.unprepare(record.pod)
-            if record.pod.spec.volumes:
+            if volumes.has_volumes(record.pod):
                 await context.in_thread(volumes.remove, context.folder_of(record.pod.metadata.uid))
         except DevicesRefusedError as error:
             text = f"Failed to unprepare dynamic resources: {error}"
@@ -351,12 +352,14 @@ def spec_of(
     contents: Contents = NOTHING,
 ) -> ContainerSpec:
     """Return the spec of a container with its devices and volumes, or raise ConfigError."""
+    check_machine_fields(container)
     values = environment(pod, container, node_context, contents)
     mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
     return ContainerSpec(
         id=ContainerId(pod.metadata.uid, container.name, attempt),
         namespace=pod.metadata.namespace,
         pod_name=pod.metadata.name,
+        host_name=host_name(pod),
         image=container.image,
         command=expand_all(container.command, values),
         args=expand_all(container.args, values),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,6 +46,7 @@ from mooring.node.pods.container_environment import (
     resource_value,
     token_spec,
 )
+from mooring.node.pods.machine_fields import ETC_FILES, etc_files, mount_options, wanted_files
 from mooring.node.runtime.contract import SubPathMount
 from mooring.node.runtime.security_context import fs_group
 
@@ -55,6 +56,7 @@ POD_MODE, FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o750, 0o755, 0o777, 0o644
 # Of folders; new entries get the group, too.
 GROUP_WRITES, GROUP_READS = stat.S_ISGID | 0o770, stat.S_ISGID | 0o550
 VOLUMES = "volumes"
+ETC = "..etc"  # the files of /etc that a pod has of its own; no volume has this name
 SHOWN_MAX = 128
 
 
@@ -101,7 +103,15 @@ def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
             found[name] = replace(volume, group=fs_group(pod)) if volume.is_made else volume
         except (ConfigError, UnsafePathError) as error:
             raise ConfigError(_failed(name, error)) from None
+    if own := etc_files(pod):
+        files = {name: VolumeFile(data) for name, data in own.items()}
+        found[ETC] = Volume(materials.folder / VOLUMES / ETC, is_made=True, files=files)
     return found
+
+
+def has_volumes(pod: Pod) -> bool:
+    """Return whether there is anything to make for a pod."""
+    return bool(pod.spec.volumes or wanted_files(pod))
 
 
 def _check_name(name: str, others: Mapping[str, Volume]) -> None:
@@ -213,9 +223,19 @@ def mounts_of(
         volume = volumes.get(name)
         if volume is None:
             raise ConfigError(f'volumeMounts: the pod has no volume "{name}"')
-        options = ("rbind", "ro" if each.get("readOnly") or volume.is_written else "rw")
+        is_read_only = bool(each.get("readOnly") or volume.is_written)
+        options = ("rbind", "ro" if is_read_only else "rw", *mount_options(each, name))
         found.append(_mount(each, str(volume.path), _within(each, values), options))
-    return tuple(found)
+    return (*found, *_etc_mounts(volumes, {mount.container_path for mount in found}))
+
+
+def _etc_mounts(volumes: Mapping[str, Volume], taken: Collection[str]) -> Iterator[Mount]:
+    """Yield the mounts of files of /etc, but for those that the container has itself."""
+    if (volume := volumes.get(ETC)) is not None:
+        for name in volume.files:
+            if ETC_FILES[name] not in taken:
+                path = str(volume.path / name)
+                yield Mount(host_path=path, container_path=ETC_FILES[name], options=("rbind", "ro"))
 
 
 def _mount(

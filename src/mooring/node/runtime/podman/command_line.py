@@ -15,6 +15,8 @@ from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.errors import DecodeError
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.node.runtime.contract import (
+    READ_ONLY_ALL,
+    READ_ONLY_ALL_IF_POSSIBLE,
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -67,7 +69,7 @@ def run_line(
     return [
         *("run", "--detach", "--pull=never", "--log-driver=k8s-file", "--network=host"),
         f"--name={name_of(owner, id_)}",
-        f"--hostname={spec.pod_name[:HOSTNAME_LENGTH_MAX].rstrip('-.') or 'pod'}",
+        f"--hostname={_host_name(spec)}",
         *(f"--label={key}={value}" for key, value in labels.items()),
         *(f"--annotation={each}" for each in _annotations(spec)),
         *([f"--env-file={env_file}"] if env_file else []),
@@ -87,6 +89,10 @@ def run_line(
         checked_image(spec.image),
         *spec.args,
     ]
+
+
+def _host_name(spec: ContainerSpec) -> str:
+    return (spec.host_name or spec.pod_name)[:HOSTNAME_LENGTH_MAX].rstrip("-.") or "pod"
 
 
 def env_file_of(spec: ContainerSpec) -> str:
@@ -193,7 +199,12 @@ def _edits(edits: ContainerEdits) -> Iterator[str]:
 
 
 def _mount(mount: Mount) -> str:
-    options = ",".join(each for each in mount.options if each not in ("bind", "rbind"))
+    if READ_ONLY_ALL in mount.options:
+        text = f"the volume at {mount.container_path} requested recursive read-only mode"
+        fact = "but it is not supported by the runtime"
+        raise RuntimeRefusedError("CreateContainerConfigError", f"{text}, {fact}")
+    unused = ("bind", "rbind", READ_ONLY_ALL_IF_POSSIBLE)
+    options = ",".join(each for each in mount.options if each not in unused)
     if mount.type == "tmpfs":
         return f"--tmpfs={_joined(mount.container_path, *([options] if options else []))}"
     parts = (mount.host_path, mount.container_path, *([options] if options else []))

@@ -23,6 +23,7 @@ from mooring.kit.clock import REAL, Clock
 from mooring.node.errors import UnresolvableError
 from mooring.node.runtime.cdi import CdiSpecs
 from mooring.node.runtime.contract import (
+    SHARED,
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -234,7 +235,7 @@ def key_of(id_: ContainerId) -> ContainerKey:
 
 def _environment(spec: ContainerSpec, edits: ContainerEdits) -> dict[str, str]:
     """Return the basic variables, those of the container, and those of its devices."""
-    base = {"PATH": PATH, "HOME": home_of(spec), "HOSTNAME": spec.pod_name}
+    base = {"PATH": PATH, "HOME": home_of(spec), "HOSTNAME": spec.host_name or spec.pod_name}
     of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
     environment = {**base, **spec.env, **of_devices}
     for name, value in environment.items():
@@ -277,6 +278,9 @@ def _mounts(mounts: tuple[Mount, ...]) -> Iterator[MountLaunch]:
         if not os.path.isabs(mount.container_path):
             text = f"mount at {mount.container_path[:128]!r}: not an absolute path"
             raise RuntimeRefusedError(REFUSED, text)
+        if SHARED in mount.options:
+            text = "a process cannot have mountPropagation Bidirectional"
+            raise RuntimeRefusedError(REFUSED, f"mount at {mount.container_path}: {text}")
         if kind == "bind" and not os.path.exists(mount.host_path):
             text = f"mount at {mount.container_path}: host path {mount.host_path} does not exist"
             raise RuntimeRefusedError(REFUSED, text)

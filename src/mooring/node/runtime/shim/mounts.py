@@ -45,10 +45,10 @@ _FLAGS = {
     "nodiratime": linux.MS_NODIRATIME,
     "relatime": linux.MS_RELATIME,
 }
-READ_ONLY_ALL = "rro"  # read-only with all mounts within it
+_READ_ONLY_ALL = {"rro", "rro-if-possible"}  # read-only with all mounts within it
 _FROM_HOST = {"slave", "rslave"}  # the host's later mounts appear
-_IGNORED = {"rw", "bind", "rbind", "suid", "dev", "exec", "private", "rprivate", READ_ONLY_ALL}
-_IGNORED |= _FROM_HOST
+_IGNORED = {"rw", "bind", "rbind", "suid", "dev", "exec", "private", "rprivate"}
+_IGNORED |= _FROM_HOST | _READ_ONLY_ALL
 # Restrictions of a mount must stay in a user namespace, or the kernel refuses.
 _KEPT = {
     os.ST_RDONLY: linux.MS_RDONLY,
@@ -154,7 +154,7 @@ def _mount(planned: _Planned) -> None:
         linux.mount("none", target, flags=MS_REC | MS_PRIVATE)
     if flags:
         _restrict(target, flags)
-    if READ_ONLY_ALL in mount.options:
+    if _READ_ONLY_ALL.intersection(mount.options):
         for point in linux.mount_points():
             if _is_at_or_within(point, (target,)):
                 _make_read_only(point)
