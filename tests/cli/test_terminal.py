@@ -6,6 +6,8 @@ import ast
 import json
 import logging
 import re
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -276,3 +278,15 @@ def test_no_line_of_a_traceback_looks_like_a_record(text: str) -> None:
     assert first == "WARNING failed"
     assert all(line.startswith("    | ") for line in others[:-1])
     assert not UNSEEN.search("\n".join(others))
+
+
+def test_programs_that_configure_nothing_log_in_lines() -> None:
+    program = (
+        "import logging, sys; from mooring.cli.main import main; sys.argv = ['moor', '--version']\n"
+        "try: main()\n"
+        "except SystemExit: logging.getLogger('x').warning('pod %s', 'a\\nFORGED \\x1b[31m')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "pod a\\x0aFORGED \\x1b[31m\n"

@@ -69,6 +69,12 @@ def _indented(text: str) -> str:
     return "\n".join(f"{_CONTINUATION}{printable(line)}" for line in text.split("\n"))
 
 
+def log_in_lines() -> None:
+    """Have programs that do not configure logging log in lines that no name can break, too."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(LineFormatter("%(message)s"))
+
+
 def log_to_stderr(level: int, layout: str) -> None:
     """Log to standard error in lines that no name can break."""
     handler = logging.StreamHandler()

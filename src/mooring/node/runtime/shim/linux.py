@@ -130,7 +130,8 @@ def _guarded(call: Callback) -> None:
         import traceback  # only now: it is large
 
         print(f"{time.time():.3f} fault: {error!r}", file=sys.stderr)
-        traceback.print_exc()
+        for line in traceback.format_exc().splitlines():  # an error may quote anything
+            print(f"    | {line if line.isprintable() else ascii(line)}", file=sys.stderr)
         sys.stderr.flush()
 
 
