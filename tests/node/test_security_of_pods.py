@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mooring.api.schema import api_type
 from mooring.kit.clock import settle
 from mooring.node.pods.admission import check
 from mooring.node.pods.container_environment import CONFIG_MAP, NodeContext, ObjectSource
@@ -110,3 +111,22 @@ def test_volumes_belong_to_the_group_of_their_pod(tmp_path: Path) -> None:
             "conf/deep/k": "0o440",
         }
     assert (tmp_path / "host").stat().st_gid == os.getgid()
+
+
+PAGE = Path(__file__).parents[2] / "docs/explanation/process-runtime.md"
+# Of scheduling, ownership and naming: no runtime has a part in them.
+NOT_OF_A_RUNTIME = {
+    *("name", "containers", "initContainers", "nodeName", "nodeSelector", "schedulerName"),
+    *("serviceAccount", "priorityClassName", "preemptionPolicy", "topologySpreadConstraints"),
+    *("schedulingGroup", "securityContext"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["SecurityContext", "PodSecurityContext", "Container", "VolumeMount", "PodSpec"]
+)
+def test_the_page_says_what_happens_to_every_field(name: str) -> None:
+    text = PAGE.read_text("utf-8")
+    fields = {each.name for each in api_type(f"core/v1.{name}").json_fields()}
+    missing = {each for each in fields - NOT_OF_A_RUNTIME if f"`{each}" not in text}
+    assert missing == set()

@@ -97,10 +97,7 @@ def _print_refusal(refusal: InvalidExpression, expression: str, *, output: str) 
     if output == "json":
         print_tree({"expression": expression, "error": refusal.error})
     else:
-        fact, found, hint = refusal.error.rpartition("\nhint: ")
-        complain(fact if found else refusal.error)
-        if found:
-            echo(f"hint: {printable(hint)}", err=True)
+        complain(refusal.error, "ERROR: <input>:", "hint: ")
 
 
 def _print_names(report: EvaluationReport) -> None:

@@ -83,9 +83,9 @@ def warn(message: str) -> None:
     echo(f"{coloured('warning', 'yellow')}: {printable_message(message)}", err=True)
 
 
-def complain(message: str) -> None:
-    """Print an error; names in it may hold anything."""
-    echo(f"{coloured('error', 'red')}: {printable_message(message)}", err=True)
+def complain(message: str, *own: str) -> None:
+    """Print an error; names in it may hold anything. Lines that begin as `own` are not indented."""
+    echo(f"{coloured('error', 'red')}: {printable_message(message, *own)}", err=True)
 
 
 def by_pool(devices: Iterable[tuple[str, str]]) -> str:

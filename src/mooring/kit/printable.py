@@ -32,12 +32,16 @@ def printable_lines(text: str) -> str:
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
-def printable_message(text: str) -> str:
-    """Return a message whose later lines are indented: none looks like a message of its own."""
+def printable_message(text: str, *own: str) -> str:
+    """Return a message whose later lines are indented: none looks like a message of its own.
+
+    Lines that begin as one of `own` are known to be ours.
+    """
     if text.isprintable():
         return text
     first, *others = map(printable, text.split("\n"))
-    return "\n".join((first, *(each if each[:1] in ("", " ") else f"  {each}" for each in others)))
+    kept = (" ", *own)
+    return "\n".join((first, *(e if not e or e.startswith(kept) else f"  {e}" for e in others)))
 
 
 def _escaped(character: str) -> str:

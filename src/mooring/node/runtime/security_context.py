@@ -90,6 +90,7 @@ def security_context_of(pod: Pod, container: Container) -> SecurityContext:
         raise ConfigError(f"{own.place}.windowsOptions: this node runs Linux")
     fs_group = of_pod.number("fsGroup")
     of_pod.word("fsGroupChangePolicy", "", "Always", "OnRootMismatch")
+    of_pod.word("seLinuxChangePolicy", "", "MountOption", "Recursive")
     policy = of_pod.word("supplementalGroupsPolicy", "", "Merge", "Strict")
     escalates = own.flag("allowPrivilegeEscalation")
     found = SecurityContext(

@@ -47,7 +47,8 @@ class Agent(Struct, frozen=True):
     @classmethod
     def current(cls) -> Agent:
         """Return what this process is."""
-        known = frozenset(n for n in range(len(CAPABILITIES)) if _bounding_set() >> n & 1)
+        bits = _bounding_set()
+        known = frozenset(number for number in range(len(CAPABILITIES)) if bits >> number & 1)
         return cls(os.geteuid(), os.getegid(), tuple(os.getgroups()), known, has_filter())
 
 
