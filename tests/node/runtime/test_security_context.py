@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import sys
+import sysconfig
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from mooring.node.runtime.security_context import (
 )
 from mooring.node.runtime.shim.protocol import Confinement, Launch, LaunchError
 from tests.node.runtime.bench import FOREVER, Bench, executed, id_of, output, shell, told_by
+from tests.node.runtime.test_process_edits import SOURCE, is_usable_by_nobody, run_as_nobody
 from tests.node.world import container, make_pod
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this")
@@ -410,6 +414,60 @@ def test_what_is_refused_never_ran(bench: Bench, tmp_path: Path) -> None:
         assert await told_by(runtime, shell("b", "echo fine")) == "fine\n"
 
     bench.play(story)
+
+
+ORDINARY_AGENT = """
+    import asyncio, tempfile
+    from pathlib import Path
+    from mooring.node.runtime.contract import RuntimeRefusedError
+    from mooring.node.runtime.security_context import SecurityContext
+    from tests.node.runtime.bench import *
+
+    STATUS = "grep -E '^(CapPrm|NoNewPrivs|Seccomp:)' /proc/self/status; id -u"
+    CASES = {
+        "itself": (SecurityContext(user=65534, is_non_root=True), "id -u"),
+        "other": (SecurityContext(user=1), "id -u"),
+        "root": (SecurityContext(user=0), "id -u"),
+        "group": (SecurityContext(groups=(7,), fs_group=7), "id -u"),
+        "rights": (SecurityContext(dropped=("ALL",), seccomp="RuntimeDefault"), STATUS),
+        "read-only": (SecurityContext(is_root_read_only=True), "(echo > /tmp/moor-x) 2>&1 | wc -l"),
+    }
+
+    async def main(root):
+        runtime = ProcessRuntime(root)
+        try:
+            for name, (context, script) in CASES.items():
+                try:
+                    told = await told_by(runtime, shell(name, script, security=context))
+                except RuntimeRefusedError as error:
+                    told = f"{error.reason}: {error}"
+                print(name, told.split())
+        finally:
+            await runtime.shut_down()
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        asyncio.run(main(Path(folder)))
+"""
+
+
+@needs_root
+def test_an_agent_of_an_ordinary_user_gives_what_it_can_and_refuses_the_rest() -> None:
+    python_ = next(filter(is_usable_by_nobody, [sys.executable, "/usr/bin/python3"]), None)
+    if python_ is None:
+        pytest.skip("other users may not run this Python")
+    packages = f"{SOURCE}:{SOURCE}/src:{sysconfig.get_path('purelib')}"
+    environment = {"PYTHONPATH": packages, "HOME": "/", "PATH": os.environ["PATH"]}
+    done = run_as_nobody([python_, "-B", "-c", textwrap.dedent(ORDINARY_AGENT)], environment)
+    if "Permission denied" in done.stderr:
+        pytest.skip("other users may not read this folder")
+    assert done.stderr == ""
+    told = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert told["itself"] == "['65534']"
+    for name in ("other", "root", "group"):
+        assert told[name].startswith("['CreateContainerConfigError:'")
+    found = ["CapPrm:", "0000000000000000", "NoNewPrivs:", "1", "Seccomp:", "2", "65534"]
+    assert told["rights"] == str(found)
+    assert told["read-only"] == "['1']" or "namespaces" in told["read-only"]
 
 
 def test_a_shim_that_does_not_know_a_confinement_refuses_it() -> None:
