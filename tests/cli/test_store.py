@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import shutil
@@ -260,6 +261,27 @@ def test_what_is_no_good_backup_is_not_restored(tmp_path: Path) -> None:
         assert done.exit_code == 3, file
         assert fact in done.output, file
         assert not (tmp_path / "new" / "store" / "store.db").exists()
+
+
+def test_a_compressed_backup_is_not_called_something_else(tmp_path: Path) -> None:
+    backup, packed = tmp_path / "b.tar", tmp_path / "b.tar.gz"
+    assert store("backup", backup, "--data-dir", filled(tmp_path / "a")).exit_code == 0
+    packed.write_bytes(gzip.compress(backup.read_bytes()))
+    done = store("restore", packed, "--data-dir", tmp_path / "new")
+    assert done.exit_code == 3
+    assert done.stderr == (
+        f"error: {packed}: compressed with gzip: a backup is a plain tar, so unpack it first "
+        "(gunzip)\n"
+    )
+    assert not (tmp_path / "new" / "store" / "store.db").exists()
+
+
+def test_a_backup_is_not_named_like_a_compressed_file(tmp_path: Path) -> None:
+    target = tmp_path / "b.tar.gz"
+    done = store("backup", target, "--data-dir", filled(tmp_path / "a"))
+    assert done.exit_code == 2
+    assert "a backup is a plain tar and is not compressed" in done.stderr
+    assert not target.exists()
 
 
 def test_a_backup_of_a_store_that_contradicts_itself_leaves_nothing(tmp_path: Path) -> None:

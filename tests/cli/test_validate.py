@@ -481,6 +481,43 @@ def test_archives_that_cannot_be_read_are_one_line(
     assert line.startswith(f"error: {message}")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "an empty file, not an archive"),
+        (gzip.compress(b""), "an empty file, not an archive"),
+        (packed("tgz", {}), "an archive without files"),
+        (packed("tar", {}), "an archive without files"),
+        (gzip.compress(b"\xaa\xff" * 999), "named like an archive, but its content is no tar, zip"),
+        (b"\x7fELF\0\0", "named like an archive, but its content is no tar, zip or text"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.tar.gz", "x.tgz", "x.zip"])
+def test_what_is_only_named_like_an_archive_is_said_so(
+    folder: Path, name: str, content: bytes, message: str
+) -> None:
+    (folder / name).write_bytes(content)
+    result = validate("-f", name, "-q")
+    assert result.exit_code == 3
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: {name}: {message}")
+
+
+def test_text_that_is_named_like_an_archive_is_read(folder: Path) -> None:
+    (folder / "x.tar.gz").write_text(CLAIM)
+    assert validate("-f", "x.tar.gz").exit_code == 0
+
+
+def test_an_archive_with_links_only_says_that_they_are_not_followed(folder: Path) -> None:
+    with tarfile.open(folder / "x.tar.gz", "w:gz") as archive:
+        link = tarfile.TarInfo("a.yaml")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    result = validate("-f", "x.tar.gz", "-q")
+    assert result.exit_code == 3
+    assert "files in it; links in it are not followed" in result.stderr
+
+
 def test_an_archive_in_a_folder_is_pointed_at(folder: Path) -> None:
     (folder / "d").mkdir()
     (folder / "d" / "dump.tgz").write_bytes(packed("tgz", {"a.yaml": CLAIM}))

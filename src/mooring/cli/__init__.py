@@ -12,6 +12,7 @@ cluster_options  the options with which every command reads a cluster and manife
 cluster_sources  where objects come from: files, archives, profiles; live_source: a running cluster
 inputs           files and archives behind -f
 collection       objects with their source text, for commands that report lines
+terminal         the only way to print: what is not printable is escaped
 output           tables, JSON, YAML, warnings, ages, progress; the option -o
 object_argument  the argument KIND/NAME
 device_trees     devices as JSON, YAML and pictures

@@ -14,15 +14,8 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, device_source_options
 from mooring.cli.collection import Collected, collect
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import (
-    aligned,
-    coloured,
-    complain,
-    output_option,
-    print_tree,
-    printable,
-    printable_lines,
-)
+from mooring.cli.output import aligned, complain, output_option, print_tree
+from mooring.cli.terminal import coloured, echo, printable, printable_lines
 from mooring.insight.expressions.evaluation import (
     DeviceResult,
     EvaluationReport,
@@ -104,13 +97,13 @@ def _print_refusal(refusal: InvalidExpression, expression: str, *, output: str) 
     if output == "json":
         print_tree({"expression": expression, "error": refusal.error})
     else:
-        complain(refusal.error)
+        complain(refusal.error, "ERROR: <input>:", "hint: ")
 
 
 def _print_names(report: EvaluationReport) -> None:
     for device, answer in report.by_device():
         if answer.outcome is report.wanted:
-            click.echo(printable(str(device)))
+            echo(printable(str(device)))
 
 
 # --- tables -------------------------------------------------------------------------------
@@ -127,12 +120,12 @@ def _print_table(
     if rows:
         shown_rows = [tuple(map(printable, row)) for row in rows]
         for line in aligned([_header(report, is_wide=is_wide), *shown_rows]):
-            click.echo(line)
-        click.echo()
+            echo(line)
+        echo()
     for explained in report.explained if show_all else condensed(report.explained):
         _print_reasons(explained, show_all=show_all)
     for line in _summary(report, found):
-        click.echo(line)
+        echo(line)
 
 
 def _header(report: EvaluationReport, *, is_wide: bool) -> tuple[str, ...]:
@@ -153,10 +146,10 @@ def _print_reasons(explained: Explained, *, show_all: bool) -> None:
     is_error = explained.outcome is MatchOutcome.ERROR
     label = coloured("error", "red") if is_error else coloured("no", "yellow")
     for text in list(map(str, explained.reasons)) or [explained.error]:
-        click.echo(f"{label}: {printable_lines(text)}")
+        echo(f"{label}: {printable_lines(text)}")
     for line in _named(explained.devices, show_all=show_all):
-        click.echo(f"    {printable(line)}")
-    click.echo()
+        echo(f"    {printable(line)}")
+    echo()
 
 
 def _named(devices: tuple[PublishedDevice, ...], *, show_all: bool) -> list[str]:

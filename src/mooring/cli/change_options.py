@@ -28,7 +28,8 @@ from mooring.cli.cluster_sources import FileSource, give_all
 from mooring.cli.command_classes import add_options
 from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.inputs import STDIN
-from mooring.cli.output import complain, printable, warn
+from mooring.cli.output import complain, warn
+from mooring.cli.terminal import printable
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.catalogue import Catalogue
 from mooring.hardware.errors import ProfileError

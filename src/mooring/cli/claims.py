@@ -33,8 +33,8 @@ from mooring.cli.output import (
     output_option,
     print_table,
     print_tree,
-    printable,
 )
+from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import ClaimState, ClaimUsage, usage_in
 from mooring.insight.devices.model import HeldDevice, RequestSummary
 from mooring.insight.messages import counted, natural_order
@@ -162,7 +162,7 @@ def _say_none(wanted: ClaimFilter, total: int) -> None:
     where = f" in {wanted.namespace} namespace" if wanted.namespace else ""
     is_plain = wanted._replace(namespace=None) == ClaimFilter(None, Selector(), (), (), ())
     hint = f" {counted(total, 'claim')} in others: use -A." if is_plain and total else ""
-    click.echo(f"No claims found{where}.{hint}", err=True)
+    echo(f"No claims found{where}.{hint}", err=True)
 
 
 def _print(claims: list[ClaimUsage], output: str, now: Timestamp, *, with_namespace: bool) -> None:
@@ -171,7 +171,7 @@ def _print(claims: list[ClaimUsage], output: str, now: Timestamp, *, with_namesp
             print_tree({"claims": [_tree(each) for each in claims]}, output)
         case "name":
             for each in claims:
-                click.echo(printable(str(each.id)))
+                echo(printable(str(each.id)))
         case _:
             is_wide = output == "wide"
             namespace = ("NAMESPACE",) if with_namespace else ()

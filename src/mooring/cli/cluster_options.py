@@ -20,6 +20,7 @@ from mooring.cli.errors import DOES_NOT_FIT, UNREADABLE
 from mooring.cli.gate_options import gate_options, numa_node_option
 from mooring.cli.inputs import STDIN
 from mooring.cli.output import complain, warn
+from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
@@ -263,4 +264,4 @@ def _print_findings(given: ClusterInput) -> None:
         warn(str(warning))
     for what, found in (("errors", errors), ("warnings", given.warnings)):
         if len(found) > LINES_SHOWN_MAX:
-            click.echo(f"… and {len(found) - LINES_SHOWN_MAX:,} {what} more", err=True)
+            echo(f"… and {len(found) - LINES_SHOWN_MAX:,} {what} more", err=True)

@@ -14,7 +14,6 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail
 from mooring.cli.gate_options import GATES, check_numa_form, gate_options, numa_node_option
-from mooring.cli.output import say
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -24,6 +23,7 @@ from mooring.cli.program_options import (
     status_place,
     switch,
 )
+from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig

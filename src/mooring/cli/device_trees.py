@@ -13,6 +13,7 @@ from mooring.api.codec import to_tree
 from mooring.api.quantity import Quantity
 from mooring.cli.errors import UNREADABLE
 from mooring.cli.output import complain
+from mooring.cli.terminal import echo
 from mooring.insight.devices import ClusterUsage, DeviceUsage
 from mooring.insight.devices.model import AppliedTaint, Holder, UnavailableReason
 from mooring.insight.snapshot.snapshot import Snapshot
@@ -123,4 +124,4 @@ def write_picture(snapshot: Snapshot, holdings: ClusterUsage, name: str, *, titl
     except OSError as error:
         complain(f"{name}: {error.strerror or error}")
         sys.exit(UNREADABLE)
-    click.echo(f"{name} written", err=True)
+    echo(f"{name} written", err=True)

@@ -20,12 +20,11 @@ from mooring.cli.output import (
     Cell,
     Row,
     attribute_texts,
-    echo,
     output_option,
     print_table,
     print_tree,
-    printable,
 )
+from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import DeviceState, DeviceUsage, usage_in
 from mooring.insight.devices.model import StateCounts, UnavailableReason, by_node, count_states
 from mooring.insight.expressions.evaluation import (
@@ -157,7 +156,7 @@ def command(
     if picture_file is not None:
         write_picture(snapshot, found, picture_file, title="Devices as they are")
     if not found.are_nodes_known and found.devices:
-        click.echo("no nodes given: each device is judged as if its node were there", err=True)
+        echo("no nodes given: each device is judged as if its node were there", err=True)
     sys.exit(given.exit_status(FITS))
 
 
@@ -169,9 +168,9 @@ def _print(devices: list[DeviceUsage], output: str) -> None:
             print_tree({"devices": list(map(device_tree, devices)), "summary": summary}, output)
         case "name":
             for each in devices:
-                click.echo(printable(str(each.id)))
+                echo(printable(str(each.id)))
         case _ if not devices:
-            click.echo("No devices found.", err=True)
+            echo("No devices found.", err=True)
         case _:
             is_wide = output == "wide"
             header = ("DRIVER", "POOL", "DEVICE", "NODE", "STATE", "CLAIMS", "DETAIL")
@@ -243,7 +242,7 @@ def _print_summary(devices: Iterable[DeviceUsage], output: str) -> None:
         print_tree({"summary": rows}, output)
         return
     if not numbers:
-        click.echo("No devices found.", err=True)
+        echo("No devices found.", err=True)
         return
     header = ("NODE", "DRIVER", "TOTAL", *(state.value.upper() for state in DeviceState))
     lines: list[Row] = [

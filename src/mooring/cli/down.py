@@ -14,6 +14,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
+from mooring.cli.terminal import echo
 
 
 @click.command(
@@ -36,7 +37,7 @@ def command(data_dir: Path, timeout_s: float) -> None:
     folder = StateFolder(data_dir)
     pid = folder.runner()
     if not pid:
-        click.echo(f"no cluster runs in {data_dir}")
+        echo(f"no cluster runs in {data_dir}")
         return
     try:
         with suppress(ProcessLookupError):
@@ -48,4 +49,4 @@ def command(data_dir: Path, timeout_s: float) -> None:
         if time.monotonic() > end_s:
             fail(f"process {pid} still runs after {timeout_s:g} s")
         time.sleep(0.05)
-    click.echo("stopped")
+    echo("stopped")

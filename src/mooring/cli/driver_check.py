@@ -18,6 +18,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, fail, needs_extra
+from mooring.cli.terminal import coloured, echo
 from mooring.client.errors import ClientError
 from mooring.kit.extras import MissingExtraError
 from mooring.testing.check import REPUBLISH_S, START_S, Outcome, Report, Result
@@ -122,9 +123,9 @@ def command(only: str, lists: bool, output: str, subject: tuple[str, ...], **giv
     except (BenchError, ClientError) as error:
         fail(str(error))
     if output == "json":
-        click.echo(json.dumps(_tree(report), indent=2))
+        echo(json.dumps(_tree(report), indent=2))
     else:
-        click.echo(_summary(report))
+        echo(_summary(report))
     sys.exit(FITS if report.is_good else DOES_NOT_FIT)
 
 
@@ -150,7 +151,7 @@ async def _check(
         trial = check_process(place, subject, name=given["driver"], **limits)
         report = await run(trial)
         if given["log"] and trial.process is not None:
-            click.echo(f"\nThe driver's last words:\n{trial.process.last_words(40)}", err=True)
+            echo(f"\nThe driver's last words:\n{trial.process.last_words(40)}", err=True)
         return report
 
 
@@ -158,14 +159,15 @@ def _list() -> None:
     from mooring.testing.check.checks import CHECKS, promise_of
 
     for name, check in CHECKS.items():
-        click.echo(f"{name:{_width()}}  {promise_of(check)}")
+        echo(f"{name:{_width()}}  {promise_of(check)}")
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    mark, width = click.style(f"{outcome.result.value:6}", fg=_COLOURS[outcome.result]), _width()
-    click.echo(f"{mark}  {outcome.check:{width}}  {outcome.promise}")
+    mark = coloured(f"{outcome.result.value:6}", _COLOURS[outcome.result], is_bold=False)
+    width = _width()
+    echo(f"{mark}  {outcome.check:{width}}  {outcome.promise}")
     for line in outcome.why.splitlines():
-        click.echo(f"{'':8}{'':{width}}  → {line}")
+        echo(f"{'':8}{'':{width}}  → {line}")
 
 
 def _width() -> int:
@@ -176,7 +178,7 @@ def _width() -> int:
 
 
 def _progress(check: str, text: str) -> None:
-    click.echo(f"{'…':6}  {check:{_width()}}  {text}", err=True)
+    echo(f"{'…':6}  {check:{_width()}}  {text}", err=True)
 
 
 def _summary(report: Report) -> str:

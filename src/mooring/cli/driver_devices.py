@@ -18,8 +18,8 @@ from mooring.cli.output import (
     output_option,
     print_table,
     print_tree,
-    printable,
 )
+from mooring.cli.terminal import echo, printable
 from mooring.drivers.catalogue import DriverOptions, published
 from mooring.hardware.attributes import NUMA_NODE, PCI_BUS_ID, PCIE_ROOT
 
@@ -57,13 +57,13 @@ def show(name: str, options: DriverOptions, output: str) -> int:
             _print_slices(slices, output)
         case "name":
             for owner, device in devices:
-                click.echo(f"{owner}/{device.name}")
+                echo(f"{owner}/{device.name}")
         case _:
             _print_devices(devices, is_wide=output == "wide")
     for driver in drivers:
         reason = getattr(driver, "absence", "")
         if reason:
-            click.echo(f"{driver.name}: {reason}", err=True)
+            echo(f"{driver.name}: {reason}", err=True)
     return FITS if devices else DOES_NOT_FIT
 
 

@@ -9,6 +9,7 @@ import click
 
 from mooring.cli import CONTEXT
 from mooring.cli.errors import UNREADABLE
+from mooring.cli.terminal import echo
 
 
 @click.command(
@@ -45,7 +46,7 @@ def command(name: str, folder: Path | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for each, text in files.items():
             (folder / each).write_text(text, encoding="utf-8")
-            click.echo(f"{folder / each}")
+            echo(f"{folder / each}")
     except OSError as error:
-        click.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        echo(f"error: {error.filename}: {error.strerror}", err=True)
         sys.exit(UNREADABLE)

@@ -14,8 +14,8 @@ from mooring.cli.command_classes import option_with_default
 from mooring.cli.driver_devices import show
 from mooring.cli.driver_options import chosen_drivers, several_drivers
 from mooring.cli.errors import fail, needs_extra
-from mooring.cli.output import say
 from mooring.cli.program_options import access_of, cluster_access_options, run_program
+from mooring.cli.terminal import say
 from mooring.drivers.catalogue import DriverOptions
 from mooring.kit.process_memory import limit_malloc_arenas
 

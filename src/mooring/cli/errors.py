@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NoReturn, TypeVar
 
-import click
-
+from mooring.cli.terminal import echo, printable_message
 from mooring.kit.extras import remedy, require
 
 FITS = 0  # all is well: valid, fits, done
@@ -22,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def fail(text: str) -> NoReturn:
     """Print an error and exit: something cannot be read or reached."""
-    click.echo(f"error: {text}", err=True)
+    echo(f"error: {printable_message(text)}", err=True)
     raise SystemExit(UNREADABLE)
 
 

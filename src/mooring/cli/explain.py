@@ -12,8 +12,9 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
-from mooring.cli.output import Progress, echo, output_option, print_tree, printable
+from mooring.cli.output import Progress, output_option, print_tree
 from mooring.cli.plan import planned
+from mooring.cli.terminal import echo, printable
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation, explain
 from mooring.insight.explain.report import explanation_lines, explanation_tree, name_of, placed_line
 from mooring.insight.messages import counted, full_name

@@ -19,13 +19,12 @@ from mooring.cli.output import (
     TABLE_FORMATS,
     Progress,
     Row,
-    echo,
     output_option,
     print_table,
     print_tree,
-    printable,
     warn,
 )
+from mooring.cli.terminal import echo, printable
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.fit import (
     REPLICAS_MAX,

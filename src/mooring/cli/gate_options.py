@@ -11,6 +11,7 @@ import click
 from mooring.api.errors import GateError
 from mooring.api.gates import Gate, Gates, Preset
 from mooring.cli.command_classes import add_options, option_with_default
+from mooring.cli.terminal import echo
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,7 +54,7 @@ def gate_options(function: F) -> F:
         except GateError as error:
             raise click.UsageError(str(error)) from None
         for note in gates.notes():
-            click.echo(f"note: {note}", err=True)
+            echo(f"note: {note}", err=True)
         return function(*args, gates=gates, **kwargs)
 
     options = [

@@ -12,6 +12,7 @@ beside them (kustomizations, Helm charts) are known and skipped: they are no obj
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
@@ -32,6 +33,7 @@ from mooring.insight.snapshot.bundle import BYTES_MAX, GZIP_MAGIC, is_bundle, re
 SUFFIXES = (".json", ".yaml", ".yml")  # what kubectl takes from a directory
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 STDIN = "-"
+TEXT_HEAD_BYTES = 4096  # that show whether a file is text
 NAME_SHOWN_MAX = 255  # characters of a name that is too long for a file
 ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
 # How files begin that others pack, and what packs them.
@@ -108,9 +110,26 @@ class InputSource(NamedTuple):
             elif is_bundle(content):
                 yield from self._bundled(content, skipped)
             else:
-                yield DocumentPart(self.name, self._plain(content))
+                plain = self._plain(content)
+                self._check_text(plain)
+                yield DocumentPart(self.name, plain)
         except ArchiveError as error:
             raise UnreadableError(f"{self.name}: {error}") from None
+
+    def _check_text(self, content: bytes) -> None:
+        """Raise UnreadableError for a file that is named like an archive and has no text, either.
+
+        What a reader of YAML says about it would lead astray.
+        """
+        if not self.name.endswith(ARCHIVE_SUFFIXES):
+            return
+        if not content:
+            raise UnreadableError(f"{self.name}: an empty file, not an archive")
+        if not content.strip(b"\0"):
+            raise UnreadableError(f"{self.name}: an archive without files")
+        if b"\0" in content[:TEXT_HEAD_BYTES] or not _is_text(content[:TEXT_HEAD_BYTES]):
+            fact = "named like an archive, but its content is no tar, zip or text"
+            raise UnreadableError(f"{self.name}: {fact}")
 
     def documents(self, *, schema: Schema) -> Iterator[Document]:
         """Yield the documents of one plain file until one cannot be read."""
@@ -136,7 +155,8 @@ class InputSource(NamedTuple):
         bundle = read_bundle(content, _is_manifest)
         skipped += (Skipped(f"{self.name}!{name}", *LINK) for name in bundle.left_out)
         if not bundle.files:
-            raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it")
+            links = "; links in it are not followed" if bundle.left_out else ""
+            raise UnreadableError(f"{self.name}: no {', '.join(SUFFIXES)} files in it{links}")
         left = BYTES_MAX  # files in it may be packed once more
         for file in bundle.files:
             inner = InputSource(f"{self.name}!{file.name}", None)
@@ -170,6 +190,15 @@ class InputSource(NamedTuple):
     def _too_large(self, limits: Limits) -> UnreadableError:
         limit = f"{limits.bytes_max // 2**20} MiB"
         return UnreadableError(f"{self.name}: larger than {limit}, which is all that is read")
+
+
+def _is_text(head: bytes) -> bool:
+    """Return whether bytes are UTF-8, perhaps cut off in a character."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def archive_at(path: Path) -> Archive:

@@ -12,6 +12,7 @@ from mooring.api.names import dns1123_subdomain
 from mooring.api.timestamp import Timestamp
 from mooring.cli.errors import fail
 from mooring.cli.server_options import data_dir_option
+from mooring.cli.terminal import echo
 
 
 @click.command(
@@ -50,13 +51,13 @@ def command(data_dir: Path, node: str | None, folder: Path | None, hosts: tuple[
     if node is None:
         if folder is not None or hosts:
             raise click.UsageError("--folder and --host go with --node")
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     if folder is None:
         raise click.UsageError("--node needs --folder")
     if problems := dns1123_subdomain(node):
         raise click.BadParameter(f"{node!r}: {problems[0]}", param_hint="--node")
-    click.echo(_write(data_dir, folder, node, hosts or (node,), _server_of(path, text)))
+    echo(_write(data_dir, folder, node, hosts or (node,), _server_of(path, text)))
 
 
 def _server_of(path: Path, text: str) -> str:

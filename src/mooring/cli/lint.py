@@ -13,7 +13,8 @@ from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import Sources, source_options
 from mooring.cli.collection import collect
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
-from mooring.cli.output import coloured, print_tree, printable, report_options
+from mooring.cli.output import print_tree, report_options
+from mooring.cli.terminal import coloured, echo, printable
 from mooring.insight.expressions.evaluation import compiler_for
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.lint import (
@@ -41,7 +42,7 @@ def _list_rules(context: click.Context, _: click.Parameter, is_wanted: bool) -> 
     id_width = max(map(len, RULE_IDS))
     for rule in RULES:
         needs = f" (needs {rule.needs.value})" if rule.needs.value else ""
-        click.echo(f"{rule.id:{id_width}}  {rule.severity.value:7}  {rule.summary}{needs}")
+        echo(f"{rule.id:{id_width}}  {rule.severity.value:7}  {rule.summary}{needs}")
     context.exit()
 
 
@@ -94,9 +95,9 @@ def command(sources: Sources, disabled: tuple[str, ...], quiet: bool, output: st
         print_tree(_tree(findings, given))
     else:
         for finding in findings:
-            click.echo(_text(finding, given))
+            echo(_text(finding, given))
         if not quiet:
-            click.echo(_summary(findings, given))
+            echo(_summary(findings, given))
     is_odd = any(finding.severity is not Severity.NOTE for finding in findings)
     status = DOES_NOT_FIT if is_odd else FITS
     sys.exit(UNREADABLE if given.unreadable else status)

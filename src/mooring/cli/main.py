@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -12,6 +14,8 @@ from mooring import __version__
 from mooring.cli import CONTEXT
 from mooring.cli.command_classes import LazyGroup
 from mooring.cli.errors import INTERRUPTED, UNREADABLE
+from mooring.cli.terminal import echo, printable, printable_message
+from mooring.kit.printable import log_in_lines
 
 # name: summary; the module of that name defines a click command called `command`.
 COMMANDS = {
@@ -41,15 +45,33 @@ COMMANDS = {
 }
 
 
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    """Make errors printable that click prints itself: they quote arguments and names."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable_message(error.message)  # type: ignore[misc]
+        if isinstance(error, click.BadParameter) and isinstance(error.param_hint, str):
+            error.param_hint = printable(error.param_hint)
+        raise
+
+
 class Moor(LazyGroup):
     """The commands of `moor`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; errors quote them."""
+        with _printable_errors():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand; interrupted from the keyboard, it has no answer, not even no."""
         try:
-            return super().invoke(ctx)
+            with _printable_errors():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("\nstopped: there is no answer", err=True)
+            echo("\nstopped: there is no answer", err=True)
             ctx.exit(INTERRUPTED)
 
 
@@ -68,6 +90,7 @@ def moor() -> None:
 
 def main() -> None:
     """Run `moor`, also as `kubectl moor`."""
+    log_in_lines()
     name = os.path.basename(sys.argv[0])
     try:
         moor(prog_name="kubectl moor" if name.startswith("kubectl") else "moor")
@@ -77,7 +100,7 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         # Commands report their own I/O errors; this one comes from the terminal or a pipe.
-        print(f"error: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+        echo(f"error: cannot write the answer: {error.strerror or error}", err=True)
         _forget_output()
         sys.exit(UNREADABLE)
 

@@ -15,7 +15,6 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand, option_with_default
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.gate_options import GATES, gate_options
-from mooring.cli.output import say
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -24,6 +23,7 @@ from mooring.cli.program_options import (
     status_place,
     watching_options,
 )
+from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig

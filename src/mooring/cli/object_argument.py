@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from mooring.cli.terminal import printable
 from mooring.insight.messages import listed
 
 # Names that may precede the slash, by kind.
@@ -79,7 +80,8 @@ def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
     wanted = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
     near = [by_name[each] for each in difflib.get_close_matches(wanted, by_name, n=1)]
     if near:
-        hint = f"; did you mean {near[0]}?"
+        hint = f"; did you mean {printable(near[0])}?"
     else:
-        hint = f"; there is {listed(names)}" if names else f"; there is no {subject.kind} at all"
+        shown = listed([*map(printable, names)])
+        hint = f"; there is {shown}" if names else f"; there is no {subject.kind} at all"
     return click.UsageError(f"there is no {subject}{hint}")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import click
@@ -15,6 +13,15 @@ import msgspec
 
 from mooring.api.timestamp import Timestamp
 from mooring.cli.command_classes import option_with_default
+from mooring.cli.terminal import (
+    coloured,
+    echo,
+    echo_json,
+    printable,
+    printable_lines,
+    printable_message,
+    send,
+)
 
 if TYPE_CHECKING:
     from mooring.api.resource.v1 import DeviceAttribute
@@ -44,29 +51,23 @@ def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) ->
         echo("   ".join(_padded(line, widths)).rstrip())
 
 
-def echo(text: str) -> None:
-    """Print a line, coloured only on a terminal without NO_COLOR."""
-    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def say(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print what a program that goes on has to say; what cannot be written is dropped.
-
-    Its output may be a file on a full disk, or a terminal that is gone.
-    """
-    with suppress(OSError):
-        click.echo(text, nl=nl, err=err)
-
-
 def print_tree(tree: Any, output: str = "json") -> None:
     """Print a value as JSON or YAML."""
     if output == "yaml":
         import yaml
 
-        text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip("\n")
+        echo(yaml_text(yaml, tree))
     else:
-        text = msgspec.json.format(msgspec.json.encode(tree)).decode()
-    click.echo(text)
+        echo_json(msgspec.json.format(msgspec.json.encode(tree)).decode())
+
+
+def yaml_text(yaml: ModuleType, tree: Any, *, is_many: bool = False) -> str:
+    """Return a value, or many, as YAML; with escapes if it has anything that is not printable."""
+    dump = yaml.safe_dump_all if is_many else yaml.safe_dump
+    text = str(dump(tree, sort_keys=False, allow_unicode=True)).rstrip("\n")
+    if text == printable_lines(text):
+        return text
+    return str(dump(tree, sort_keys=False, allow_unicode=False)).rstrip("\n")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -79,29 +80,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def warn(message: str) -> None:
     """Print a warning; names in it may hold anything."""
-    click.echo(f"{coloured('warning', 'yellow')}: {printable_lines(message)}", err=True)
+    echo(f"{coloured('warning', 'yellow')}: {printable_message(message)}", err=True)
 
 
-def complain(message: str) -> None:
-    """Print an error; names in it may hold anything."""
-    click.echo(f"{coloured('error', 'red')}: {printable_lines(message)}", err=True)
-
-
-def coloured(text: str, colour: str) -> str:
-    """Return highlighted text for a terminal."""
-    return click.style(text, fg=colour, bold=True)
-
-
-def printable(text: str) -> str:
-    """Return the text with control characters escaped: names may come from anywhere."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-
-
-def printable_lines(text: str) -> str:
-    """Return lines of text with control characters escaped."""
-    return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
+def complain(message: str, *own: str) -> None:
+    """Print an error; names in it may hold anything. Lines that begin as `own` are not indented."""
+    echo(f"{coloured('error', 'red')}: {printable_message(message, *own)}", err=True)
 
 
 def by_pool(devices: Iterable[tuple[str, str]]) -> str:
@@ -148,7 +132,7 @@ def _cell(cell: str | Cell, *, is_wide: bool) -> Cell:
 def _padded(line: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
     for cell, width in zip(line, widths, strict=True):
         padding = " " * (width - len(cell.text))
-        shown = click.style(cell.text, fg=cell.colour) if cell.colour else cell.text
+        shown = coloured(cell.text, cell.colour, is_bold=False) if cell.colour else cell.text
         yield shown + padding
 
 
@@ -209,7 +193,7 @@ class Progress:
     def clear(self) -> None:
         """Clear the line."""
         if self._is_shown:
-            print(CLEAR, end="", file=sys.stderr, flush=True)
+            send(CLEAR, err=True)
             self._is_shown = False
 
     def __enter__(self) -> Self:
@@ -227,5 +211,5 @@ class Progress:
     def _show(self, text: str) -> None:
         if self._is_watched and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
-            print(f"{CLEAR}{text[:WIDTH_MAX]}", end="", file=sys.stderr, flush=True)
+            send(f"{CLEAR}{printable(text)[:WIDTH_MAX]}", err=True)
             self._is_shown = True

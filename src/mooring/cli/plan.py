@@ -22,13 +22,12 @@ from mooring.cli.output import (
     Progress,
     Row,
     by_pool,
-    echo,
     output_option,
     print_table,
     print_tree,
-    printable,
     warn,
 )
+from mooring.cli.terminal import echo, printable
 from mooring.insight.devices import usage_in
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.explain.pods import kubernetes_writes

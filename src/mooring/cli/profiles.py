@@ -14,7 +14,14 @@ from mooring.api.codec import to_tree
 from mooring.cli import CONTEXT
 from mooring.cli.errors import FITS, UNREADABLE
 from mooring.cli.gate_options import numa_node_option
-from mooring.cli.output import aligned, attribute_texts, complain, output_option, print_tree
+from mooring.cli.output import (
+    aligned,
+    attribute_texts,
+    complain,
+    output_option,
+    print_tree,
+)
+from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.board import Board, Profile
 from mooring.hardware.catalogue import Catalogue, Fleet
@@ -87,13 +94,13 @@ def _print_all(profiles: list[Profile], output: str) -> None:
             print_tree([_profile_json(profile) for profile in profiles])
         case "name":
             for profile in profiles:
-                click.echo(profile.name)
+                echo(profile.name)
         case _:
             header = ("NAME", "MACHINES", "SOCKETS", "NUMA", "DEVICES", "BOARD")
             wide = ("ALIASES", "SUMMARY") if output == "wide" else ()
             rows = [_profile_row(profile, is_wide=bool(wide)) for profile in profiles]
             for line in aligned([header + wide, *rows]):
-                click.echo(line)
+                echo(line)
 
 
 def _profile_row(profile: Profile, *, is_wide: bool) -> tuple[str, ...]:
@@ -126,10 +133,10 @@ def _print_one(fleet: Fleet, output: str) -> None:
             print_tree(_fleet_json(fleet))
         case "name":
             for node in fleet.nodes:
-                click.echo(node.metadata.name)
+                echo(node.metadata.name)
         case _:
             for line in _board_lines(fleet, is_wide=output == "wide"):
-                click.echo(line)
+                echo(line)
 
 
 def _board_lines(fleet: Fleet, *, is_wide: bool) -> Iterator[str]:
@@ -229,11 +236,11 @@ def _write(fleet: Fleet, objects_folder: str | None, sysfs_folder: str | None) -
     try:
         if objects_folder:
             for line in _write_objects(fleet, Path(objects_folder)):
-                click.echo(line)
+                echo(line)
         if sysfs_folder:
             entries = sysfs_entries(fleet.profile)
             write_entries(Path(sysfs_folder), entries)
-            click.echo(f"{sysfs_folder}: {len(entries):,} files and links of sysfs")
+            echo(f"{sysfs_folder}: {len(entries):,} files and links of sysfs")
     except OSError as error:
         complain(f"{error.filename}: {error.strerror or error}")
         return UNREADABLE

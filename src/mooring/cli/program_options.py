@@ -15,6 +15,7 @@ import click
 from mooring.cli.command_classes import Duration, add_options, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, fail
 from mooring.cli.gate_options import GATES
+from mooring.cli.terminal import echo
 from mooring.client.client_factory import RestConfig, load_rest_config
 from mooring.client.errors import (
     AccessError,
@@ -26,6 +27,7 @@ from mooring.client.errors import (
 from mooring.client.leader_election import LeaseTimings
 from mooring.cluster.leader_process import LeaderLease, LeaseLostError
 from mooring.cluster.status_server import ListenAddress, StatusTls, parse_listen_address
+from mooring.kit.printable import log_to_stderr
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -207,11 +209,11 @@ def run_program(
     The remedy is for a user who gets no tokens.
     """
     level = logging.INFO if verbosity >= 2 else logging.WARNING
-    logging.basicConfig(level=level, format=LOG_FORMAT)
+    log_to_stderr(level, LOG_FORMAT)
     try:
         asyncio.run(_until_stopped(work))
     except* LeaseLostError as lost:
-        click.echo(f"error: {lost.exceptions[0]}", err=True)
+        echo(f"error: {lost.exceptions[0]}", err=True)
         raise SystemExit(DOES_NOT_FIT) from None
     except* ClientError as found:
         fail(_cause(_first(found), server, remedy))
@@ -219,7 +221,7 @@ def run_program(
         fail(f"--metrics-bind-address: {_first(failed)}")
     except* KeyboardInterrupt:
         pass
-    click.echo("stopped", err=True)
+    echo("stopped", err=True)
 
 
 def _first(group: BaseExceptionGroup[Any]) -> Any:

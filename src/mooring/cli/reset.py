@@ -10,6 +10,7 @@ import click
 from mooring.cli import CONTEXT
 from mooring.cli.errors import fail, needs_extra
 from mooring.cli.server_options import data_dir_option
+from mooring.cli.terminal import echo
 
 
 @click.command(
@@ -34,7 +35,7 @@ def command(data_dir: Path, yes: bool) -> None:
         fail(f"{data_dir}: a cluster runs here, as process {pid}; `moor down` stops it")
     names = found(data_dir)
     if not names:
-        click.echo(f"no cluster is in {data_dir}")
+        echo(f"no cluster is in {data_dir}")
         return
     if not yes:
         question = f"Remove {', '.join(names)} from {data_dir}? All objects of the cluster are lost"
@@ -44,4 +45,4 @@ def command(data_dir: Path, yes: bool) -> None:
     except ResetError as error:
         fail(str(error))
     for path in removed:
-        click.echo(f"removed {path}")
+        echo(f"removed {path}")

@@ -18,6 +18,7 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import Duration, option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, fail, needs_extra
 from mooring.cli.server_options import data_dir_option
+from mooring.cli.terminal import echo, printable
 
 if TYPE_CHECKING:
     from mooring.cluster.run.claim_requests import NoClassError
@@ -91,7 +92,7 @@ def command(data_dir: Path, command_line: tuple[str, ...], **given: Any) -> None
             check_command(command_line, os.environ.get("PATH"))
         sys.exit(asyncio.run(_run(data_dir.absolute(), command_line, given)))
     except CommandError as error:
-        click.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         sys.exit(error.exit_status)
 
 
@@ -109,14 +110,14 @@ async def _run(data_dir: Path, command_line: tuple[str, ...], given: dict[str, A
             devices = await _devices(client, node, given)
             return await _with_devices(client, data_dir, node, devices, command_line, given)
     except NoClassError as error:
-        click.echo(f"error: {error}\n{_remedy(error, data_dir, node)}", err=True)
+        echo(f"error: {error}\n{_remedy(error, data_dir, node)}", err=True)
         return DOES_NOT_FIT
     except ClaimRequestError as error:
         raise click.UsageError(str(error)) from None
     except InvalidError as error:
         raise click.UsageError(error.message) from None
     except (NotGivenError, UnresolvableError, RuntimeRefusedError) as error:
-        click.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
         return DOES_NOT_FIT
     except ClientError as error:
         fail(error.message)
@@ -319,17 +320,16 @@ def _is_in_foreground() -> bool:
 
 
 def _print_line(text: str) -> None:
-    from mooring.cli.output import printable
-
-    click.echo(f"moor run: {printable(text)}", err=True)
+    echo(f"moor run: {printable(text)}", err=True)
 
 
 def _print(run: Run, devices: dict[str, Any]) -> int:
     """Print the manifests."""
     import yaml
 
+    from mooring.cli.output import yaml_text
     from mooring.cluster.run.holder_pod import claim_tree, pod_tree
 
     trees = [claim_tree(run, devices), pod_tree(run)]
-    click.echo(yaml.safe_dump_all(trees, sort_keys=False, allow_unicode=True).rstrip("\n"))
+    echo(yaml_text(yaml, trees, is_many=True))
     return 0

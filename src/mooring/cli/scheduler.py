@@ -13,7 +13,6 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail
 from mooring.cli.gate_options import GATES, explain_option, gate_options
-from mooring.cli.output import say
 from mooring.cli.program_options import (
     SECTIONS,
     access_of,
@@ -22,6 +21,7 @@ from mooring.cli.program_options import (
     run_program,
     status_place,
 )
+from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
     from mooring.client.client_factory import RestConfig

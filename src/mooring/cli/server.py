@@ -15,7 +15,6 @@ from mooring.cli import CONTEXT
 from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail, needs_extra, os_error_text
 from mooring.cli.gate_options import gate_options
-from mooring.cli.output import say
 from mooring.cli.server_options import (
     SECTIONS,
     data_dir_option,
@@ -23,6 +22,7 @@ from mooring.cli.server_options import (
     read_runtime,
     server_options,
 )
+from mooring.cli.terminal import say
 from mooring.kit.process_memory import relax_garbage_collector
 
 if TYPE_CHECKING:

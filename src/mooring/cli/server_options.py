@@ -14,6 +14,7 @@ import click
 from mooring.api.gates import Gates
 from mooring.cli.command_classes import Duration, Sections, add_options, option_with_default
 from mooring.cli.gate_options import GATES
+from mooring.cli.terminal import echo
 from mooring.kit.extras import require
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def read_runtime(text: str, gates: Gates) -> RuntimeConfig:
     except RuntimeConfigError as error:
         raise click.UsageError(f"--runtime-config: {error}") from None
     for note in config.notes(gates):
-        click.echo(f"note: --runtime-config: {note}", err=True)
+        echo(f"note: --runtime-config: {note}", err=True)
     return config
 
 

@@ -16,6 +16,7 @@ from mooring.cli.command_classes import option_with_default
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.inputs import UnreadableError, archive_at
 from mooring.cli.output import complain
+from mooring.cli.terminal import echo
 from mooring.insight.errors import ArchiveError
 from mooring.insight.messages import counted
 from mooring.insight.snapshot.archive import Manifest, read_archive, write_archive
@@ -39,7 +40,7 @@ def _show(context: click.Context, _: click.Parameter, name: str | None) -> None:
         complain(str(error))
         context.exit(UNREADABLE)
     for line in _lines(name, archive.manifest):
-        click.echo(line)
+        echo(line)
     context.exit(FITS)
 
 
@@ -122,7 +123,7 @@ def command(target: str, redacts: bool, anonymises: bool, given: ClusterInput) -
         complain(f"{target}: {error.strerror or error}")
         sys.exit(UNREADABLE)
     for line in _lines(target, read_archive(data).manifest):
-        click.echo(line)
+        echo(line)
     sys.exit(given.exit_status(FITS))
 
 

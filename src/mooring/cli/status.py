@@ -14,8 +14,9 @@ import msgspec
 
 from mooring.cli import CONTEXT
 from mooring.cli.errors import DOES_NOT_FIT, FITS
-from mooring.cli.output import output_option, print_table, print_tree, printable, say
+from mooring.cli.output import output_option, print_table, print_tree
 from mooring.cli.server_options import data_dir_option
+from mooring.cli.terminal import echo, printable, printable_lines, send
 
 if TYPE_CHECKING:
     from mooring.cluster.overview import Overview
@@ -39,7 +40,7 @@ def command(data_dir: Path, output: str) -> None:
     folder = StateFolder(data_dir)
     pid, state = folder.runner(), folder.read()
     if not pid or state is None or state.pid != pid:
-        click.echo(f"no cluster runs in {data_dir}" if output == "table" else '{"running":false}')
+        echo(f"no cluster runs in {data_dir}" if output == "table" else '{"running":false}')
         sys.exit(DOES_NOT_FIT)
     overview, fault = asyncio.run(_overview(data_dir))
     if output == "json":
@@ -70,15 +71,15 @@ def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[st
 def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault: str) -> None:
     header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
     print_table(header, map(_row, state.processes), is_wide=True)
-    click.echo("")
-    click.echo(f"server   {state.server}, since {state.began}")
+    echo("")
+    echo(f"server   {state.server}, since {state.began}")
     if state.node is not None:
-        click.echo(f"node     {state.node}")
-        click.echo(f"{'':<8} for drivers of your own: {_folders(data_dir)}")
+        echo(f"node     {state.node}")
+        echo(f"{'':<8} for drivers of your own: {_folders(data_dir)}")
     for name, text in overview.lines() if overview is not None else [("error", fault)]:
-        click.echo(f"{name:<8} {text}")
+        echo(f"{name:<8} {text}")
     if overview is not None and state.node is not None and overview.by_driver:
-        click.echo(f"{'':<8} {overview.drivers}")
+        echo(f"{'':<8} {overview.drivers}")
 
 
 def _folders(data_dir: Path) -> str:
@@ -107,7 +108,7 @@ class ProgressView:
         self,
         *,
         is_terminal: bool,
-        write: Callable[[str], None] = lambda text: say(text, nl=False),
+        write: Callable[[str], None] = send,
     ) -> None:
         self.is_terminal = is_terminal
         self._write = write
@@ -117,7 +118,7 @@ class ProgressView:
         """Write a line that stays."""
         below = self._below
         self.clear()
-        self._write(f"{text}\n")
+        self._write(f"{printable_lines(text)}\n")
         self._draw(below)
 
     def show(self, lines: Sequence[str]) -> None:

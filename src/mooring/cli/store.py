@@ -16,12 +16,14 @@ from mooring.apiserver.settings import Etcd
 from mooring.cli import CONTEXT
 from mooring.cli.errors import DOES_NOT_FIT, fail, os_error_text
 from mooring.cli.server_options import data_dir_option, etcd_options
+from mooring.cli.terminal import echo
 
 if TYPE_CHECKING:
     from mooring.store.contract import Entry, Store
 
 STORE_FOLDER = "store"
 CREDENTIALS_FOLDER = "pki"
+COMPRESSED_SUFFIXES = (".gz", ".tgz", ".zip", ".xz", ".bz2", ".zst")
 FAULTS_SHOWN_MAX = 100
 PAGE_ENTRIES = 1000
 
@@ -53,12 +55,12 @@ def check_command(data_dir: Path, etcd: Etcd | None) -> None:
             where = str(data_dir)
             found, numbers = _check_folder(data_dir / STORE_FOLDER)
     for fault in found[:FAULTS_SHOWN_MAX]:
-        click.echo(fault)
+        echo(fault)
     if found:
         more = " or more" if len(found) >= FAULTS_SHOWN_MAX else ""
-        click.echo(f"{where}: {len(found)}{more} faults", err=True)
+        echo(f"{where}: {len(found)}{more} faults", err=True)
         sys.exit(DOES_NOT_FIT)
-    click.echo(f"{where}: no faults{numbers}")
+    echo(f"{where}: no faults{numbers}")
 
 
 def _check_folder(folder: Path) -> tuple[Sequence[str], str]:
@@ -89,16 +91,23 @@ def compact_command(data_dir: Path, etcd: Etcd | None) -> None:
     with _store_errors():
         if etcd is not None:
             revision = asyncio.run(_compact_etcd(etcd))
-            click.echo(f"etcd {etcd.root}: compacted at revision {revision}")
-            click.echo("etcd gives room back when it is told to: etcdctl defrag", err=True)
+            echo(f"etcd {etcd.root}: compacted at revision {revision}")
+            echo("etcd gives room back when it is told to: etcdctl defrag", err=True)
             return
         done = compact(data_dir / STORE_FOLDER)
-    click.echo(f"changes  {done.changes_before:,} -> {done.changes_after:,}")
-    click.echo(f"bytes    {done.bytes_before:,} -> {done.bytes_after:,}")
+    echo(f"changes  {done.changes_before:,} -> {done.changes_after:,}")
+    echo(f"bytes    {done.bytes_before:,} -> {done.bytes_after:,}")
+
+
+def _plain_tar(_: click.Context, __: click.Parameter, file: Path) -> Path:
+    if file.name.endswith(COMPRESSED_SUFFIXES):
+        fact = "a backup is a plain tar and is not compressed"
+        raise click.BadParameter(f"{str(file)!r}: {fact}; choose a name such as backup.tar")
+    return file
 
 
 @command.command("backup", context_settings=CONTEXT)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), callback=_plain_tar)
 @click.option(
     "--credentials",
     "has_credentials",
@@ -126,9 +135,9 @@ def backup_command(file: Path, has_credentials: bool, data_dir: Path, etcd: Etcd
             manifest = write_backup(data_dir / STORE_FOLDER, file, created=created, others=others)
             _warn(check(data_dir / STORE_FOLDER))
     size = file.stat().st_size
-    click.echo(f"{file}: revision {manifest.revision:,}, {size:,} bytes")
+    echo(f"{file}: revision {manifest.revision:,}, {size:,} bytes")
     for name, member in manifest.members.items():
-        click.echo(f"  {member.sha256}  {name}")
+        echo(f"  {member.sha256}  {name}")
 
 
 @command.command("restore", context_settings=CONTEXT)
@@ -153,14 +162,12 @@ def restore_command(file: Path, replaces: bool, data_dir: Path) -> None:
     with _store_errors():
         done = restore_backup(file, data_dir / STORE_FOLDER, beside=data_dir, replaces=replaces)
     made = done.manifest.created or "an unknown time"
-    click.echo(f"{data_dir}: backup of {made}, revision {done.manifest.revision:,}")
-    click.echo(f"goes on at revision {done.revision:,}")
+    echo(f"{data_dir}: backup of {made}, revision {done.manifest.revision:,}")
+    echo(f"goes on at revision {done.revision:,}")
     if done.others:
-        click.echo(f"credentials: {', '.join(done.others)}")
+        echo(f"credentials: {', '.join(done.others)}")
     else:
-        click.echo(
-            "without credentials: `moor kubeconfig` has new ones once a server ran", err=True
-        )
+        echo("without credentials: `moor kubeconfig` has new ones once a server ran", err=True)
 
 
 @contextmanager
@@ -184,7 +191,7 @@ def _credentials(data_dir: Path) -> dict[str, bytes]:
 
 def _warn(faults: Sequence[str]) -> None:
     for fault in faults[:FAULTS_SHOWN_MAX]:
-        click.echo(f"warning: {fault}", err=True)
+        echo(f"warning: {fault}", err=True)
 
 
 # --- etcd -----------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ from mooring.cli.gate_options import (
     gate_options,
     numa_node_option,
 )
-from mooring.cli.output import say
 from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
 from mooring.cli.status import ProgressView, status_lines
+from mooring.cli.terminal import echo, say
 
 if TYPE_CHECKING:
     from mooring.cluster.cluster_processes import ClusterPlan, NodePlan
@@ -331,9 +331,9 @@ def _detach(folder: StateFolder, plan: ClusterPlan, where: str) -> None:
     while time.monotonic() < end_s:
         state = folder.read()
         if state is not None and state.pid == process.pid and state.is_working:
-            click.echo(f"cluster at {state.server}")
-            click.echo(f"kubeconfig: {plan.folder / 'kubeconfig'}")
-            click.echo(f"`moor status{where}` shows it, `moor down{where}` stops it")
+            echo(f"cluster at {state.server}")
+            echo(f"kubeconfig: {plan.folder / 'kubeconfig'}")
+            echo(f"`moor status{where}` shows it, `moor down{where}` stops it")
             return
         if process.poll() is not None:
             said = folder.log("up").read_text(errors="replace").strip().splitlines()

@@ -24,14 +24,8 @@ from mooring.cli.inputs import (
     find_sources,
     skipped_concerns,
 )
-from mooring.cli.output import (
-    Progress,
-    coloured,
-    complain,
-    print_tree,
-    printable_lines,
-    report_options,
-)
+from mooring.cli.output import Progress, complain, print_tree, report_options
+from mooring.cli.terminal import coloured, echo, printable, printable_message
 from mooring.insight.messages import Concern, counted, listed
 from mooring.validation.manifests import Finding, ManifestValidator, Severity, Verdict
 from mooring.validation.strategy import Context
@@ -170,7 +164,7 @@ class _TextPrinter(_Printer):
     def verdict(self, verdict: Verdict) -> None:
         super().verdict(verdict)
         for finding in verdict.findings:
-            click.echo(_finding_line(verdict, finding))
+            echo(_finding_line(verdict, finding))
 
     def unreadable(self, message: str) -> None:
         super().unreadable(message)
@@ -178,21 +172,22 @@ class _TextPrinter(_Printer):
 
     def finish(self, notes: Sequence[Concern]) -> None:
         for note in (*self._foreign_notes(), *notes):
-            click.echo(f"{coloured('note', 'cyan')}: {printable_lines(str(note))}", err=True)
+            echo(f"{coloured('note', 'cyan')}: {printable_message(str(note))}", err=True)
         if self._quiet:
             return
         kinds = sorted({*self.accepted, *self.refused})
         if kinds:
-            click.echo()
-            width = max(map(len, kinds))
+            echo()
+            width = max(len(printable(kind)) for kind in kinds)
             for kind in kinds:
-                click.echo(f"  {kind:{width}}  {self._outcomes(kind)}")
-        click.echo(self._summary())
+                echo(f"  {printable(kind):{width}}  {self._outcomes(kind)}")
+        echo(self._summary())
 
     def _foreign_notes(self) -> Iterator[str]:
         if self.foreign:
             objects = f"{counted(self.foreign.total(), 'object')} of kinds that are not checked"
-            yield f"{objects}: {listed(sorted(self.foreign), shown_max=KINDS_SHOWN_MAX)}"
+            kinds = sorted(map(printable, self.foreign))
+            yield f"{objects}: {listed(kinds, shown_max=KINDS_SHOWN_MAX)}"
 
     def _outcomes(self, kind: str) -> str:
         parts = []
@@ -257,7 +252,7 @@ def _finding_line(verdict: Verdict, finding: Finding) -> str:
     subject = " ".join(part for part in (verdict.kind, _full_name(verdict)) if part)
     about = f"{subject}: " if subject else ""
     severity = coloured(finding.severity.value, colour)
-    return f"{printable_lines(place)}: {severity}: {printable_lines(about + finding.message)}"
+    return f"{printable(place)}: {severity}: {printable(about)}{printable_message(finding.message)}"
 
 
 def _full_name(verdict: Verdict) -> str:

@@ -18,13 +18,12 @@ from mooring.cli.output import (
     Progress,
     Row,
     by_pool,
-    echo,
     output_option,
     print_table,
     print_tree,
-    printable,
     warn,
 )
+from mooring.cli.terminal import echo, printable
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.messages import counted, listed
 from mooring.insight.plan.planner import Plan, plan

@@ -21,6 +21,7 @@ from mooring.driver.errors import DriverError
 from mooring.driver.serving import serving
 from mooring.driver.settings import KUBELET_DIR, METADATA_VERSIONS, Settings
 from mooring.hardware.attributes import NumaNodeForm
+from mooring.kit.printable import log_to_stderr, printable_message
 from mooring.kit.process_memory import limit_malloc_arenas
 
 LOG = logging.getLogger("mooring.driver")
@@ -40,10 +41,9 @@ def main(
     options = reader.parse_args(arguments)
     if driver.needs_node and not options.node_name:
         reader.error("the node is not known: use --node-name or set NODE_NAME")
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if options.verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    log_to_stderr(
+        logging.DEBUG if options.verbose else logging.INFO,
+        "%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     limit_malloc_arenas()
     try:
@@ -51,19 +51,23 @@ def main(
         settings.check()
         asyncio.run(_run(driver, settings, options.kubeconfig, environment))
     except (ClientError, DriverError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        _complain(str(error))
         return FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
+        _complain(f"{where}{error.strerror or error}")
         return FAILED
     except KeyboardInterrupt:
         return STOPPED
     except Exception as error:  # a bug, in the driver or the SDK
         LOG.error("the driver failed", exc_info=True)
-        print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+        _complain(f"{type(error).__name__}: {error}")
         return FAILED
     return STOPPED
+
+
+def _complain(text: str) -> None:
+    print(f"error: {printable_message(text)}", file=sys.stderr)
 
 
 def parser(driver: Driver, environment: Mapping[str, str]) -> argparse.ArgumentParser:

@@ -27,6 +27,7 @@ from mooring.node.runtime.contract import (
 from mooring.node.runtime.podman import command_line
 from mooring.node.runtime.podman.client import Podman, default_policy
 from mooring.node.runtime.podman.runtime import PodmanRuntime
+from mooring.node.runtime.security_context import SecurityContext
 from tests.node.runtime.contract_suite import (
     FOREVER,
     MAIN,
@@ -354,3 +355,40 @@ def part(root: Path, within: str) -> ContainerEdits:
         host_path=f"{root}/{within}", container_path="/v", options=("rbind",), root=str(root)
     )
     return ContainerEdits(mounts=(made,))
+
+
+SECURITY: dict[str, tuple[SecurityContext, str, str]] = {
+    "user": (SecurityContext(user=5, group=6, groups=(7,)), "id -u; id -g; id -G", "5\n6\n6 7\n"),
+    "read-only": (
+        SecurityContext(is_root_read_only=True),
+        "for each in /x /tmp/x; do (echo > $each) 2>/dev/null || echo no; done",
+        "no\nno\n",
+    ),
+    "rights": (
+        SecurityContext(dropped=("ALL",), no_new_privileges=True),
+        "grep -E '^(CapBnd|NoNewPrivs)' /proc/self/status",
+        "CapBnd:\t0000000000000000\nNoNewPrivs:\t1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SECURITY)
+def test_security_context_acts(bench: PodmanBench, name: str) -> None:
+    context, script, wanted = SECURITY[name]
+    assert said(bench, script, security=context) == wanted
+
+
+def test_image_that_runs_as_root_is_refused_if_it_must_not(bench: PodmanBench) -> None:
+    async def main() -> None:
+        async with opened(bench) as runtime:
+            context = SecurityContext(pod="p_default(u)", is_non_root=True)
+            with pytest.raises(RuntimeRefusedError) as caught:
+                await runtime.start(bench.spec(MAIN, FOREVER, security=context))
+            assert caught.value.reason == "CreateContainerConfigError"
+            assert str(caught.value) == (
+                "container has runAsNonRoot and image will run as root "
+                '(pod: "p_default(u)", container: main)'
+            )
+            assert await runtime.containers() == []
+
+    run(main)

@@ -22,6 +22,7 @@ import mooring
 from mooring.api.cdi import ContainerEdits
 from mooring.api.process_binding import CPUS, ITEMS, MEMORY_NODES, process_binding
 from mooring.node.runtime.contract import ContainerId, ContainerSpec
+from mooring.node.runtime.process.confinement import Agent
 from mooring.node.runtime.process.runtime import launch_of
 from mooring.node.runtime.shim.container_process import ForkedChild, StartFailure
 from mooring.node.runtime.shim.protocol import Launch
@@ -65,7 +66,7 @@ def command_launch(
 ) -> Launch:
     """Return how to launch a command with its devices, or raise RuntimeRefusedError."""
     spec = ContainerSpec(ContainerId("run", "run", 0), "", "", command=("run",))
-    launch = launch_of(spec, edits, controllers=(), is_root=os.geteuid() == 0)
+    launch = launch_of(spec, edits, controllers=(), agent=Agent.current())
     return launch._replace(
         command=tuple(command),
         environment=command_environment(context.environment, edits),

@@ -10,6 +10,7 @@ admission               whether the node admits a pod (pure)
 pod_status              the pod's status: phase and conditions (pure)
 container_status        the statuses of its containers (pure)
 container_environment   environment variables, and the objects they come from
+machine_fields          host names, addresses, ports and kinds of mounts: given, or refused
 volumes                 folders and mounts
 probes                  probes and lifecycle hooks
 """

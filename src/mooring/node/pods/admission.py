@@ -19,11 +19,32 @@ from mooring.api.node_affinity import read_node_selector
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import Timestamp
 from mooring.claims.pod_resources import is_huge_page, pod_requests
+from mooring.kit.go_quote import go_quote
 from mooring.node.pods.pod_record import Termination
 from mooring.node.runtime.contract import is_id_part
 
 OPERATING_SYSTEM = "linux"
 ADMISSION_PREFIX = "Pod was rejected: "
+
+# What Kubernetes calls safe: it belongs to the IPC or network namespace of a pod.
+_SAFE_SYSCTLS = frozenset(
+    {
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_notsent_lowat",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_slow_start_after_idle",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.tcp_wmem",
+    }
+)
 
 Amounts = Mapping[str, int]  # in the whole units that scheduling counts in
 
@@ -54,7 +75,27 @@ def check(pod: Pod, node: Node | None, used: Amounts) -> AdmissionRejection | No
     if system != OPERATING_SYSTEM:
         text = "Failed to admit pod as the OS field doesn't match node OS"
         return AdmissionRejection("PodOSNotSupported", text)
-    return _shortage(pod, node, used) or _elsewhere(pod, node)
+    return _forbidden_sysctl(pod) or _shortage(pod, node, used) or _elsewhere(pod, node)
+
+
+def _forbidden_sysctl(pod: Pod) -> AdmissionRejection | None:
+    """Reject a pod for a sysctl that is not its own: its network is the machine's."""
+    context = pod.spec.security_context
+    listed = context.get("sysctls") if isinstance(context, Mapping) else None
+    for each in listed if isinstance(listed, list | tuple) else ():
+        name = str(each.get("name", "")) if isinstance(each, Mapping) else ""
+        normal = name.replace("/", ".")
+        if normal in _SAFE_SYSCTLS and normal.startswith("net."):
+            fact = "not allowed with host net enabled"
+        elif normal in _SAFE_SYSCTLS and pod.spec.host_ipc:
+            fact = "not allowed with host ipc enabled"
+        elif normal not in _SAFE_SYSCTLS:
+            fact = "not allowlisted"
+        else:
+            continue
+        text = f"forbidden sysctl: {go_quote(normal[:256])} {fact}"
+        return AdmissionRejection("SysctlForbidden", text)
+    return None
 
 
 def rejection(refusal: AdmissionRejection, now: Timestamp) -> Termination:

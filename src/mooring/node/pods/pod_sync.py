@@ -42,6 +42,7 @@ from mooring.node.pods.container_environment import (
     needed_by_volumes,
     token_specs,
 )
+from mooring.node.pods.machine_fields import check_machine_fields, host_name
 from mooring.node.pods.pod_actions import Start, Stop
 from mooring.node.pods.pod_context import (
     AGAIN_S,
@@ -63,6 +64,7 @@ from mooring.node.runtime.contract import (
     ResourceLimits,
     RuntimeRefusedError,
 )
+from mooring.node.runtime.security_context import security_context_of
 from mooring.node.runtime.sim import annotations_for
 
 LOG = logging.getLogger(__name__)
@@ -91,7 +93,10 @@ class PodSyncer:
     # --- setting up -------------------------------------------------------------------------------
 
     async def _check_handler(self) -> None:
-        """Raise SandboxError for a runtime class: our runtimes have just one handler."""
+        """Raise SandboxError for a user namespace or a runtime class: there is one handler."""
+        if self._record.pod.spec.host_users is False:
+            text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+            raise SandboxError(text)
         if not (name := self._record.pod.spec.runtime_class_name):
             return
         found = await self._context.client.get(RuntimeClass, "", name)
@@ -144,7 +149,7 @@ class PodSyncer:
     async def _make_volumes(self) -> None:
         """Write the pod's volumes, and schedule the next time if they have tokens."""
         pod, context = self._record.pod, self._context
-        if not pod.spec.volumes:
+        if not volumes.has_volumes(pod):
             return
         tokens = tuple(token_specs(pod))
         materials = volumes.Materials(
@@ -173,7 +178,7 @@ class PodSyncer:
         record, context = self._record, self._context
         try:
             await context.devices.unprepare(record.pod)
-            if record.pod.spec.volumes:
+            if volumes.has_volumes(record.pod):
                 await context.in_thread(volumes.remove, context.folder_of(record.pod.metadata.uid))
         except DevicesRefusedError as error:
             text = f"Failed to unprepare dynamic resources: {error}"
@@ -361,12 +366,14 @@ def spec_of(
     contents: Contents = NOTHING,
 ) -> ContainerSpec:
     """Return the spec of a container with its devices and volumes, or raise ConfigError."""
+    check_machine_fields(container)
     values = environment(pod, container, node_context, contents)
     mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
     return ContainerSpec(
         id=ContainerId(pod.metadata.uid, container.name, attempt),
         namespace=pod.metadata.namespace,
         pod_name=pod.metadata.name,
+        host_name=host_name(pod),
         image=container.image,
         command=expand_all(container.command, values),
         args=expand_all(container.args, values),
@@ -377,6 +384,7 @@ def spec_of(
         annotations={**annotations_for(pod, container.name), **run_options.annotations},
         pull_policy=container.image_pull_policy,
         limits=limits_of(pod, container),
+        security=security_context_of(pod, container),
         tty=container.tty,
         stdin=container.stdin,
         stdin_once=container.stdin_once,

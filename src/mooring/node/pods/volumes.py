@@ -12,11 +12,13 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mooring.api.cdi import Mount
 from mooring.api.core import Container, Pod
@@ -44,12 +46,17 @@ from mooring.node.pods.container_environment import (
     resource_value,
     token_spec,
 )
+from mooring.node.pods.machine_fields import ETC_FILES, etc_files, mount_options, wanted_files
 from mooring.node.runtime.contract import SubPathMount
+from mooring.node.runtime.security_context import fs_group
 
 LOG = logging.getLogger(__name__)
 
 POD_MODE, FOLDER_MODE, SHARED_MODE, FILE_MODE = 0o750, 0o755, 0o777, 0o644
+# Of folders; new entries get the group, too.
+GROUP_WRITES, GROUP_READS = stat.S_ISGID | 0o770, stat.S_ISGID | 0o550
 VOLUMES = "volumes"
+ETC = "..etc"  # the files of /etc that a pod has of its own; no volume has this name
 SHOWN_MAX = 128
 
 
@@ -67,6 +74,7 @@ class Volume(Struct, frozen=True):
     is_made: bool = False  # and removed by the node
     is_shared: bool = False  # everyone may write to it
     host_type: str = ""
+    group: int | None = None  # the fsGroup of the pod, of a volume that the node makes
     files: Mapping[str, VolumeFile] = field(default_factory=dict)
 
     @property
@@ -91,10 +99,19 @@ def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
         name = str(each.get("name", ""))
         try:
             _check_name(name, found)
-            found[name] = _volume(pod, each, materials)
+            volume = _volume(pod, each, materials)
+            found[name] = replace(volume, group=fs_group(pod)) if volume.is_made else volume
         except (ConfigError, UnsafePathError) as error:
             raise ConfigError(_failed(name, error)) from None
+    if own := etc_files(pod):
+        files = {name: VolumeFile(data) for name, data in own.items()}
+        found[ETC] = Volume(materials.folder / VOLUMES / ETC, is_made=True, files=files)
     return found
+
+
+def has_volumes(pod: Pod) -> bool:
+    """Return whether there is anything to make for a pod."""
+    return bool(pod.spec.volumes or wanted_files(pod))
 
 
 def _check_name(name: str, others: Mapping[str, Volume]) -> None:
@@ -206,9 +223,19 @@ def mounts_of(
         volume = volumes.get(name)
         if volume is None:
             raise ConfigError(f'volumeMounts: the pod has no volume "{name}"')
-        options = ("rbind", "ro" if each.get("readOnly") or volume.is_written else "rw")
+        is_read_only = bool(each.get("readOnly") or volume.is_written)
+        options = ("rbind", "ro" if is_read_only else "rw", *mount_options(each, name))
         found.append(_mount(each, str(volume.path), _within(each, values), options))
-    return tuple(found)
+    return (*found, *_etc_mounts(volumes, {mount.container_path for mount in found}))
+
+
+def _etc_mounts(volumes: Mapping[str, Volume], taken: Collection[str]) -> Iterator[Mount]:
+    """Yield the mounts of files of /etc, but for those that the container has itself."""
+    if (volume := volumes.get(ETC)) is not None:
+        for name in volume.files:
+            if ETC_FILES[name] not in taken:
+                path = str(volume.path / name)
+                yield Mount(host_path=path, container_path=ETC_FILES[name], options=("rbind", "ro"))
 
 
 def _mount(
@@ -270,6 +297,33 @@ def _make_own(volume: Volume) -> None:
             os.fchmod(folder, SHARED_MODE)
         for name, file in volume.files.items():
             write_beneath(folder, name, file.data, mode=file.mode & 0o777, folder_mode=FOLDER_MODE)
+        if volume.group is not None:
+            _give_to_group(folder, volume)
+
+
+def _give_to_group(folder: int, volume: Volume) -> None:
+    """Give a volume to the pod's fsGroup: it may read all, and write what others may write.
+
+    An agent that is not in the group cannot; then the runtime refuses the containers.
+    """
+    may_write = volume.is_shared
+    with suppress(PermissionError):
+        _give(folder, volume.group, GROUP_WRITES if may_write else GROUP_READS)
+        folders = {parent for name in volume.files for parent in Path(name).parents[:-1]}
+        for each in folders:
+            with folder_beneath(folder, str(each)) as inner:
+                _give(inner, volume.group, GROUP_WRITES if may_write else GROUP_READS)
+        for name in volume.files:
+            file = open_beneath(folder, name, os.O_RDONLY)
+            try:
+                _give(file, volume.group, 0o440)
+            finally:
+                os.close(file)
+
+
+def _give(descriptor: int, group: int | None, more: int) -> None:
+    os.fchown(descriptor, -1, -1 if group is None else group)
+    os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) | more)
 
 
 def _check(path: Path, type_: str) -> None:

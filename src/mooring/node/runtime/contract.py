@@ -17,9 +17,14 @@ from msgspec import Struct, field
 from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.timestamp import Timestamp
 from mooring.node.errors import RuntimeRefusedError as RuntimeRefusedError
+from mooring.node.runtime.security_context import SecurityContext
 
 _ID_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 NOT_SUPPORTED = "NotSupported"  # the reason of a request that a runtime cannot serve
+# Options of mounts, beside those of mount(8).
+READ_ONLY_ALL = "rro"  # read-only with all mounts within it, or the container is refused
+READ_ONLY_ALL_IF_POSSIBLE = "rro-if-possible"
+SHARED = "rshared"  # the container's mounts appear on the host
 START_ERROR = "StartError"  # the reason of a container whose program could not be executed
 
 
@@ -88,11 +93,13 @@ class ContainerSpec(Struct, frozen=True):
     edits: ContainerEdits = ContainerEdits()  # of its devices and volumes
     cdi_ids: tuple[str, ...] = ()  # for a runtime that makes the edits itself
     limits: ResourceLimits = ResourceLimits()
+    security: SecurityContext = SecurityContext()
     annotations: Mapping[str, str] = field(default_factory=dict)  # of the pod and its devices
     pull_policy: str = ""  # Always, IfNotPresent, Never; for runtimes with images
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False  # the input ends when the first client detaches
+    host_name: str = ""  # the pod's name, unless it has another
 
 
 class Phase(Enum):

@@ -41,6 +41,7 @@ VERSION = 1
 KIND = "mooring-backup"
 MANIFEST = "manifest.json"
 DATABASE_MEMBER = "store.db"
+GZIP_MAGIC = b"\x1f\x8b"
 MANIFEST_BYTES_MAX = 1024 * 1024
 OTHER_BYTES_MAX = 1024 * 1024
 OTHERS_MAX = 100
@@ -180,9 +181,18 @@ def _opened(source: Path) -> tarfile.TarFile:
     except FileNotFoundError:
         raise FormatError(source, "there is no such file") from None
     except (tarfile.TarError, EOFError, ValueError, OverflowError):
-        raise FormatError(source, "not a backup") from None
+        raise FormatError(source, _no_backup(source)) from None
     except OSError as error:
         raise FormatError(source, f"cannot be read: {error.strerror}") from error
+
+
+def _no_backup(source: Path) -> str:
+    """Return what a file is that is not a plain tar."""
+    with source.open("rb") as file:
+        head = file.read(2)
+    if head == GZIP_MAGIC:
+        return "compressed with gzip: a backup is a plain tar, so unpack it first (gunzip)"
+    return "not a backup: it is empty" if not head else "not a backup: it is no tar file"
 
 
 def _unpack(source: Path, database: Path) -> tuple[BackupManifest, dict[str, bytes]]:

@@ -1,8 +1,9 @@
 """Containers by podman, through its command line.
 
-    command_line   podman's command lines, and the output of podman, as values
-    client         podman as a subprocess: bounded calls, image pulls, exec sessions
-    runtime        the runtime itself
+    command_line       podman's command lines, and the output of podman, as values
+    security_options   security contexts as options of podman
+    client             podman as a subprocess: bounded calls, image pulls, exec sessions
+    runtime            the runtime itself
 
 Podman has no daemon: containers outlive it and the agent, and are found again by their labels.
 Every container uses the machine's network, as processes do.

@@ -18,15 +18,21 @@ import signal
 import struct
 import termios
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.node.runtime.contract import RuntimeRefusedError
+from mooring.node.runtime.contract import ContainerSpec, RuntimeRefusedError
 from mooring.node.runtime.podman.command_line import checked_image
+from mooring.node.runtime.podman.security_options import (
+    check_image_user,
+    image_user,
+    needs_image_user,
+)
 
 AT_ONCE_MAX = 8
 COMMAND_S_MAX = 60.0
@@ -106,6 +112,18 @@ class Podman:
         except (OSError, ValueError) as error:
             text = f"{self._command[0]} cannot be started: {error}"
             raise RuntimeRefusedError("CreateContainerError", text) from None
+
+
+@contextmanager
+def file_for_podman(text: str) -> Iterator[str]:
+    """Give the path of a temporary file that only we and podman read; empty if text is."""
+    if not text:
+        yield ""
+        return
+    with NamedTemporaryFile(prefix="moor-") as file:
+        file.write(text.encode())
+        file.flush()
+        yield file.name
 
 
 async def end(process: Process) -> None:
@@ -298,6 +316,21 @@ class ImageService:
 
     async def _is_here(self, image: str) -> bool:
         return (await self._podman.run(["image", "exists", image])).code == 0
+
+    async def user_of(self, spec: ContainerSpec) -> int | str | CommandResult | None:
+        """Return the user of an image, None if it does not matter, or why podman cannot say.
+
+        Raise RuntimeRefusedError for a user that the container must not run as.
+        """
+        if not needs_image_user(spec.security):
+            return None
+        line = ["image", "inspect", "--format={{.User}}", checked_image(spec.image)]
+        done = await self._podman.run(line)
+        if done.code:
+            return done
+        user = image_user(done.output.decode(errors="replace"))
+        check_image_user(spec, user)
+        return user
 
     async def _pull(self, image: str) -> None:
         last = self._failures.get(image)

@@ -15,6 +15,8 @@ from mooring.api.cdi import ContainerEdits, Mount
 from mooring.api.errors import DecodeError
 from mooring.api.timestamp import NO_TIME, Timestamp
 from mooring.node.runtime.contract import (
+    READ_ONLY_ALL,
+    READ_ONLY_ALL_IF_POSSIBLE,
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -24,6 +26,7 @@ from mooring.node.runtime.contract import (
     RuntimeRefusedError,
     check_id,
 )
+from mooring.node.runtime.podman.security_options import security_options
 
 OWNER = "dev.mooring.owner"  # the agent, by its root folder
 POD, CONTAINER, ATTEMPT = "dev.mooring.pod", "dev.mooring.container", "dev.mooring.attempt"
@@ -48,9 +51,17 @@ def name_of(owner: str, id_: ContainerId) -> str:
     return f"moor_{owner}_{id_.pod_uid}_{id_.name}_{id_.attempt}"
 
 
-def run_line(owner: str, spec: ContainerSpec, env_file: str = "") -> list[str]:
+def run_line(
+    owner: str,
+    spec: ContainerSpec,
+    env_file: str = "",
+    user: int | str | None = None,
+    *,
+    is_root: bool = True,
+) -> list[str]:
     """Return the command that starts a container; RuntimeRefusedError if podman cannot.
 
+    `user` is that of the image, where it must be known; `is_root` is podman's own right.
     Variables are read from a file where possible: everyone on a machine can see command lines.
     """
     id_ = spec.id
@@ -58,7 +69,7 @@ def run_line(owner: str, spec: ContainerSpec, env_file: str = "") -> list[str]:
     return [
         *("run", "--detach", "--pull=never", "--log-driver=k8s-file", "--network=host"),
         f"--name={name_of(owner, id_)}",
-        f"--hostname={spec.pod_name[:HOSTNAME_LENGTH_MAX].rstrip('-.') or 'pod'}",
+        f"--hostname={_host_name(spec)}",
         *(f"--label={key}={value}" for key, value in labels.items()),
         *(f"--annotation={each}" for each in _annotations(spec)),
         *([f"--env-file={env_file}"] if env_file else []),
@@ -72,11 +83,16 @@ def run_line(owner: str, spec: ContainerSpec, env_file: str = "") -> list[str]:
         *(["--tty"] if spec.tty else []),
         *(["--interactive"] if spec.stdin else []),
         *_limits(spec.limits),
+        *security_options(spec.security, user, is_root=is_root),
         *(f"--device={each}" for each in spec.cdi_ids),
         *_edits(spec.edits),
         checked_image(spec.image),
         *spec.args,
     ]
+
+
+def _host_name(spec: ContainerSpec) -> str:
+    return (spec.host_name or spec.pod_name)[:HOSTNAME_LENGTH_MAX].rstrip("-.") or "pod"
 
 
 def env_file_of(spec: ContainerSpec) -> str:
@@ -183,7 +199,12 @@ def _edits(edits: ContainerEdits) -> Iterator[str]:
 
 
 def _mount(mount: Mount) -> str:
-    options = ",".join(each for each in mount.options if each not in ("bind", "rbind"))
+    if READ_ONLY_ALL in mount.options:
+        text = f"the volume at {mount.container_path} requested recursive read-only mode"
+        fact = "but it is not supported by the runtime"
+        raise RuntimeRefusedError("CreateContainerConfigError", f"{text}, {fact}")
+    unused = ("bind", "rbind", READ_ONLY_ALL_IF_POSSIBLE)
+    options = ",".join(each for each in mount.options if each not in unused)
     if mount.type == "tmpfs":
         return f"--tmpfs={_joined(mount.container_path, *([options] if options else []))}"
     parts = (mount.host_path, mount.container_path, *([options] if options else []))

@@ -24,7 +24,6 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from tempfile import NamedTemporaryFile
 from typing import Self
 
 from msgspec import structs
@@ -54,6 +53,7 @@ from mooring.node.runtime.podman.client import (
     Terminal,
     TerminalSession,
     default_policy,
+    file_for_podman,
 )
 from mooring.node.runtime.podman.command_line import Inspected, event_id, read_inspected, state_of
 
@@ -159,8 +159,14 @@ class PodmanRuntime:
         return await self._started(name, done)
 
     async def _run(self, spec: ContainerSpec) -> CommandResult:
-        with _file_for_podman(lines.env_file_of(spec)) as env_file:
-            verb, *rest = lines.run_line(self.owner, self._resolved(spec), env_file)
+        user = await self._images.user_of(spec)
+        if isinstance(user, CommandResult):
+            return user
+        is_root = os.geteuid() == 0
+        with file_for_podman(lines.env_file_of(spec)) as env_file:
+            verb, *rest = lines.run_line(
+                self.owner, self._resolved(spec), env_file, user, is_root=is_root
+            )
             parts = [each for each in spec.edits.mounts if isinstance(each, SubPathMount)]
             if not parts:
                 return await self._podman.run([verb, *self._run_options, *rest])
@@ -328,18 +334,6 @@ class PodmanRuntime:
         for each in map(state_of, containers):
             if each is not None:
                 self._changes.publish(each)
-
-
-@contextmanager
-def _file_for_podman(text: str) -> Iterator[str]:
-    """Give the path of a temporary file that only we and podman read; empty if text is."""
-    if not text:
-        yield ""
-        return
-    with NamedTemporaryFile(prefix="moor-") as file:
-        file.write(text.encode())
-        file.flush()
-        yield file.name
 
 
 def _reason(code: int) -> str:

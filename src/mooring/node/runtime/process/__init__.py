@@ -7,6 +7,7 @@ The processes belong to a shim (`mooring.node.runtime.shim`), which is started o
 when the agent ends. Here is the agent's side:
 
     runtime          the runtime, and how a container becomes a launch
+    confinement      the security context of a container, as rights of its process
     shim_client      the connection to the shim, and exec sessions
     container_logs   logs, read from their files
 """

@@ -23,6 +23,7 @@ from mooring.kit.clock import REAL, Clock
 from mooring.node.errors import UnresolvableError
 from mooring.node.runtime.cdi import CdiSpecs
 from mooring.node.runtime.contract import (
+    SHARED,
     ContainerId,
     ContainerSpec,
     ContainerState,
@@ -33,6 +34,7 @@ from mooring.node.runtime.contract import (
     SubPathMount,
     check_id,
 )
+from mooring.node.runtime.process.confinement import Agent, confinement_of, home_of
 from mooring.node.runtime.process.container_logs import read_logs
 from mooring.node.runtime.process.shim_client import ProcessSession, ShimClient, ShimState
 from mooring.node.runtime.shim.protocol import ContainerKey, Launch, LaunchError, MountLaunch
@@ -105,7 +107,7 @@ class ProcessRuntime:
         except UnresolvableError as error:
             raise RuntimeRefusedError(REFUSED, str(error)) from None
         controllers = self._client.controllers
-        launch = launch_of(spec, edits, controllers=controllers, is_root=os.geteuid() == 0)
+        launch = launch_of(spec, edits, controllers=controllers, agent=Agent.current())
         return _state(await self._client.ask("start", launch=launch.message()))
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
@@ -186,7 +188,7 @@ def _timestamp(seconds: float) -> Timestamp:
 
 
 def launch_of(
-    spec: ContainerSpec, edits: ContainerEdits, *, controllers: Collection[str], is_root: bool
+    spec: ContainerSpec, edits: ContainerEdits, *, controllers: Collection[str], agent: Agent
 ) -> Launch:
     """Return the launch of a container with its edits, or raise RuntimeRefusedError.
 
@@ -199,7 +201,7 @@ def launch_of(
             f"container {spec.id.name}: the process runtime has no images, and so no entry point: "
             "set `command`, or use --runtime podman",
         )
-    notes = list(_notes(spec, edits, controllers, is_root=is_root))
+    notes = list(_notes(spec, edits, controllers, is_root=agent.is_root))
     environment = _environment(spec, edits)
     binding = process_binding(environment)
     return Launch(
@@ -218,6 +220,7 @@ def launch_of(
         stdin=spec.stdin,
         stdin_once=spec.stdin_once,
         note=f"unsupported: {'; '.join(notes)}" if notes else "",
+        confinement=confinement_of(spec, agent),
     )
 
 
@@ -232,7 +235,7 @@ def key_of(id_: ContainerId) -> ContainerKey:
 
 def _environment(spec: ContainerSpec, edits: ContainerEdits) -> dict[str, str]:
     """Return the basic variables, those of the container, and those of its devices."""
-    base = {"PATH": PATH, "HOME": os.environ.get("HOME", "/"), "HOSTNAME": spec.pod_name}
+    base = {"PATH": PATH, "HOME": home_of(spec), "HOSTNAME": spec.host_name or spec.pod_name}
     of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
     environment = {**base, **spec.env, **of_devices}
     for name, value in environment.items():
@@ -275,6 +278,9 @@ def _mounts(mounts: tuple[Mount, ...]) -> Iterator[MountLaunch]:
         if not os.path.isabs(mount.container_path):
             text = f"mount at {mount.container_path[:128]!r}: not an absolute path"
             raise RuntimeRefusedError(REFUSED, text)
+        if SHARED in mount.options:
+            text = "a process cannot have mountPropagation Bidirectional"
+            raise RuntimeRefusedError(REFUSED, f"mount at {mount.container_path}: {text}")
         if kind == "bind" and not os.path.exists(mount.host_path):
             text = f"mount at {mount.container_path}: host path {mount.host_path} does not exist"
             raise RuntimeRefusedError(REFUSED, text)

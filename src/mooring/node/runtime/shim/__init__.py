@@ -13,6 +13,7 @@ that. It imports little more than the standard library, and little of that, to s
     container           one container, from its launch to its end
     exec_attach         commands executed in containers, and attached clients
     container_process   the new process between fork and exec
+    confinement         the user, groups, capabilities and system calls of a container
     container_io        standard streams and logs
     mounts              mounts in a container's own namespace
     cgroup_manager      limits by cgroups

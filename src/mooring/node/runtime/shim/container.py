@@ -197,13 +197,10 @@ class Container:
     ) -> NoReturn:
         container_process.take_streams(streams)
         container_process.take_limits(launch, self.cgroup.process_files)
-        container_process.take_groups(launch.groups)
         staging, is_root = self.host.staging, self.host.is_root
-        container_process.take_mounts(
-            launch.mounts, report_socket, staging=staging, is_root=is_root
-        )
+        container_process.take_mounts(launch, report_socket, staging=staging, is_root=is_root)
         limits = self.host.descriptor_limits
-        container_process.run_program(launch.command, environment, launch.folder, limits)
+        container_process.run_program(launch, launch.command, environment, limits)
 
     def _reported(self) -> None:
         if (forked := self._forked) is None:

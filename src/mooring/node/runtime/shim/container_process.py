@@ -3,7 +3,7 @@
     parent                         child
     fork                           wait for the go
     write the record
-    send the go ─────────────────► session, streams, cgroup, CPUs, memory, groups, mounts
+    send the go ─────────────────► session, streams, cgroup, CPUs, memory, mounts, user
     read the report ◄───────────── its mount namespace; end of report: the program runs.
                                    Otherwise the failure, and the child exits
 
@@ -26,8 +26,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, NoReturn
 
-from mooring.node.runtime.shim import linux, mounts
-from mooring.node.runtime.shim.protocol import ERRORS, OUTPUT, Launch, MountLaunch
+from mooring.node.runtime.shim import confinement, linux, mounts
+from mooring.node.runtime.shim.protocol import ERRORS, OUTPUT, Launch
 
 REPORT_BYTES_MAX = 8192
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -227,21 +227,21 @@ def take_limits(launch: Launch, process_files: tuple[str, ...]) -> None:
                 raise OSError(text) from None
 
 
-def take_groups(groups: tuple[int, ...]) -> None:
-    """Join supplementary groups."""
-    if groups and os.geteuid() == 0:
-        os.setgroups(sorted({*os.getgroups(), *groups}))
-
-
 def take_mounts(
-    wanted: tuple[MountLaunch, ...], report_socket: socket.socket, *, staging: str, is_root: bool
+    launch: Launch, report_socket: socket.socket, *, staging: str, is_root: bool
 ) -> None:
     """Make mounts that the host does not see. Root always gets a mount namespace."""
-    if not wanted and not is_root:
+    wanted, is_read_only = launch.mounts, launch.confinement.is_root_read_only
+    if not wanted and not is_read_only and not is_root:
         return
     try:
         mounts.separate(is_root=is_root)
     except OSError as error:
+        if is_read_only:
+            raise mounts.MountError(
+                "the root file system cannot be read-only: this machine allows no mount "
+                f"namespaces here ({error.strerror}); run as root"
+            ) from None
         for first in wanted:
             is_same = os.path.realpath(first.source) == os.path.realpath(first.target)
             if is_same and not first.within:
@@ -252,19 +252,22 @@ def take_mounts(
             ) from None
         return
     mounts.make(wanted, staging=staging)
+    if is_read_only:
+        mounts.protect_root(wanted)
     namespace = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     socket.send_fds(report_socket, [b"namespace"], [namespace])
 
 
 def run_program(
-    command: tuple[str, ...], environment: dict[str, str], folder: str, limits: tuple[int, int]
+    launch: Launch, command: tuple[str, ...], environment: dict[str, str], limits: tuple[int, int]
 ) -> NoReturn:
-    """Execute the program in its folder, with default signals and these file limits."""
-    try:
-        os.chdir(folder)
-    except OSError as error:
-        raise OSError(f"working directory {folder}: {error.strerror}") from None
+    """Execute a program as the launch's user in its folder, with these file limits."""
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    confinement.take(launch.confinement, launch.groups)
+    try:
+        os.chdir(launch.folder)
+    except OSError as error:
+        raise OSError(f"working directory {launch.folder}: {error.strerror}") from None
     os.umask(0o022)
     _reset_signals()
     _end_with_parent(os.getppid())
@@ -364,10 +367,10 @@ def run_foreground(launch: int, report: int, parent: int, staging: str) -> None:
 def _become_foreground(launch: Launch, report_socket: socket.socket, staging: str) -> None:
     take_limits(launch, ())
     is_root = os.geteuid() == 0
-    take_groups(launch.groups)
     if launch.mounts:
-        take_mounts(launch.mounts, report_socket, staging=staging, is_root=is_root)
+        take_mounts(launch, report_socket, staging=staging, is_root=is_root)
         os.chdir(launch.folder)  # the folder as mounts show it
+    confinement.take(launch.confinement, launch.groups)
     # With nohup, the command goes on when the terminal is closed.
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     _reset_signals(keep=(signal.SIGHUP,) if is_nohup else ())

@@ -124,11 +124,10 @@ class ExecCommand:
     ) -> NoReturn:
         container_process.take_streams(streams)
         container_process.take_limits(launch, self._container.cgroup.process_files)
-        container_process.take_groups(launch.groups)
         self._enter_namespaces()
         environment = {**launch.environment, MARKER: self._container.marker}
         limits = self._host.descriptor_limits
-        container_process.run_program(command, environment, launch.folder, limits)
+        container_process.run_program(launch, command, environment, limits)
 
     def _enter_namespaces(self) -> None:
         """See the file system as the container does."""

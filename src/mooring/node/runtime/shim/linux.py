@@ -35,6 +35,7 @@ MS_RELATIME = 1 << 21
 MNT_DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MPOL_BIND = 2
+_CAPABILITY_VERSION_3 = 0x20080522
 # Not every C library has pivot_root and set_mempolicy; their numbers depend on the machine.
 _NUMBERS = {"x86_64": (155, 238), "aarch64": (41, 237), "riscv64": (41, 237)}
 
@@ -128,7 +129,9 @@ def _guarded(call: Callback) -> None:
     except Exception as error:
         import traceback  # only now: it is large
 
-        complain(f"{time.time():.3f} fault: {error!r}\n{traceback.format_exc()}")
+        complain(f"{time.time():.3f} fault: {error!r}")
+        for line in traceback.format_exc().splitlines():  # an error may quote anything
+            complain(f"    | {line if line.isprintable() else ascii(line)}")
 
 
 def complain(text: str) -> None:
@@ -261,14 +264,31 @@ def _number(index: int) -> int:
     return numbers[index]
 
 
+def prctl(option: int, first: object = 0, second: object = 0, what: str = "prctl") -> None:
+    """Change a property of this process; pointers are values of ctypes."""
+    words = [ctypes.c_ulong(each) if isinstance(each, int) else each for each in (first, second)]
+    zero = ctypes.c_ulong(0)
+    _checked(_libc.prctl(ctypes.c_int(option), *words, zero, zero), what)
+
+
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (a subreaper)."""
-    _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(signal_number: int) -> None:
     """Receive a signal when the parent ends; Linux drops this when the user changes."""
-    _checked(_libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0), "prctl")
+    prctl(_PR_SET_PDEATHSIG, signal_number)
+
+
+def set_capabilities(kept: Iterable[int]) -> None:
+    """Have these capabilities and no others, and pass none on to programs."""
+    low, high = 0, 0
+    for number in kept:
+        low, high = low | (1 << number if number < 32 else 0), high | (1 << number >> 32)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)  # effective, permitted, inheritable
+    _checked(_libc.capset(header, sets), "capset")
 
 
 def unshare(flags: int) -> None:
@@ -279,6 +299,20 @@ def unshare(flags: int) -> None:
 def enter(descriptor: int, kind: int) -> None:
     """Enter the namespace of a descriptor."""
     _checked(_libc.setns(descriptor, kind), "setns")
+
+
+def mount_points() -> list[str]:
+    """Return where something is mounted in this mount namespace, as this process sees it."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        lines = file.read().split(b"\n")
+    fields = (line.split(b" ") for line in lines if line)
+    return [os.fsdecode(_unescaped(each[4])) for each in fields]
+
+
+def _unescaped(path: bytes) -> bytes:
+    """Return a path of mountinfo, in which \\040 is a space."""
+    first, *others = path.split(b"\\")
+    return first + b"".join(bytes([int(each[:3], 8)]) + each[3:] for each in others)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:

@@ -45,7 +45,10 @@ _FLAGS = {
     "nodiratime": linux.MS_NODIRATIME,
     "relatime": linux.MS_RELATIME,
 }
-_IGNORED = {"rw", "bind", "rbind", "suid", "dev", "exec", "private", "rprivate", "slave", "rslave"}
+_READ_ONLY_ALL = {"rro", "rro-if-possible"}  # read-only with all mounts within it
+_FROM_HOST = {"slave", "rslave"}  # the host's later mounts appear
+_IGNORED = {"rw", "bind", "rbind", "suid", "dev", "exec", "private", "rprivate"}
+_IGNORED |= _FROM_HOST | _READ_ONLY_ALL
 # Restrictions of a mount must stay in a user namespace, or the kernel refuses.
 _KEPT = {
     os.ST_RDONLY: linux.MS_RDONLY,
@@ -147,10 +150,48 @@ def _mount(planned: _Planned) -> None:
         linux.mount(planned.source, target, mount.kind, flags, data)
         return
     linux.mount(planned.source, target, flags=MS_BIND | MS_REC)
+    if not _FROM_HOST.intersection(mount.options):
+        linux.mount("none", target, flags=MS_REC | MS_PRIVATE)
     if flags:
-        status = os.statvfs(target)
-        kept = sum(ours for theirs, ours in _KEPT.items() if status.f_flag & theirs)
-        linux.mount("none", target, flags=MS_BIND | MS_REMOUNT | flags | kept)
+        _restrict(target, flags)
+    if _READ_ONLY_ALL.intersection(mount.options):
+        for point in linux.mount_points():
+            if _is_at_or_within(point, (target,)):
+                _make_read_only(point)
+
+
+def _restrict(point: str, flags: int) -> None:
+    status = os.statvfs(point)
+    kept = sum(ours for theirs, ours in _KEPT.items() if status.f_flag & theirs)
+    linux.mount("none", point, flags=MS_BIND | MS_REMOUNT | flags | kept)
+
+
+def protect_root(own: tuple[MountLaunch, ...]) -> None:
+    """Make the machine's file systems read-only, but not the container's own mounts.
+
+    /dev and /proc stay: a read-only root does not include them in other runtimes, either. Mounts
+    that the host makes later do not appear, as they could be written to.
+    """
+    linux.mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    targets = {os.path.realpath(each.target) for each in own} - {"/"}
+    kept = (*targets, "/dev", "/proc")
+    for point in linux.mount_points():
+        if not _is_at_or_within(point, kept):
+            _make_read_only(point)
+
+
+def _make_read_only(point: str) -> None:
+    """Make one mount read-only, or raise MountError; one that is not reachable stays."""
+    try:
+        _restrict(point, linux.MS_RDONLY)
+    except OSError as error:
+        with suppress(OSError):  # nobody can reach it
+            if not os.statvfs(point).f_flag & os.ST_RDONLY:
+                raise MountError(f"cannot make {point} read-only: {error.strerror}") from None
+
+
+def _is_at_or_within(path: str, folders: tuple[str, ...]) -> bool:
+    return any(path == each or path.startswith(each.rstrip("/") + "/") for each in folders)
 
 
 def _options(options: tuple[str, ...]) -> tuple[int, str]:

@@ -64,6 +64,28 @@ class MountLaunch(NamedTuple):
     within: str = ""  # a path in the source, opened without following links
 
 
+class Confinement(NamedTuple):
+    """Who a container runs as, and what it may do; None: as the shim."""
+
+    user: int | None = None
+    group: int | None = None
+    groups: tuple[int, ...] | None = None  # all supplementary groups
+    capabilities: tuple[int, ...] | None = None  # all that it may ever have
+    no_new_privileges: bool = False
+    has_filter: bool = False  # of system calls
+    is_root_read_only: bool = False
+
+    @classmethod
+    def read(cls, values: Any) -> Confinement:
+        """Return a confinement that was sent, or raise TypeError."""
+        sent = cls(*values)
+        groups, capabilities = sent.groups, sent.capabilities
+        return sent._replace(
+            groups=None if groups is None else tuple(groups),
+            capabilities=None if capabilities is None else tuple(capabilities),
+        )
+
+
 class Launch(NamedTuple):
     """All that is needed to start a container."""
 
@@ -82,14 +104,18 @@ class Launch(NamedTuple):
     stdin: bool = False
     stdin_once: bool = False  # its input ends when the first client detaches
     note: str = ""  # unsupported settings, for its status
+    confinement: Confinement = Confinement()
 
     def message(self) -> dict[str, Any]:
         """Return its encoded form."""
-        # Shims of older versions know neither `within` nor `stdin_once`.
+        # Shims of older versions know neither `within` nor `stdin_once`, and refuse what they do
+        # not know: a confinement is never ignored.
         mounts = [each if each.within else each[:-1] for each in self.mounts]
         message = {**self._asdict(), "mounts": mounts}
         if not self.stdin_once:
             del message["stdin_once"]
+        if self.confinement == Confinement():
+            del message["confinement"]
         return message
 
     @classmethod
@@ -103,6 +129,7 @@ class Launch(NamedTuple):
                 fields[name] = tuple(message.get(name, ()))
             mounts = (MountLaunch(*each) for each in message.get("mounts", ()))
             fields["mounts"] = tuple(each._replace(options=tuple(each.options)) for each in mounts)
+            fields["confinement"] = Confinement.read(message.get("confinement", ()))
             launch = cls(**fields)
         except TypeError as error:
             raise LaunchError(f"not a launch: {error}") from None
