@@ -1,8 +1,13 @@
-"""Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts."""
+"""Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts.
+
+An object of a few megabytes can break a million rules. So `first_errors` ends a validation that
+has found enough, and `shown_errors` keeps as many as a response can show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +23,8 @@ from mooring.api.timestamp import Timestamp
 from mooring.kit.go_quote import go_quote
 
 OMITTED = "<value omitted>"
+ERRORS_MAX = 1000  # that a validation finds before it ends
+TEXT_BYTES_MAX = 1024 * 1024  # of all errors that are shown
 
 
 class ErrorType(StrEnum):
@@ -63,6 +70,13 @@ class FieldError(Struct, frozen=True):
     declared: bool = False
     alone: bool = False
 
+    def __post_init__(self) -> None:
+        found = _found.get()
+        if found is not None:
+            found.append(self)
+            if len(found) >= ERRORS_MAX:
+                raise EnoughErrors
+
     @property
     def field(self) -> str:
         """The path as text."""
@@ -81,6 +95,35 @@ class FieldError(Struct, frozen=True):
 
 
 ErrorList = list[FieldError]
+
+
+class EnoughErrors(Exception):  # noqa: N818  # it ends a validation, and is no fault
+    """A validation has found as many errors as anybody will read."""
+
+
+_found: ContextVar[ErrorList | None] = ContextVar("_found", default=None)
+
+
+def first_errors(validate: Callable[[], ErrorList]) -> ErrorList:
+    """Return the errors that a validation finds; it ends when it has found ERRORS_MAX."""
+    found: ErrorList = []
+    before = _found.set(found)
+    try:
+        return validate()
+    except EnoughErrors:
+        return found
+    finally:
+        _found.reset(before)
+
+
+def shown_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    """Yield errors until their texts are too long, all together; at least one."""
+    size = 0
+    for error in errors:
+        yield error
+        size += len(error.body)
+        if size > TEXT_BYTES_MAX:
+            return
 
 
 def required(path: Path, detail: str = "", *, declared: bool = False) -> FieldError:

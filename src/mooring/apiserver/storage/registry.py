@@ -7,7 +7,7 @@ meanwhile, unless the client named the revision to change.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -119,6 +119,10 @@ class Registry:
         struct: type[Any] = resource.hub_struct
         return with_revision(decode_json(entry.value, struct).value, entry.revision)
 
+    def read_all(self, resource: Resource, entries: Iterable[Entry]) -> list[Any]:
+        """Return the objects of entries."""
+        return [self.read(resource, entry) for entry in entries]
+
     def read_shared(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry from the cache that all requests share."""
         which = (entry.key, entry.revision)
@@ -139,6 +143,13 @@ class Registry:
         if known is None or known[0] is not value:
             return None
         return text_with_revision(known[1], value.api_version, value.kind)
+
+    def size_of(self, value: Any) -> int:
+        """Return the number of bytes of an object as JSON."""
+        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        if known is not None and known[0] is value:
+            return len(known[1].value)
+        return len(encode_stored_json(value))
 
     def _note(self, value: Any) -> bytes:
         """Return the stored object, and cache it for the next read."""

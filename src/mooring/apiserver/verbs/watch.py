@@ -17,13 +17,20 @@ share the decoded objects.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mooring.apiserver.http.status import Status, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry, with_revision
-from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries, read_revision
+from mooring.apiserver.verbs.list import (
+    ListOptions,
+    ListPage,
+    Select,
+    list_entries,
+    read_revision,
+    select_now,
+)
 from mooring.apiserver.verbs.selectors import Selection
 from mooring.store.contract import Deletion, Entry, Event, Progress, Put, Watch
 from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
@@ -35,6 +42,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 BOOKMARK_EVERY_S = 60
 BOOKMARK_BEFORE_END_S = 2
 INITIAL_BATCH = 100  # initial events in one batch
+INITIAL_BATCH_BYTES = 64 * 1024  # of their stored objects, unless one alone has more
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
 
@@ -57,6 +65,7 @@ class WatchEvent(NamedTuple):
     is_initial_end: bool = False
     status: Status | None = None
     is_change: bool = False  # other watches may send the same event
+    size: int = 0  # bytes of the stored object
 
 
 Batch = Sequence[WatchEvent]
@@ -68,6 +77,7 @@ async def open_watch(
     namespace: str,
     selection: Selection,
     options: WatchOptions,
+    select: Select = select_now,
 ) -> AsyncIterator[Batch]:
     """Return the events of a watch, until the store or the caller ends it."""
     wanted = read_revision(options.revision)
@@ -79,7 +89,7 @@ async def open_watch(
     page = None
     after = min(wanted or current, current)
     if options.wants_initial:
-        page = await list_entries(registry, resource, namespace, selection, ListOptions())
+        page = await list_entries(registry, resource, namespace, selection, ListOptions(), select)
         after = page.revision
     try:
         events = await registry.store.watch(resource.below(namespace), after=after)
@@ -100,9 +110,8 @@ async def _events(
     timers = _Timers(events, options)
     try:
         if page is not None:
-            for start in range(0, len(page.entries), INITIAL_BATCH):
-                part = page.entries[start : start + INITIAL_BATCH]
-                yield [WatchEvent(ADDED, follower.read(entry), entry.revision) for entry in part]
+            for part in batches_of(page.entries):
+                yield [follower.added(entry) for entry in part]
             if options.wants_initial and options.allows_bookmarks:
                 yield (WatchEvent(BOOKMARK, revision=page.revision, is_initial_end=True),)
         del page  # It may be large, and a watch may be long.
@@ -120,6 +129,20 @@ async def _events(
     finally:
         timers.cancel()
         events.close()
+
+
+def batches_of(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Yield entries in batches that one turn of the event loop can take."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) == INITIAL_BATCH or size + len(entry.value) > INITIAL_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += len(entry.value)
+    if batch:
+        yield batch
 
 
 class _Timers:
@@ -160,9 +183,10 @@ class _Follower:
         self._resource = resource
         self._selection = selection
 
-    def read(self, entry: Entry) -> Any:
-        """Return the object of an entry."""
-        return self._registry.read(self._resource, entry)
+    def added(self, entry: Entry) -> WatchEvent:
+        """Return the event of an object that was there when the watch began."""
+        value = self._registry.read(self._resource, entry)
+        return WatchEvent(ADDED, value, entry.revision, size=len(entry.value))
 
     def notices(self, events: Iterable[Event]) -> list[WatchEvent]:
         """Return the events of changes."""
@@ -177,22 +201,25 @@ class _Follower:
                 return WatchEvent(BOOKMARK, revision=revision)
             case Deletion(previous=previous, revision=revision):
                 old = self._selected(previous)
-                return None if old is None else self._gone(old, revision)
+                return None if old is None else self._gone(old, revision, len(previous.value))
             case Put(entry=entry, previous=previous):
                 new = self._selected(entry)
                 if new is not None:
                     kind = MODIFIED if self._was_selected(previous) else ADDED
-                    return WatchEvent(kind, new, entry.revision, is_change=True)
-                old = None if previous is None else self._selected(previous)
-                return None if old is None else self._gone(old, entry.revision)
+                    size = len(entry.value)
+                    return WatchEvent(kind, new, entry.revision, is_change=True, size=size)
+                if previous is None or (old := self._selected(previous)) is None:
+                    return None
+                return self._gone(old, entry.revision, len(previous.value))
 
     def _was_selected(self, previous: Entry | None) -> bool:
         if previous is None or self._selection.is_everything:
             return previous is not None
         return self._selected(previous) is not None
 
-    def _gone(self, old: Any, revision: int) -> WatchEvent:
-        return WatchEvent(DELETED, with_revision(old, revision), revision, is_change=True)
+    def _gone(self, old: Any, revision: int, size: int) -> WatchEvent:
+        gone = with_revision(old, revision)
+        return WatchEvent(DELETED, gone, revision, is_change=True, size=size)
 
     def _selected(self, entry: Entry) -> Any | None:
         value = self._registry.read_shared(self._resource, entry)
