@@ -17,7 +17,12 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource import v1
 from mooring.api.timestamp import Timestamp
-from mooring.validation.errors import ERRORS_MAX, TEXT_BYTES_MAX, FieldError
+from mooring.validation.errors import (
+    ERRORS_MAX,
+    EXPRESSIONS_BYTES_MAX,
+    TEXT_BYTES_MAX,
+    FieldError,
+)
 from mooring.validation.registry import (
     CONFLICT,
     WRONG_NAMESPACE,
@@ -413,3 +418,25 @@ def test_errors_found_before_are_not_counted() -> None:
     first = _errors_of(tree)
     for _ in range(ERRORS_MAX // len(first) + 1):
         assert _errors_of(tree) == first
+
+
+def test_the_expressions_of_an_object_are_bound_before_they_are_compiled() -> None:
+    def claim(count: int) -> dict[str, Any]:
+        # Such texts do not compile, so that compiling them takes no time.
+        texts = [f"{number}{'!' * 9999}" for number in range(count)]
+        selectors = [{"cel": {"expression": text}} for text in texts]
+        parts = [selectors[start : start + 8] for start in range(0, count, 8)]
+        requests = [
+            {"name": f"r{number}", "exactly": {"deviceClassName": "a", "selectors": part}}
+            for number, part in enumerate(parts)
+        ]
+        head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+        return {**head, "metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}}
+
+    detail = f"all expressions together may not have more than {EXPRESSIONS_BYTES_MAX} bytes"
+    within = EXPRESSIONS_BYTES_MAX // 10_000
+    assert detail not in {error.detail for error in _errors_of(claim(within))}
+    refused = [error.field for error in _errors_of(claim(within + 2)) if error.detail == detail]
+    assert refused == [
+        f"spec.devices.requests[1].exactly.selectors[{number}].cel.expression" for number in (5, 6)
+    ]

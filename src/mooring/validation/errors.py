@@ -1,7 +1,8 @@
 """Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts.
 
 An object of a few megabytes can break a million rules. So `first_errors` ends a validation that
-has found enough, and `shown_errors` keeps as many as a response can show.
+has found enough, and `shown_errors` keeps as many as a response can show. It also bounds the CEL
+expressions that one validation compiles.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mooring.kit.go_quote import go_quote
 
 OMITTED = "<value omitted>"
 ERRORS_MAX = 1000  # that a validation finds before it ends
+EXPRESSIONS_BYTES_MAX = 128 * 1024  # of the CEL expressions that a validation compiles
 TEXT_BYTES_MAX = 1024 * 1024  # of all errors that are shown
 
 
@@ -71,10 +73,10 @@ class FieldError(Struct, frozen=True):
     alone: bool = False
 
     def __post_init__(self) -> None:
-        found = _found.get()
-        if found is not None:
-            found.append(self)
-            if len(found) >= ERRORS_MAX:
+        work = _work.get()
+        if work is not None:
+            work.errors.append(self)
+            if len(work.errors) >= ERRORS_MAX:
                 raise EnoughErrors
 
     @property
@@ -101,19 +103,38 @@ class EnoughErrors(Exception):  # noqa: N818  # it ends a validation, and is no 
     """A validation has found as many errors as anybody will read."""
 
 
-_found: ContextVar[ErrorList | None] = ContextVar("_found", default=None)
+class _Work:
+    """What one validation has done so far."""
+
+    def __init__(self) -> None:
+        self.errors: ErrorList = []
+        self.expressions: set[str] = set()
+        self.expressions_bytes = 0
+
+
+_work: ContextVar[_Work | None] = ContextVar("_work", default=None)
 
 
 def first_errors(validate: Callable[[], ErrorList]) -> ErrorList:
     """Return the errors that a validation finds; it ends when it has found ERRORS_MAX."""
-    found: ErrorList = []
-    before = _found.set(found)
+    work = _Work()
+    before = _work.set(work)
     try:
         return validate()
     except EnoughErrors:
-        return found
+        return work.errors
     finally:
-        _found.reset(before)
+        _work.reset(before)
+
+
+def may_compile(expression: str) -> bool:
+    """Return whether a validation may compile one more expression; the same one counts once."""
+    work = _work.get()
+    if work is None or expression in work.expressions:
+        return True
+    work.expressions.add(expression)
+    work.expressions_bytes += len(expression.encode("utf-8", "replace"))
+    return work.expressions_bytes <= EXPRESSIONS_BYTES_MAX
 
 
 def shown_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:

@@ -33,7 +33,7 @@ from mooring.api.object_reader import (
 from mooring.api.raw_json import holds_raw, keep_texts, remarshal
 from mooring.api.structs import Open
 from mooring.apiserver.auth.users import User
-from mooring.apiserver.body_limits import check_items, read_documents
+from mooring.apiserver.body_limits import check_items, check_values, read_documents
 from mooring.apiserver.http.messages import JSON, Target
 from mooring.apiserver.http.negotiation import OBJECT_TYPES, YAML, Representation
 from mooring.apiserver.http.status import (
@@ -220,12 +220,13 @@ def _document(request: ResourceRequest, schema: Schema) -> Document:
 def _fault(body: bytes) -> str:
     """Return Go's message for truncated JSON; "" for other bodies."""
     try:
+        check_values(body)
         json.loads(body)
     except json.JSONDecodeError as error:
         if error.pos >= len(error.doc.rstrip()):
             shown = error.doc[:SHOWN_MAX]
             return f"unexpected end of JSON input ({shown})"
-    except (ValueError, RecursionError):
+    except (ApiError, ValueError, RecursionError):
         pass
     return ""
 
