@@ -51,62 +51,66 @@ def _config_map(**more: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, **more}
 
 
-def _finalizers(count: int) -> list[str]:
-    return [f"a.b/f{number}" for number in range(count)]
+def _finalizers(numbers: range) -> list[str]:
+    return [f"a.b/f{number}" for number in numbers]
 
 
 @cache
-def known(namespace: str) -> tuple[Worst, ...]:
-    """Return the worst requests that are known."""
+def known(namespace: str, part: float = 1.0) -> tuple[Worst, ...]:
+    """Return the worst requests that are known, or such as have only a part of their size."""
+
+    def some(number: int) -> range:
+        return range(int(number * part))
+
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     claims = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims"
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    keys = encoded(_config_map(data={f"k{number}": "" for number in range(50_000)}))
-    held = encoded(_config_map(metadata={"name": "h", "finalizers": _finalizers(25_000)}))
-    removals = [{"op": "remove", "path": f"/data/k{number}"} for number in range(9_900)]
-    front = [{"op": "add", "path": "/metadata/finalizers/0", "value": "a.b/c"}] * 9_000
-    tags = "".join(f"%TAG !a{number}! x:{number}\n" for number in range(80_000)) + "---\na: 1\n"
+    keys = encoded(_config_map(data={f"k{number}": "" for number in some(50_000)}))
+    held = encoded(_config_map(metadata={"name": "h", "finalizers": _finalizers(some(25_000))}))
+    removals = [{"op": "remove", "path": f"/data/k{number}"} for number in some(9_900)]
+    front = [{"op": "add", "path": "/metadata/finalizers/0", "value": "a.b/c"}] * len(some(9_000))
+    tags = "".join(f"%TAG !a{number}! x:{number}\n" for number in some(80_000)) + "---\na: 1\n"
     selector = {"cel": {"expression": " || ".join(f"device.driver=='d{n}'" for n in range(380))}}
     requests = [
         {"name": f"r{n}", "exactly": {"deviceClassName": "a", "selectors": [selector] * 9}}
-        for n in range(32)
+        for n in some(32)
     ]
     claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
     claim |= {"metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-    containers = [{"name": f"c{number}", "image": "i"} for number in range(3_000)]
-    flow = "[" * 90 + "a," * 60_000 + "]" * 90
+    containers = [{"name": f"c{number}", "image": "i"} for number in some(3_000)]
+    flow = "[" * 90 + "a," * len(some(60_000)) + "]" * 90
     return (
         Worst("removals", "PATCH", f"{maps}/a", encoded(removals), JSON_PATCH, (maps, keys)),
         Worst("front insertions", "PATCH", f"{maps}/h", encoded(front), JSON_PATCH, (maps, held)),
         Worst("directives", "POST", maps, tags.encode(), YAML),
         Worst("directives, applied", "PATCH", f"{maps}/a?fieldManager=m", tags.encode(), APPLY),
         Worst("flow", "POST", maps, f"data: {flow}".encode(), YAML),
-        Worst("yaml keys", "POST", maps, _yaml_keys(), YAML),
+        Worst("yaml keys", "POST", maps, _yaml_keys(some(120_000)), YAML),
         Worst("selectors", "POST", claims, encoded(_distinct_selectors(claim))),
         Worst("finalizers", "POST", maps, encoded(
-            _config_map(metadata={"name": "b", "finalizers": _finalizers(120_000)})
+            _config_map(metadata={"name": "b", "finalizers": _finalizers(some(120_000))})
         )),
         Worst("containers", "POST", pods, encoded({**pod, "spec": {"containers": containers}})),
         Worst("empty containers", "POST", pods, b'{"apiVersion":"v1","kind":"Pod","metadata":'
-              b'{"name":"a"},"spec":{"containers":[' + b"{}," * 1_000_000 + b"{}]}}"),
-        Worst("brackets", "POST", maps, b'{"data":' + b"[" * (BYTES_MAX - 10)),
-        Worst("long number", "POST", maps, b'{"data":' + b"1" * (BYTES_MAX - 10) + b"}"),
+              b'{"name":"a"},"spec":{"containers":[' + b"{}," * len(some(1_000_000)) + b"{}]}}"),
+        Worst("brackets", "POST", maps, b'{"data":' + b"[" * len(some(BYTES_MAX - 10))),
+        Worst("long number", "POST", maps, b'{"data":' + b"1" * len(some(BYTES_MAX - 10)) + b"}"),
         Worst("as a table", "GET", maps, b"", before=(maps, keys),
               accept=f"{JSON};as=Table;v=v1;g=meta.k8s.io"),
         Worst("as YAML", "GET", f"{maps}/a", b"", before=(maps, keys), accept=YAML),
         Worst("as protobuf", "GET", maps, b"", before=(maps, keys),
               accept="application/vnd.kubernetes.protobuf"),
         Worst("values of a selector", "GET",
-              f"{maps}?labelSelector=a+in+({','.join(f'v{n}' for n in range(20_000))})", b""),
+              f"{maps}?labelSelector=a+in+({','.join(f'v{n}' for n in some(20_000))})", b""),
         Worst("applied keys", "PATCH", f"{maps}/a?fieldManager=m&force=true", keys, APPLY,
               (maps, keys)),
         Worst("merged keys", "PATCH", f"{maps}/a", keys, MERGE, (maps, keys)),
     )  # fmt: skip
 
 
-def _yaml_keys() -> bytes:
-    return b"data:\n" + b"".join(b"  k%d: v\n" % number for number in range(120_000))
+def _yaml_keys(numbers: range) -> bytes:
+    return b"data:\n" + b"".join(b"  k%d: v\n" % number for number in numbers)
 
 
 def _distinct_selectors(claim: dict[str, Any]) -> dict[str, Any]:

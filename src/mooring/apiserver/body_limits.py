@@ -41,9 +41,9 @@ def check_items(tree: Any) -> None:
     waiting = [tree]
     while waiting:
         here = waiting.pop()
-        is_list = isinstance(here, list)
-        inner = [v for v in (here if is_list else here.values()) if isinstance(v, dict | list)]
-        count += len(inner) if is_list else 0
+        values = here if isinstance(here, list) else here.values()
+        inner = [value for value in values if isinstance(value, dict | list)]
+        count += len(inner) if isinstance(here, list) else 0
         if count > ITEMS_MAX:
             words = f"the lists of the object have more than {ITEMS_MAX:,} items in all"
             raise DecodeError(words)

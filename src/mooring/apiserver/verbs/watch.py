@@ -17,10 +17,11 @@ share the decoded objects.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from mooring.apiserver.http.status import Status, too_new, too_old
+from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry, with_revision
 from mooring.apiserver.verbs.list import (
@@ -30,6 +31,7 @@ from mooring.apiserver.verbs.list import (
     list_entries,
     read_revision,
     select_now,
+    size_of,
 )
 from mooring.apiserver.verbs.selectors import Selection
 from mooring.store.contract import Deletion, Entry, Event, Progress, Put, Watch
@@ -42,6 +44,9 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 BOOKMARK_EVERY_S = 60
 BOOKMARK_BEFORE_END_S = 2
 INITIAL_BATCH = 100  # initial events in one batch
+FIRST_PAGE = 10  # initial objects that are read before it is known how large they are
+INITIAL_PAGE = 500  # initial objects that are read at once, unless they are large
+INITIAL_PAGE_BYTES = 512 * 1024
 INITIAL_BATCH_BYTES = 64 * 1024  # of their stored objects, unless one alone has more
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
@@ -87,9 +92,10 @@ async def open_watch(
     if wanted > current and options.wants_initial:
         return _ended(WatchEvent(ERROR, status=too_new(wanted, current).status))
     page = None
+    read_page = partial(_read_page, registry, resource, namespace, selection, select)
     after = min(wanted or current, current)
     if options.wants_initial:
-        page = await list_entries(registry, resource, namespace, selection, ListOptions(), select)
+        page = await read_page(FIRST_PAGE, "")
         after = page.revision
     try:
         events = await registry.store.watch(resource.below(namespace), after=after)
@@ -97,7 +103,38 @@ async def open_watch(
         text = TOO_OLD.format(wanted=wanted, current=current)
         return _ended(WatchEvent(ERROR, status=too_old(text).status))
     follower = _Follower(registry, resource, selection, wanted)
-    return _events(follower, page, events, options)
+    return _events(follower, page, read_page, events, options)
+
+
+ReadPage = Callable[[int, str], Awaitable[ListPage]]  # with a limit and a continue token
+
+
+async def _read_page(
+    registry: Registry,
+    resource: Resource,
+    namespace: str,
+    selection: Selection,
+    select: Select,
+    limit: int,
+    token: str,
+) -> ListPage:
+    options = ListOptions(limit=limit, continue_=token)
+    return await list_entries(registry, resource, namespace, selection, options, select)
+
+
+async def _initial(page: ListPage, read_page: ReadPage) -> AsyncIterator[list[Entry]]:
+    """Yield the objects at the revision of a page, in batches; read them as the client does.
+
+    A client that does not read holds one page, which is smaller the larger the objects are.
+    """
+    while True:
+        for batch in batches_of(page.entries):
+            yield batch
+        if not page.continue_:
+            return
+        bytes_each = size_of(page.entries) // len(page.entries) + 1
+        limit = max(1, min(INITIAL_PAGE_BYTES // bytes_each, INITIAL_PAGE))
+        page = await read_page(limit, page.continue_)
 
 
 async def _ended(notice: WatchEvent) -> AsyncIterator[Batch]:
@@ -105,25 +142,32 @@ async def _ended(notice: WatchEvent) -> AsyncIterator[Batch]:
 
 
 async def _events(
-    follower: _Follower, page: ListPage | None, events: Watch, options: WatchOptions
+    follower: _Follower,
+    page: ListPage | None,
+    read_page: ReadPage,
+    events: Watch,
+    options: WatchOptions,
 ) -> AsyncIterator[Batch]:
     timers = _Timers(events, options)
     try:
         if page is not None:
-            for part in batches_of(page.entries):
-                yield [follower.added(entry) for entry in part]
+            revision, batches = page.revision, _initial(page, read_page)
+            del page  # It may be large, and a watch may be long.
+            async for batch in batches:
+                yield [follower.added(entry) for entry in batch]
             if options.wants_initial and options.allows_bookmarks:
-                yield (WatchEvent(BOOKMARK, revision=page.revision, is_initial_end=True),)
-        del page  # It may be large, and a watch may be long.
+                yield (WatchEvent(BOOKMARK, revision=revision, is_initial_end=True),)
         while True:
-            batch = follower.notices(await events.batch())
+            notices = follower.notices(await events.batch())
             if not options.allows_bookmarks:
-                batch = [notice for notice in batch if notice.type != BOOKMARK]
-            if batch:
-                yield batch
+                notices = [notice for notice in notices if notice.type != BOOKMARK]
+            if notices:
+                yield notices
     except SlowWatcherError:
         # The client did not keep up; it lists again.
         yield (WatchEvent(ERROR, status=too_old("the watch did not keep up").status),)
+    except StatusError as error:  # The history went while the client read the initial objects.
+        yield (WatchEvent(ERROR, status=error.status),)
     except ClosedError:
         return  # Its time is up, or the server stops; clients reconnect.
     finally:
