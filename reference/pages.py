@@ -243,6 +243,7 @@ _LIMIT_MEANINGS = {
     "nodes_max": "values in all documents of a file, aliases counted as written out",
     "aliased_nodes_max": "values of one document that come from YAML aliases",
     "duplicates_max": "duplicate keys that are reported for one document",
+    "directives_max": "`%TAG` directives of one YAML document",
 }
 
 

@@ -251,3 +251,38 @@ WORDS = [
 def test_any_salad_of_yaml_is_documents_or_an_error(text: str, schema: Schema) -> None:
     with suppress(DocumentError):
         use(text.encode(), schema)
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\x85", "\u2028"])
+def test_directives_of_a_document_are_bound_before_they_are_parsed(line_break: str) -> None:
+    def text(count: int) -> bytes:
+        tags = "".join(f"%TAG !a{number}! x:{line_break}" for number in range(count))
+        return f"a: 1\n---\nb: 2\n...\n{tags}---\nc: 3\n".encode()
+
+    limit = Limits().directives_max
+    assert [document.tree for document in read(text(limit), source="f")][-1] == {"c": 3}
+    found = read(text(limit + 1), source="f")
+    assert next(found).tree == {"a": 1}
+    with pytest.raises(DocumentError, match=f"more than {limit} %TAG directives for one document"):
+        list(found)
+
+
+def test_directives_of_many_documents_are_fine() -> None:
+    text = "%TAG !a! x:\n---\na: 1\n...\n" * (Limits().directives_max + 1)
+    assert len(list(read(text.encode(), source="f"))) == Limits().directives_max + 1
+
+
+def test_lines_of_a_text_that_look_like_directives_are_text() -> None:
+    text = "a: |\n" + "  %TAG !a! x:\n" * (Limits().directives_max + 1)
+    (document,) = read(text.encode(), source="f")
+    assert str(document.tree).count("%TAG") == Limits().directives_max + 1
+
+
+def test_a_plain_document_has_no_more_values_than_allowed() -> None:
+    data = b'{"a":[' + b"1," * 50 + b"1]}"
+    few = Limits(nodes_max=53)
+    assert next(read(data, source="f", limits=few)).tree == {"a": [1] * 51}
+    with pytest.raises(DocumentError, match="more than 20 values"):
+        list(read(data, source="f", limits=Limits(nodes_max=20)))
+    # Signs in a text are no values.
+    assert list(read(b'{"a":"' + b",[{" * 99 + b'"}', source="f", limits=few))

@@ -195,7 +195,7 @@ class Client:
         async def send(message: Any) -> None:
             messages.append(message)
 
-        self.run(self.app(_scope(method, url, headers), _receiving(_bytes_of(body)), send))
+        self.run(self.app(scope_of(method, url, headers), _receiving(_bytes_of(body)), send))
         start, *rest = messages
         head = tuple((k.decode(), v.decode()) for k, v in start["headers"])
         return Reply(start["status"], head, b"".join(part["body"] for part in rest))
@@ -230,7 +230,9 @@ class Client:
             return {"type": "http.request", "body": b""}
 
         async def opened() -> Any:
-            return asyncio.create_task(self.app(_scope("GET", url, headers), receive, messages.put))
+            return asyncio.create_task(
+                self.app(scope_of("GET", url, headers), receive, messages.put)
+            )
 
         watch = Watch(self, messages, self.run(opened()))
         self._watches.append(watch)
@@ -246,7 +248,7 @@ class Client:
         raise AssertionError("it did not come about")
 
 
-def _scope(method: str, url: str, headers: dict[str, str]) -> dict[str, Any]:
+def scope_of(method: str, url: str, headers: dict[str, str]) -> dict[str, Any]:
     parts = urlsplit(url)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return {

@@ -373,3 +373,27 @@ async def read_and_say_ok(scope: Any, receive: Any, send: Any) -> None:
             while (await receive()).get("more_body", False):
                 pass
     await say_ok(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"400 Bad Request: missing required Host header"),
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            b"400 Bad Request: too many Host headers",
+        ),
+        (b"GET / HTTP/1.1\r\nhost: a\r\nConnection: close\r\n\r\n", b"ok"),
+        (b"GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n", b"ok"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"ok"),
+    ],
+)
+def test_a_request_names_one_host_as_in_go(head: bytes, expected: bytes) -> None:
+    async def answer() -> bytes:
+        async with serving(Simple(say_ok)) as server:
+            return await server.told(head)
+
+    told = asyncio.run(answer())
+    assert told.endswith(b"\r\n\r\n" + expected)
+    status = b"200 OK" if expected == b"ok" else expected
+    assert told.startswith(b"HTTP/1.1 " + status + b"\r\n")

@@ -17,6 +17,12 @@ from mooring.api.errors import DecodeError
 from mooring.api.gates import Gates
 from mooring.api.resource import v1
 from mooring.api.timestamp import Timestamp
+from mooring.validation.errors import (
+    ERRORS_MAX,
+    EXPRESSIONS_BYTES_MAX,
+    TEXT_BYTES_MAX,
+    FieldError,
+)
 from mooring.validation.registry import (
     CONFLICT,
     WRONG_NAMESPACE,
@@ -380,4 +386,57 @@ def test_taint_rules_may_select_by_class_and_expression() -> None:
         "spec.deviceSelector.deviceClassName",
         "spec.deviceSelector.selectors[0].cel.expression",
         "spec.deviceSelector.selectors[1].cel",
+    ]
+
+
+# --- many errors ----------------------------------------------------------------------------------
+
+
+def _errors_of(tree: dict[str, Any]) -> tuple[FieldError, ...]:
+    kind = CATALOGUE.find(tree["apiVersion"], tree["kind"])
+    return before_create(decode_tree(tree, kind.struct).value, kind, CONTEXT).errors
+
+
+def test_a_validation_ends_when_it_has_found_enough() -> None:
+    metadata = {"name": "a", "ownerReferences": [{}] * 9999}
+    errors = _errors_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert 0 < len(errors) <= ERRORS_MAX
+    assert errors[0].field == "metadata.ownerReferences[0].apiVersion"
+
+
+def test_errors_that_show_a_large_value_each_are_shown_up_to_a_bound() -> None:
+    spec = {"scopes": [f"scope-{number}" for number in range(5000)]}
+    errors = _errors_of(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "a"}, "spec": spec}
+    )
+    assert errors
+    assert sum(len(error.body) for error in errors[:-1]) <= TEXT_BYTES_MAX
+
+
+def test_errors_found_before_are_not_counted() -> None:
+    tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"ownerReferences": [{}]}}
+    first = _errors_of(tree)
+    for _ in range(ERRORS_MAX // len(first) + 1):
+        assert _errors_of(tree) == first
+
+
+def test_the_expressions_of_an_object_are_bound_before_they_are_compiled() -> None:
+    def claim(count: int) -> dict[str, Any]:
+        # Such texts do not compile, so that compiling them takes no time.
+        texts = [f"{number}{'!' * 9999}" for number in range(count)]
+        selectors = [{"cel": {"expression": text}} for text in texts]
+        parts = [selectors[start : start + 8] for start in range(0, count, 8)]
+        requests = [
+            {"name": f"r{number}", "exactly": {"deviceClassName": "a", "selectors": part}}
+            for number, part in enumerate(parts)
+        ]
+        head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+        return {**head, "metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}}
+
+    detail = f"all expressions together may not have more than {EXPRESSIONS_BYTES_MAX} bytes"
+    within = EXPRESSIONS_BYTES_MAX // 10_000
+    assert detail not in {error.detail for error in _errors_of(claim(within))}
+    refused = [error.field for error in _errors_of(claim(within + 2)) if error.detail == detail]
+    assert refused == [
+        f"spec.devices.requests[1].exactly.selectors[{number}].cel.expression" for number in (5, 6)
     ]

@@ -14,6 +14,8 @@ verbs                 get, list, watch, create, update, patch, delete, and subre
 admission             everything between a decoded body and the stored object
 auth                  authentication, authorization, reviews and credentials
 audit                 the audit log
+body_limits           bounds on the bodies of requests
+worker_threads        long steps of requests, beside the event loop
 storage               objects in the store
 patching              patches and field managers
 tables                objects as tables

@@ -17,6 +17,7 @@ from mooring.apiserver.node_proxy.connection import NodeIdentity
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.settings import WATCH_S
 from mooring.apiserver.storage.registry import Registry
+from mooring.apiserver.worker_threads import WorkerThreads
 
 NAMESPACES = ("", "namespaces")
 
@@ -36,6 +37,7 @@ class ServerContext(Struct, frozen=True):
     admission: AdmissionPlugins | None = None  # None: no quotas, and only default classes
     nodes: NodeIdentity | None = None  # None: nodes cannot be reached
     watch_s: Callable[[], int] = lambda: WATCH_S  # the duration of watches that name none
+    workers: WorkerThreads = field(default_factory=WorkerThreads)
     encoded_events: EncodedEvents = field(default_factory=new_encoded_events)  # shared by watches
 
     async def namespace(self, name: str) -> Any | None:

@@ -24,6 +24,7 @@ class Limits(NamedTuple):
 
     body_bytes_max: int = 3 * 1024 * 1024
     bodies_bytes_max: int = 256 * 1024 * 1024  # of all requests that are being read
+    unsent_bytes_max: int = 32 * 1024 * 1024  # of all responses that clients have not read
     request_s: float = 60.0
     watches_max: int = 10_000
 

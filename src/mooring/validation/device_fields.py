@@ -24,11 +24,13 @@ from mooring.api.structs import NULL
 from mooring.api.timestamp import Timestamp
 from mooring.cel.device import COST_LIMIT
 from mooring.validation.errors import (
+    EXPRESSIONS_BYTES_MAX,
     OMITTED,
     ErrorList,
     FieldError,
     forbidden,
     invalid,
+    may_compile,
     only_declared,
     required,
     too_long,
@@ -74,6 +76,9 @@ def check_expression(
     """Validate an expression and return the errors and its greatest cost."""
     if byte_length(expression) > EXPRESSION_MAX_BYTES:
         return [too_long(path, EXPRESSION_MAX_BYTES)], 0
+    if not may_compile(expression):
+        detail = f"all expressions together may not have more than {EXPRESSIONS_BYTES_MAX} bytes"
+        return [forbidden(path, detail)], 0
     verdict = context.check_expression(expression, purpose)
     if isinstance(verdict, RejectedExpression):
         value = expression if verdict.type != "InternalError" else verdict.detail

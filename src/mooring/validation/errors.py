@@ -1,8 +1,14 @@
-"""Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts."""
+"""Field errors: values, gathered in an ErrorList, with Kubernetes' types and texts.
+
+An object of a few megabytes can break a million rules. So `first_errors` ends a validation that
+has found enough, and `shown_errors` keeps as many as a response can show. It also bounds the CEL
+expressions that one validation compiles.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +24,9 @@ from mooring.api.timestamp import Timestamp
 from mooring.kit.go_quote import go_quote
 
 OMITTED = "<value omitted>"
+ERRORS_MAX = 1000  # that a validation finds before it ends
+EXPRESSIONS_BYTES_MAX = 128 * 1024  # of the CEL expressions that a validation compiles
+TEXT_BYTES_MAX = 1024 * 1024  # of all errors that are shown
 
 
 class ErrorType(StrEnum):
@@ -63,6 +72,13 @@ class FieldError(Struct, frozen=True):
     declared: bool = False
     alone: bool = False
 
+    def __post_init__(self) -> None:
+        work = _work.get()
+        if work is not None:
+            work.errors.append(self)
+            if len(work.errors) >= ERRORS_MAX:
+                raise EnoughErrors
+
     @property
     def field(self) -> str:
         """The path as text."""
@@ -81,6 +97,54 @@ class FieldError(Struct, frozen=True):
 
 
 ErrorList = list[FieldError]
+
+
+class EnoughErrors(Exception):  # noqa: N818  # it ends a validation, and is no fault
+    """A validation has found as many errors as anybody will read."""
+
+
+class _Work:
+    """What one validation has done so far."""
+
+    def __init__(self) -> None:
+        self.errors: ErrorList = []
+        self.expressions: set[str] = set()
+        self.expressions_bytes = 0
+
+
+_work: ContextVar[_Work | None] = ContextVar("_work", default=None)
+
+
+def first_errors(validate: Callable[[], ErrorList]) -> ErrorList:
+    """Return the errors that a validation finds; it ends when it has found ERRORS_MAX."""
+    work = _Work()
+    before = _work.set(work)
+    try:
+        return validate()
+    except EnoughErrors:
+        return work.errors
+    finally:
+        _work.reset(before)
+
+
+def may_compile(expression: str) -> bool:
+    """Return whether a validation may compile one more expression; the same one counts once."""
+    work = _work.get()
+    if work is None or expression in work.expressions:
+        return True
+    work.expressions.add(expression)
+    work.expressions_bytes += len(expression.encode("utf-8", "replace"))
+    return work.expressions_bytes <= EXPRESSIONS_BYTES_MAX
+
+
+def shown_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    """Yield errors until their texts are too long, all together; at least one."""
+    size = 0
+    for error in errors:
+        yield error
+        size += len(error.body)
+        if size > TEXT_BYTES_MAX:
+            return
 
 
 def required(path: Path, detail: str = "", *, declared: bool = False) -> FieldError:

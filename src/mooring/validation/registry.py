@@ -10,6 +10,7 @@ RegistryResult: the object as it would be stored, or every error. Admission plug
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -38,7 +39,7 @@ from mooring.validation.cluster_kinds import (
 )
 from mooring.validation.device_class import DeviceClassStrategy, DeviceTaintRuleStrategy
 from mooring.validation.equality import ratcheted, stored_form
-from mooring.validation.errors import ErrorList, FieldError, invalid
+from mooring.validation.errors import ErrorList, FieldError, first_errors, invalid, shown_errors
 from mooring.validation.job import JobStrategy
 from mooring.validation.metadata import METADATA, validate_path_segments
 from mooring.validation.namespace import (
@@ -146,14 +147,15 @@ def before_create(
     strategy = strategy_for(kind)
     new = defaulted_hub(value, kind, context)
     if not hasattr(new, "metadata"):  # a configuration file, not an object of an API server
-        return _canonicalized(new, strategy.validate(new, context), kind, context)
+        errors = first_errors(partial(strategy.validate, new, context))
+        return _canonicalized(new, errors, kind, context)
     prefix = "" if new.metadata.name else new.metadata.generate_name
     new = _generate_name(_in_namespace(_without_system_fields(new), kind, namespace))
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return RegistryResult(refused=WRONG_NAMESPACE)
     dropped = strategy.disabled_gates(new, None, context)
     new = strategy.prepare_for_create(new, context)
-    errors = strategy.validate(new, context)
+    errors = first_errors(partial(strategy.validate, new, context))
     if prefix:  # The placeholder is for readers, who want to see the whole prefix.
         new = _with_metadata(new, name=f"{prefix}{GENERATED_SUFFIX}")
     return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
@@ -193,7 +195,8 @@ def _before_update(
         validate = strategy.validate_update
     new = _with_kept_metadata(new, old.metadata)
     errors = validate_path_segments(new.metadata, namespaced=kind.namespaced)
-    errors = ratcheted(errors + validate(new, old, context), new, old)
+    errors += first_errors(partial(validate, new, old, context))
+    errors = ratcheted(errors, new, old)
     return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
 
 
@@ -214,7 +217,7 @@ def _canonicalized(
 def _without_repetitions(errors: ErrorList, kind: Kind) -> Iterable[FieldError]:
     """Return each error once, declared ones at the path in the version that the user wrote."""
     unique: dict[tuple[Path, str], FieldError] = {}
-    for error in errors:
+    for error in shown_errors(errors):
         if error.declared:
             error = replace(error, path=versioned_path(error.path, kind))
         unique.setdefault((error.path, error.body), error)

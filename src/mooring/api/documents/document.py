@@ -232,6 +232,7 @@ class Limits:
     nodes_max          values in all documents together, aliases counted as written out
     aliased_nodes_max  values of one document that come from aliases (Kubernetes' own bound)
     duplicates_max     duplicate keys reported per document; the rest is dropped
+    directives_max     %TAG directives of one document
     """
 
     bytes_max: int = 64 * 1024 * 1024
@@ -240,6 +241,7 @@ class Limits:
     nodes_max: int = 5_000_000
     aliased_nodes_max: int = 400_000
     duplicates_max: int = 100
+    directives_max: int = 100
 
     def __post_init__(self) -> None:
         if not 1 <= self.depth_max <= DEPTH_CEILING:

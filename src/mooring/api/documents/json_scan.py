@@ -55,6 +55,19 @@ def is_surely_bounded(stream: DocumentStream) -> bool:
     return True
 
 
+def has_surely_few_values(data: bytes, values_max: int) -> bool:
+    """Return whether JSON text has at most so many values; in strings, signs count as well."""
+    # A value follows a comma or an opening bracket, or is the only one.
+    return len(data) < values_max or sum(map(data.count, (b",", b"[", b"{"))) < values_max
+
+
+def has_few_values(data: bytes, values_max: int) -> bool:
+    """Return whether JSON text has at most so many values."""
+    if has_surely_few_values(data, values_max):
+        return True
+    return sum(sum(map(o.count, (b",", b"[", b"{"))) for o in _outside_strings(data)) < values_max
+
+
 def may_hold_long_number(data: bytes) -> bool:
     """Return whether a number may have too many digits; False is certain."""
     # A long run of digits shows in a sample, which is much faster to scan than all bytes.

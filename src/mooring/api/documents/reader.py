@@ -47,6 +47,7 @@ from mooring.api.documents.document import (
 from mooring.api.documents.json_scan import (
     JsonPositions,
     check_bounds,
+    has_surely_few_values,
     is_surely_bounded,
     json_duplicates,
     may_hold_long_number,
@@ -279,7 +280,7 @@ def _without_lone_surrogates(text: str) -> str:
 
 # --- plain JSON -----------------------------------------------------------------------------------
 
-PLAIN_MAX_BYTES = 1024 * 1024  # a shorter text cannot exceed the limit of values
+PLAIN_MAX_BYTES = 1024 * 1024
 REMEMBERED_MAX_BYTES = 4096
 
 _decode = msgspec.json.Decoder(float_hook=NumberText).decode
@@ -289,7 +290,9 @@ _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 
 def plain_document(data: bytes, *, source: str, limits: Limits) -> Document | None:
     """Return the only document of the bytes, or None if the careful reader must decide."""
-    if not data.startswith(b'{"') or len(data) > min(PLAIN_MAX_BYTES, limits.nodes_max):
+    if not data.startswith(b'{"') or len(data) > PLAIN_MAX_BYTES:
+        return None
+    if not has_surely_few_values(data, limits.nodes_max):
         return None
     if b"\\u" in data or may_hold_long_number(data):
         return None

@@ -38,6 +38,9 @@ _CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\
 # Parsers disagree about a byte order mark at the start of a line.
 _STRAY_MARK = re.compile("(?<![^\n\r\x85\u2028\u2029])\ufeff")
 
+# Lines that begin like a directive, or like the document that it is for.
+_DIRECTIVE_OR_START = re.compile("(?<![^\n\r\x85\u2028\u2029])(%TAG|---)")
+
 
 @dataclass(frozen=True)
 class YamlOrigin:
@@ -79,12 +82,32 @@ def yaml_documents(stream: DocumentStream, *, start: int, count: int) -> Iterato
 
 
 def _printable(stream: DocumentStream, start: int) -> tuple[str, PlacedError | None]:
-    """Return the documents before the first forbidden character, and the error for that."""
-    bad = _first_forbidden(stream.text, start)
-    if bad is None:
+    """Return the documents before what must not reach the parser, and the error for that."""
+    found: list[tuple[int, str]] = []
+    if bad := _first_forbidden(stream.text, start):
+        found.append((bad.start(), _forbidden_fact(bad.group())))
+    if (index := _first_excess_directive(stream, start)) is not None:
+        fact = f"more than {stream.limits.directives_max} %TAG directives for one document"
+        found.append((index, fact))
+    if not found:
         return stream.text[start:], None
-    fault = stream.fault(bad.start(), _forbidden_fact(bad.group()))
-    return documents_before(stream.text[start:], bad.start() - start), fault
+    index, fact = min(found)
+    return documents_before(stream.text[start:], index - start), stream.fault(index, fact)
+
+
+def _first_excess_directive(stream: DocumentStream, start: int) -> int | None:
+    """Return the index of the first %TAG directive beyond the limit for one document.
+
+    libyaml compares each with all before it, so their number must be bound first.
+    """
+    if "%TAG" not in stream.text:
+        return None
+    count = 0
+    for line in _DIRECTIVE_OR_START.finditer(stream.text, start):
+        count = count + 1 if line[1] == "%TAG" else 0
+        if count > stream.limits.directives_max:
+            return line.start(1)
+    return None
 
 
 def _first_forbidden(text: str, start: int) -> re.Match[str] | None:

@@ -68,6 +68,7 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
+from mooring.apiserver.worker_threads import OnLoop
 from mooring.kit.bulkhead import keep_running
 from mooring.kit.metrics import Family
 from mooring.validation.pod_security import PodSecurityConfiguration
@@ -98,7 +99,9 @@ def strategy_context(
     authorizer: StatusAuthorizer = AllowEverything()
     if server.authorizer is not None:
         where = request.target.namespace
-        authorizer = server.authorizer.claim_status(request.user, verb=verb, namespace=where)
+        authorizer = StatusAuthorizerOnLoop(
+            server.authorizer.claim_status(request.user, verb=verb, namespace=where)
+        )
     return Context(
         gates=server.gates,
         now=server.now(),
@@ -109,14 +112,21 @@ def strategy_context(
     )
 
 
+class StatusAuthorizerOnLoop:
+    """Asks in the event loop's thread, to which the caches of the authorizer belong."""
+
+    def __init__(self, authorizer: StatusAuthorizer) -> None:
+        self.refuse_binding = OnLoop(authorizer.refuse_binding)
+        self.refuse_driver = OnLoop(authorizer.refuse_driver)
+
+
 # --- create ---------------------------------------------------------------------------------------
 
 
 def run_create_strategy(
-    server: ServerContext, request: ResourceRequest, body: DecodedBody, namespace: Any | None
+    request: ResourceRequest, body: DecodedBody, context: Context
 ) -> StrategyResult:
     """Return a new object after its strategy's steps; it may be invalid."""
-    context = strategy_context(server, request, namespace, verb="create")
     name = request.target.namespace or "default"
     return before_create(body.value, request.kind, context, namespace=name)
 
@@ -134,16 +144,19 @@ async def admit_new(
     if strategy.refused is None and request.resource.namespaced:
         _check_namespace(server, request, namespace, body.value.metadata)
     name = _name_of(body.value.metadata, server)
+    user, size = request.user.name, len(request.body)
     if strategy.errors:
         await _mutate(server, request, to_hub(body.value, request.kind), is_valid=False)
-    stored = _accepted(strategy, request, name)
+    stored = await server.workers.run(user, size, _accepted, strategy, request, name)
     metadata = replace(
         stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
     )
     new = server_defaults.with_namespace_label(replace(stored, metadata=metadata))
     await admit_write(server, request, Operation.CREATE, new=new)
     if not is_applied:
-        new = with_updated_owners(None, new, request, server.now())
+        new = await server.workers.run(
+            user, size, with_updated_owners, None, new, request, server.now()
+        )
     new = await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
     if server.admission is not None:
         await server.admission.validate(request, new, None, namespace)
@@ -225,7 +238,8 @@ async def admit_changed(
     is_applied: bool,
 ) -> Any:
     """Return a changed object that may be stored, or raise why not."""
-    new = _accepted(strategy, request, request.target.name)
+    user, size = request.user.name, len(request.body) + server.registry.size_of(old)
+    new = await server.workers.run(user, size, _accepted, strategy, request, request.target.name)
     if request.target.subresource != "status":
         new = server_defaults.with_namespace_label(new)
     await admit_write(server, request, Operation.UPDATE, new=new, old=old)
@@ -235,8 +249,11 @@ async def admit_changed(
     if is_applied:
         entries = to_hub(body.value, request.kind).metadata.managed_fields
         applied = replace(new, metadata=replace(new.metadata, managed_fields=entries))
-        return old if is_unchanged_apply(old, applied) else applied
-    return with_updated_owners(old, new, request, server.now())
+        is_same = await server.workers.run(user, size, is_unchanged_apply, old, applied)
+        return old if is_same else applied
+    return await server.workers.run(
+        user, size, with_updated_owners, old, new, request, server.now()
+    )
 
 
 async def admit_write(

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
 
+from mooring.apiserver.http.flow_control import UnsentBytes
 from mooring.apiserver.http.messages import Request, Response, StreamingResponse
 from mooring.apiserver.http.response_encoder import error_response
 from mooring.apiserver.http.router import Router
@@ -36,6 +37,7 @@ QUERY_FIELDS_MAX = 100
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
 TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
 READ_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024
 STALLED_S = 60.0
 
 
@@ -48,6 +50,7 @@ class Application:
         self._metrics = router.metrics
         self._stopping = asyncio.Event()
         self._bodies_bytes = 0
+        self.unsent = UnsentBytes(limits.unsent_bytes_max)
 
     def stop_streams(self) -> None:
         """End all watches, so that a stopping server need not wait for them."""
@@ -60,10 +63,11 @@ class Application:
         request = _head(scope)
         answer = await self._answer(request, receive)
         if not isinstance(answer, StreamingResponse):
-            return await _send(answer, request, send)
+            return await self._send(answer, request, send)
         if self._metrics.watches >= self._limits.watches_max:
             await _close(answer.chunks)
-            return await _send(error_response(too_many_requests(5), request), request, send)
+            answer = error_response(too_many_requests(5), request)
+            return await self._send(answer, request, send)
         if answer.upstream is not None:
             return await self._tunnel(answer, answer.upstream, scope)
         return await self._stream(answer, receive, send)
@@ -102,6 +106,29 @@ class Application:
                     return _unpacked(b"".join(parts), request, bytes_max)
         finally:
             self._bodies_bytes -= size
+
+    async def _send(self, answer: Response, request: Request, send: Send) -> None:
+        """Send a response, if there is room for what its client does not read at once."""
+        user = answer.user
+        if not self.unsent.has_room(user, len(answer.body)):
+            answer = error_response(too_many_requests(1), request)
+        body, headers = answer.body, [*answer.headers, ("Content-Type", answer.content_type)]
+        with self.unsent.held(user, len(body)) as sent:
+            wants_gzip = "gzip" in request.headers.get("accept-encoding", "")
+            if wants_gzip and len(body) >= GZIP_FROM_BYTES:
+                body = await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL)
+                headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+            headers.append(("Content-Length", str(len(body))))
+            if request.method == "HEAD":
+                body = b""
+            await send(_start(answer.status, headers))
+            # In pieces, each of which waits until the client has read most of those before.
+            for end in range(PIECE_BYTES, len(body), PIECE_BYTES):
+                piece = body[end - PIECE_BYTES : end]
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                sent(len(piece))
+            rest = body[(len(body) - 1) // PIECE_BYTES * PIECE_BYTES :] if body else body
+            await send({"type": "http.response.body", "body": rest})
 
     # --- streams ------------------------------------------------------------------------------
 
@@ -218,19 +245,6 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
     if close is not None:
         with suppress(RuntimeError):
             await close()
-
-
-async def _send(answer: Response, request: Request, send: Send) -> None:
-    body, headers = answer.body, [*answer.headers, ("Content-Type", answer.content_type)]
-    wants_gzip = "gzip" in request.headers.get("accept-encoding", "")
-    if wants_gzip and len(body) >= GZIP_FROM_BYTES:
-        body = await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL)
-        headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-    headers.append(("Content-Length", str(len(body))))
-    if request.method == "HEAD":
-        body = b""
-    await send(_start(answer.status, headers))
-    await send({"type": "http.response.body", "body": body})
 
 
 async def _send_chunks(answer: StreamingResponse, send: Send) -> None:

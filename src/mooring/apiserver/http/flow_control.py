@@ -17,7 +17,7 @@ Networks know this as the dynamic threshold by which ports share the memory of a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
@@ -114,3 +114,52 @@ def request_class(method: str, verb: str) -> RequestClass:
     if verb in ("get", "list", "watch") or method in ("GET", "HEAD"):
         return RequestClass.READING
     return RequestClass.WRITING
+
+
+# --- responses ------------------------------------------------------------------------------------
+
+ALWAYS_BYTES = 16 * 1024  # a response that is not larger needs no room
+
+
+class UnsentBytes:
+    """The bytes of responses that clients have not read yet, shared among users like seats.
+
+    A client may ask for a list and never read it. Of responses that are not read, one user gets two
+    thirds of all bytes, two users two fifths each, and so on. The first response of a user is never
+    too large, as long as there is room at all: a list may be larger than any bound.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._by_user: Counter[str] = Counter()
+        self.total = 0
+
+    def has_room(self, user: str, size: int) -> bool:
+        """Return whether a response may be sent."""
+        held, free = self._by_user[user], self._bytes_max - self.total
+        if size <= ALWAYS_BYTES or (free > 0 and not held):
+            return True
+        return held + size <= FREE_SEATS_FACTOR * (free - size)
+
+    @contextmanager
+    def held(self, user: str, size: int) -> Iterator[Callable[[int], None]]:
+        """Hold the bytes of a response in a block; it calls what it gets with bytes as they go."""
+        left = size
+
+        def sent(count: int) -> None:
+            nonlocal left
+            count = min(count, left)
+            left -= count
+            self._change(user, -count)
+
+        self._change(user, size)
+        try:
+            yield sent
+        finally:
+            self._change(user, -left)
+
+    def _change(self, user: str, size: int) -> None:
+        self.total += size
+        self._by_user[user] += size
+        if not self._by_user[user]:
+            del self._by_user[user]

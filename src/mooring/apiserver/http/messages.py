@@ -117,6 +117,7 @@ class Response(NamedTuple):
     status: int = 200
     content_type: str = JSON
     headers: Headers = NO_CACHE
+    user: str = ""  # who asked, if it is known
 
 
 class StreamingResponse(NamedTuple):

@@ -73,8 +73,17 @@ class ResponseEncoder:
 
     def one(self, value: Any) -> bytes:
         """Return the encoding of an object in its hub version."""
+        text = self.known(value)
+        return self.made(value) if text is None else text
+
+    def known(self, value: Any) -> bytes | None:
+        """Return the encoding of an object if it is its stored text, which is cached."""
         text = self._text(value)
-        return as_bytes(self._shown(value), self._form.media) if text is None else text + b"\n"
+        return None if text is None else text + b"\n"
+
+    def made(self, value: Any) -> bytes:
+        """Return the encoding of an object without looking at a cache."""
+        return as_bytes(self._shown(value), self._form.media)
 
     def _text(self, value: Any) -> bytes | None:
         """Return the stored text of an object, if the representation is the stored one."""
@@ -178,25 +187,39 @@ class ResponseEncoder:
 
         It is empty for an object that cannot be encoded: the watch goes on without it.
         """
+        encoded = self.known_event(event)
+        if encoded is None:
+            encoded = self.made_event(event)
+            self.note_event(event, encoded)
+        return encoded
+
+    def known_event(self, event: WatchEvent) -> bytes | None:
+        """Return the encoding of an event if another watch sent it, or its object is cached."""
+        if self._encoded is None or not event.is_change:
+            return None
+        encoded = self._encoded.get(self._which(event))
+        if encoded is None and (text := self._text(event.value)) is not None:
+            encoded = b'{"type":"%s","object":%s}\n' % (event.type.encode(), text)
+            self.note_event(event, encoded)
+        return encoded
+
+    def note_event(self, event: WatchEvent, encoded: bytes) -> None:
+        """Cache the encoding of an event that other watches may send."""
+        if self._encoded is not None and event.is_change:
+            self._encoded.put(self._which(event), encoded, len(encoded))
+
+    def _which(self, event: WatchEvent) -> tuple[int, str, str, str]:
+        return (event.revision, event.type, self._kind.api_version, self._form.media)
+
+    def made_event(self, event: WatchEvent) -> bytes:
+        """Return the encoding of an event without looking at a cache; empty if there is none."""
         try:
-            return self._shared_event(event)
+            return self._event(event)
         except Exception as error:
             FAULTS.note("encoding", lambda: object_text(event.value), error, "is left out")
             return b""
 
-    def _shared_event(self, event: WatchEvent) -> bytes:
-        if self._encoded is None or not event.is_change:
-            return self._event(event)
-        which = (event.revision, event.type, self._kind.api_version, self._form.media)
-        encoded = self._encoded.get(which)
-        if encoded is None:
-            encoded = self._event(event)
-            self._encoded.put(which, encoded, len(encoded))
-        return encoded
-
     def _event(self, event: WatchEvent) -> bytes:
-        if event.is_change and (text := self._text(event.value)) is not None:
-            return b'{"type":"%s","object":%s}\n' % (event.type.encode(), text)
         shown: Any = event.status
         if event.type == BOOKMARK:
             shown = self._shown(self._bookmark(event), headers=self._is_first())

@@ -162,7 +162,7 @@ class Router:
             response = await self._resource(request, target, verb, user, trail)
         if isinstance(response, StreamingResponse):
             return await self._with_seat(response, user)
-        return response
+        return response._replace(user=user.name)
 
     def _authorize(self, user: User, attributes: RequestAttributes, trail: Trail) -> None:
         access = access_of(user, attributes)

@@ -2,7 +2,7 @@
 
 Only this module imports uvicorn.
 
-headers         must arrive within a time and a size (431)
+headers         must arrive within a time and a size (431), with one Host (400)
 bodies          that go on after the response end the connection
 responses       must be read; a client that reads nothing for a while is cut off
 certificates    of clients go into the scope of each request, because uvicorn drops them
@@ -37,6 +37,8 @@ with optional_imports():
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 TOO_LARGE = b"431 Request Header Fields Too Large"
+NO_HOST = b"400 Bad Request: missing required Host header"
+MANY_HOSTS = b"400 Bad Request: too many Host headers"
 
 
 RAW_BYTES_MAX = 64 * 1024  # buffered until they are read
@@ -81,7 +83,7 @@ class Connection(HttpToolsProtocol):
             return
         self._head_bytes += len(data)
         if self._head_bytes > self._manners.head_bytes_max:
-            self._refuse_head()
+            self._refuse_head(TOO_LARGE)
         else:
             self._await_head()
 
@@ -114,11 +116,16 @@ class Connection(HttpToolsProtocol):
         scope[TAKE_OVER] = self.take_over
 
     def on_headers_complete(self) -> None:
-        """Answer a request, unless its headers are too large."""
+        """Answer a request, unless its headers are too large or have not one Host, as in Go."""
         self._has_head_begun = False
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        hosts = sum(name == b"host" for name, _ in self.headers)
         if size > self._manners.head_bytes_max:
-            self._refuse_head()
+            self._refuse_head(TOO_LARGE)
+        elif hosts > 1:
+            self._refuse_head(MANY_HOSTS)
+        elif not hosts and self.parser.get_http_version() == "1.1":
+            self._refuse_head(NO_HOST)
         else:
             super().on_headers_complete()
 
@@ -135,15 +142,15 @@ class Connection(HttpToolsProtocol):
     def _is_between_requests(self) -> bool:
         return not self._is_refused and (self.cycle is None or self.cycle.response_complete)
 
-    def _refuse_head(self) -> None:
+    def _refuse_head(self, why: bytes) -> None:
         self._is_refused = True
         self._end_timers()
         lines = (
-            b"HTTP/1.1 " + TOO_LARGE,
+            b"HTTP/1.1 " + why,
             b"Content-Type: text/plain; charset=utf-8",
             b"Connection: close",
             b"",
-            TOO_LARGE,
+            why,
         )
         self.transport.write(b"\r\n".join(lines))
         self.transport.close()

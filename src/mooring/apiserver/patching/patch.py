@@ -7,9 +7,10 @@ merge patch merges lists by the identity of their items (`strategic_lists`), not
 from __future__ import annotations
 
 from mooring.api.codec import parse_json
-from mooring.api.documents import KUBERNETES, read
+from mooring.api.documents import KUBERNETES
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.kinds import Kind
+from mooring.apiserver.body_limits import check_values, read_documents
 from mooring.apiserver.patching import json_values, strategic_lists
 from mooring.apiserver.patching.errors import PatchError, PatchRefused, bad_request
 from mooring.apiserver.patching.json_patch import json_patch, unmarshal_error
@@ -42,7 +43,7 @@ def apply_patch(kind: Kind, content_type: str, body: bytes, current: Tree) -> Tr
 def read_applied(body: bytes) -> Tree | PatchError:
     """Return an applied object from YAML or JSON, or the error."""
     try:
-        documents = list(read(body, source="patch", schema=KUBERNETES))
+        documents = read_documents(body, "patch", KUBERNETES)
     except (ApiError, RecursionError) as error:
         return bad_request(f"error decoding patch: {error or 'nested too deeply'}").error
     if len(documents) > 1:
@@ -54,6 +55,7 @@ def _patched(kind: Kind, content_type: str, body: bytes, current: Tree) -> Tree:
     if content_type not in CONTENT_TYPES or content_type == APPLY_PATCH:
         raise PatchRefused(PatchError(415, "UnsupportedMediaType", "415: Unsupported Media Type"))
     try:
+        check_values(body)
         patch = parse_json(body)
     except DecodeError as error:
         raise PatchRefused(

@@ -182,6 +182,13 @@ class Registry:
             return None
         return text_with_revision(known[1], value.api_version, value.kind)
 
+    def size_of(self, value: Any) -> int:
+        """Return the number of bytes of an object as JSON."""
+        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        if known is not None and known[0] is value:
+            return len(known[1].value)
+        return len(encode_stored_json(value))
+
     def _note(self, value: Any) -> bytes:
         """Return the stored object, and cache it for the next read."""
         bare = _bare(value)

@@ -34,7 +34,7 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import RETRIES_MAX, is_released, with_revision
-from mooring.apiserver.verbs.list import ListOptions, list_entries
+from mooring.apiserver.verbs.list import ListOptions, list_entries, selecting, size_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import Selection
 
@@ -170,9 +170,22 @@ async def delete_collection(
     is_dry_run = request.is_dry_run or "All" in options.dry_run
     namespace = request.target.namespace
     admit = partial(_admit_delete, server, request)
-    page = await list_entries(server.registry, request.resource, namespace, selection, list_options)
-    values = server.registry.readable(request.resource, page.entries).values
-    for value in values:
+    page = await list_entries(
+        server.registry,
+        request.resource,
+        namespace,
+        selection,
+        list_options,
+        selecting(server.workers, request.user.name),
+    )
+    read = await server.workers.run(
+        request.user.name,
+        size_of(page.entries),
+        server.registry.readable,
+        request.resource,
+        page.entries,
+    )
+    for value in read.values:
         metadata = value.metadata
         try:
             await delete_object(
@@ -187,7 +200,7 @@ async def delete_collection(
         except StatusError as error:
             if error.status.reason != "NotFound":
                 raise
-    return values
+    return read.values
 
 
 def _check_preconditions(resource: Resource, value: Any, options: DeleteOptions) -> None:

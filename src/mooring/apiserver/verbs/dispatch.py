@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any
 
 from mooring.api.apps import SCALE, Scale
@@ -27,7 +28,13 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.resources import subresource_of, verbs_of
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.delete import DeletedObject, delete, delete_collection
-from mooring.apiserver.verbs.list import ListOptions, check_watch, list_entries
+from mooring.apiserver.verbs.list import (
+    ListOptions,
+    check_watch,
+    list_entries,
+    selecting,
+    size_of,
+)
 from mooring.apiserver.verbs.patch import patch
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 from mooring.apiserver.verbs.selectors import read_selection
@@ -42,9 +49,11 @@ from mooring.apiserver.verbs.subresources import (
 )
 from mooring.apiserver.verbs.watch import Batch, WatchOptions, open_watch
 from mooring.apiserver.verbs.write import WrittenObject, create, replace_object
+from mooring.apiserver.worker_threads import SMALL_BYTES_MAX
 
 WATCH_TIMEOUT_MAX_S = 24 * 3600
 LIMIT_MAX = 2**31 - 1
+SLOW_SELECTOR_FACTOR = 2  # A requirement takes a dozen bytes, and longer than as many of JSON.
 
 _INITIAL = "sendInitialEvents"
 
@@ -98,7 +107,7 @@ async def perform(
         case "get":
             registry, target = server.registry, request.target
             value = await registry.get(request.resource, target.namespace, target.name)
-            return Response(encoder.one(value), content_type=request.form.media)
+            return Response(await _one(server, request, value), content_type=request.form.media)
         case "list":
             return await _list(server, request)
         case "watch":
@@ -110,19 +119,23 @@ async def perform(
         case "create" if subresource == "token":
             return _issued(await request_token(server, request), request)
         case "create":
-            return _written(server, request, await create(server, request))
+            return await _written(server, request, await create(server, request))
         case "update" if subresource == "finalize":
-            return _written(server, request, await finalize(server, request))
+            return await _written(server, request, await finalize(server, request))
         case "update":
-            return _written(server, request, await replace_object(server, request))
+            return await _written(server, request, await replace_object(server, request))
         case "patch":
-            return _written(server, request, await patch(server, request))
+            return await _written(server, request, await patch(server, request))
         case "delete":
-            return _deleted(server, request, await delete(server, request))
+            return await _deleted(server, request, await delete(server, request))
         case "deletecollection":
-            selection = _selection(request)
+            selection = await _selection(server, request)
             values = await delete_collection(server, request, selection, _list_options(request))
-            return Response(encoder.many(values, ListMeta()), content_type=request.form.media)
+            size = sum(map(server.registry.size_of, values))
+            body = await server.workers.run(
+                request.user.name, size, encoder.many, values, ListMeta()
+            )
+            return Response(body, content_type=request.form.media)
     raise method_not_allowed()
 
 
@@ -137,13 +150,29 @@ def _encoder(server: ServerContext, request: ResourceRequest) -> ResponseEncoder
     )
 
 
-def _selection(request: ResourceRequest) -> Any:
+async def _one(server: ServerContext, request: ResourceRequest, value: Any) -> bytes:
+    """Return the encoding of an object, made in a worker thread if it is large."""
+    encoder = _encoder(server, request)
+    if (text := encoder.known(value)) is not None:
+        return text
+    size = server.registry.size_of(value)
+    return await server.workers.run(request.user.name, size, encoder.made, value)
+
+
+async def _selection(server: ServerContext, request: ResourceRequest) -> Any:
     query, name = request.query, request.target.name
     fields = query.get("fieldSelector", "")
     if name and not fields:  # a watch of one object
         fields = f"metadata.name={name}"
-    selection = read_selection(
-        query.get("labelSelector", ""), fields, request.resource, request.target.version
+    labels = query.get("labelSelector", "")
+    selection = await server.workers.run(
+        request.user.name,
+        SLOW_SELECTOR_FACTOR * (len(labels) + len(fields)),
+        read_selection,
+        labels,
+        fields,
+        request.resource,
+        request.target.version,
     )
     if name and selection.name != name:
         raise bad_request("fieldSelector metadata.name doesn't match requested name")
@@ -163,24 +192,32 @@ def _list_options(request: ResourceRequest) -> ListOptions:
 
 async def _list(server: ServerContext, request: ResourceRequest) -> Response:
     options = _list_options(request)
-    selection = _selection(request)
+    selection = await _selection(server, request)
     encoder = _encoder(server, request)
     page = await list_entries(
-        server.registry, request.resource, request.target.namespace, selection, options
+        server.registry,
+        request.resource,
+        request.target.namespace,
+        selection,
+        options,
+        selecting(server.workers, request.user.name),
     )
     metadata = ListMeta(
         resource_version=str(page.revision),
         continue_=page.continue_,
         remaining_item_count=page.remaining,
     )
-    body = encoder.stored(page.entries, metadata)
-    if body is not None:
-        return Response(body, content_type=request.form.media)
-    values, warnings = server.registry.readable(request.resource, page.entries)
-    body = encoder.many(values, metadata)
-    return Response(
-        body, content_type=request.form.media, headers=NO_CACHE + warning_headers(warnings)
-    )
+
+    def encoded() -> tuple[bytes, tuple[str, ...]]:
+        body = encoder.stored(page.entries, metadata)
+        if body is not None:
+            return body, ()
+        values, warnings = server.registry.readable(request.resource, page.entries)
+        return encoder.many(values, metadata), warnings
+
+    body, warnings = await server.workers.run(request.user.name, size_of(page.entries), encoded)
+    headers = NO_CACHE + warning_headers(warnings)
+    return Response(body, content_type=request.form.media, headers=headers)
 
 
 async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingResponse:
@@ -195,18 +232,40 @@ async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingRe
     )
     encoder = _encoder(server, request)
     batches = await open_watch(
-        server.registry, request.resource, request.target.namespace, _selection(request), options
+        server.registry,
+        request.resource,
+        request.target.namespace,
+        await _selection(server, request),
+        options,
+        selecting(server.workers, request.user.name),
     )
     media = request.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media
-    return StreamingResponse(_chunks(batches, encoder), content_type)
+    run = partial(server.workers.run, request.user.name)
+    return StreamingResponse(_chunks(batches, encoder, run), content_type)
 
 
-async def _chunks(batches: AsyncIterator[Batch], encoder: ResponseEncoder) -> AsyncIterator[bytes]:
-    """Yield the events of a watch as bytes, one chunk for each batch."""
+async def _chunks(
+    batches: AsyncIterator[Batch], encoder: ResponseEncoder, run: Any
+) -> AsyncIterator[bytes]:
+    """Yield the events of a watch as bytes, one chunk for each batch.
+
+    Large events are encoded in a worker thread, and alone: a batch of them would take long.
+    """
     try:
         async for batch in batches:
-            yield b"".join(map(encoder.event, batch))
+            small: list[bytes] = []
+            for event in batch:
+                encoded = encoder.known_event(event)
+                if encoded is None:
+                    encoded = await run(event.size, encoder.made_event, event)
+                    encoder.note_event(event, encoded)
+                small.append(encoded)
+                if event.size > SMALL_BYTES_MAX:
+                    yield b"".join(small)
+                    small = []
+            if small:
+                yield b"".join(small)
     finally:
         await batches.aclose()  # type: ignore[attr-defined]
 
@@ -224,8 +283,10 @@ def _number(text: str, maximum: int) -> int:
 # --- writes ---------------------------------------------------------------------------------------
 
 
-def _written(server: ServerContext, request: ResourceRequest, written: WrittenObject) -> Response:
-    body = _encoder(server, request).one(written.value)
+async def _written(
+    server: ServerContext, request: ResourceRequest, written: WrittenObject
+) -> Response:
+    body = await _one(server, request, written.value)
     headers = NO_CACHE + warning_headers(written.warnings)
     return Response(body, 201 if written.is_new else 200, request.form.media, headers)
 
@@ -247,11 +308,12 @@ def _scale(server: ServerContext, request: ResourceRequest, scale: Scale) -> Res
     return Response(encoder.one(scale), content_type=request.form.media)
 
 
-def _deleted(server: ServerContext, request: ResourceRequest, deleted: DeletedObject) -> Response:
+async def _deleted(
+    server: ServerContext, request: ResourceRequest, deleted: DeletedObject
+) -> Response:
     if not deleted.is_gone or request.resource.returns_deleted:
-        return Response(
-            _encoder(server, request).one(deleted.value), content_type=request.form.media
-        )
+        body = await _one(server, request, deleted.value)
+        return Response(body, content_type=request.form.media)
     about, metadata = request.resource.about, deleted.value.metadata
     details = StatusDetails(
         name=metadata.name, group=about.group, kind=about.plural, uid=metadata.uid

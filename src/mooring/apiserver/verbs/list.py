@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from mooring.api.field_path import path_of
@@ -24,6 +24,7 @@ from mooring.apiserver.http.status import About, StatusError, bad_request, inval
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.selectors import Selection
+from mooring.apiserver.worker_threads import WorkerThreads
 from mooring.store.contract import Entry, Store
 from mooring.store.contract import Page as StorePage
 from mooring.store.errors import RevisionError
@@ -78,12 +79,37 @@ class _Start(NamedTuple):
     at: int | None = None
 
 
+# Returns the entries of which a function says that they are selected. Requests do this in a worker
+# thread, because it decodes all objects.
+Select = Callable[[Sequence[Entry], Callable[[Entry], bool]], Awaitable[list[Entry]]]
+
+
+async def select_now(entries: Sequence[Entry], is_selected: Callable[[Entry], bool]) -> list[Entry]:
+    """Return the selected entries, without a worker thread."""
+    return list(filter(is_selected, entries))
+
+
+def selecting(workers: WorkerThreads, user: str) -> Select:
+    """Return how a user's request selects entries."""
+
+    async def select(entries: Sequence[Entry], is_selected: Callable[[Entry], bool]) -> list[Entry]:
+        return await workers.run(user, size_of(entries), lambda: list(filter(is_selected, entries)))
+
+    return select
+
+
+def size_of(entries: Sequence[Entry]) -> int:
+    """Return the number of bytes of stored objects."""
+    return sum(len(entry.value) for entry in entries)
+
+
 async def list_entries(
     registry: Registry,
     resource: Resource,
     namespace: str,
     selection: Selection,
     options: ListOptions,
+    select: Select = select_now,
 ) -> ListPage:
     """Return a page of the selected objects."""
     if options.revision == "0" and not options.match:
@@ -101,14 +127,21 @@ async def list_entries(
         if found.remaining:
             token = encode_token(found.revision, found.entries[-1].key.removeprefix(prefix))
         return ListPage(found.entries, found.revision, token, found.remaining or None)
-    return await _selected(registry, resource, prefix, selection, options, start)
+
+    def is_selected(entry: Entry) -> bool:
+        values = registry.readable(resource, (entry,)).values
+        return bool(values) and selection.means(values[0], resource)
+
+    async def selected(entries: Sequence[Entry]) -> list[Entry]:
+        return await select(entries, is_selected)
+
+    return await _selected(store, prefix, selected, options, start)
 
 
 async def _selected(
-    registry: Registry,
-    resource: Resource,
+    store: Store,
     prefix: str,
-    selection: Selection,
+    selected: Callable[[Sequence[Entry]], Awaitable[list[Entry]]],
     options: ListOptions,
     start: _Start,
 ) -> ListPage:
@@ -117,20 +150,18 @@ async def _selected(
     after, at = start
     while True:
         try:
-            found = await registry.store.list(prefix, limit=PAGE, after=after, at=at)
+            found = await store.list(prefix, limit=PAGE, after=after, at=at)
         except RevisionError:
             raise _expired(options) from None
         at = found.revision
-        for entry in found.entries:
-            after = entry.key
-            values = registry.readable(resource, (entry,)).values
-            if values and selection.means(values[0], resource):
-                kept.append(entry)
-                if options.limit and len(kept) == options.limit and _is_more(found, entry):
-                    token = encode_token(at, after.removeprefix(prefix))
-                    return ListPage(kept, at, token)
+        for entry in await selected(found.entries):
+            kept.append(entry)
+            if options.limit and len(kept) == options.limit and _is_more(found, entry):
+                token = encode_token(at, entry.key.removeprefix(prefix))
+                return ListPage(kept, at, token)
         if not found.remaining:
             return ListPage(kept, at)
+        after = found.entries[-1].key
 
 
 def _is_more(found: StorePage, entry: Entry) -> bool:

@@ -26,6 +26,7 @@ from mooring.api.kep_forms import RewrittenForm, rewrite
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import read_tree
 from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
+from mooring.apiserver.body_limits import check_items, check_values
 from mooring.apiserver.http.status import (
     StatusCause,
     StatusDetails,
@@ -59,7 +60,13 @@ from mooring.apiserver.verbs.resource_request import (
     with_type,
     without_places,
 )
-from mooring.apiserver.verbs.write import WrittenObject, change_object, create_decoded, other_name
+from mooring.apiserver.verbs.write import (
+    SLOW_FORMAT_FACTOR,
+    WrittenObject,
+    change_object,
+    create_decoded,
+    other_name,
+)
 
 MANAGED_FIELDS = b"managedFields"
 
@@ -71,7 +78,15 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
         return await _apply(server, request)
     released = ReleasedForm(request.body)
     if server.extensions:
-        released = released_patch(request.body, media, request.kind, server.gates)
+        released = await server.workers.run(
+            request.user.name,
+            len(request.body),
+            released_patch,
+            request.body,
+            media,
+            request.kind,
+            server.gates,
+        )
 
     def patched(live: Any) -> DecodedBody:
         api_version = request.kind.api_version
@@ -87,9 +102,14 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObject:
-    released = ReleasedForm(patched_tree(read_applied(request.body)))
-    if server.extensions:
-        released = released_tree(released.content, request.kind, server.gates)
+    def read() -> ReleasedForm:
+        tree = patched_tree(read_applied(request.body))
+        if not server.extensions:
+            return ReleasedForm(tree)
+        return released_tree(tree, request.kind, server.gates)
+
+    user, size = request.user.name, len(request.body)
+    released = await server.workers.run(user, size * SLOW_FORMAT_FACTOR, read)
     if not request.query.get("fieldManager"):
         raise bad_request("fieldManager is required for apply patch")
     manager = field_manager_of(request.kind, request.target.subresource)
@@ -112,7 +132,8 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
     if live is None:
         if target.subresource:
             raise not_found(request.resource.about, target.name)
-        return await create_decoded(server, request, merged(None), is_applied=True)
+        body = await server.workers.run(user, size, merged, None)
+        return await create_decoded(server, request, body, is_applied=True)
     return await change_object(server, request, merged, verb="patch", is_applied=True)
 
 
@@ -146,6 +167,7 @@ def _decoded(
 ) -> DecodedBody:
     with warned(released.warnings):
         try:
+            check_items(tree)
             tree = with_type(tree, request)
             reading = read_tree(tree, gates=server.gates, extensions=server.extensions)
         except (ApiError, RecursionError) as error:
@@ -178,6 +200,7 @@ def released_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> Release
     if media not in (MERGE_PATCH, STRATEGIC_MERGE_PATCH):
         return ReleasedForm(body)
     try:
+        check_values(body)
         patch = parse_json(body)
     except ApiError:
         return ReleasedForm(body)  # Applying it reports the error.

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from mooring.api import protobuf
 from mooring.api.codec import decode_tree, has_extra, to_tree
-from mooring.api.documents import CORE, KUBERNETES, Document, read
+from mooring.api.documents import CORE, KUBERNETES, Document
 from mooring.api.documents.scalars import Schema
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import Place
@@ -33,12 +33,14 @@ from mooring.api.object_reader import (
 from mooring.api.raw_json import holds_raw, keep_texts, remarshal
 from mooring.api.structs import Open
 from mooring.apiserver.auth.users import User
+from mooring.apiserver.body_limits import check_items, check_values, read_documents
 from mooring.apiserver.http.messages import JSON, Target
 from mooring.apiserver.http.negotiation import OBJECT_TYPES, YAML, Representation
 from mooring.apiserver.http.status import (
     StatusError,
     bad_request,
     forbidden,
+    too_large,
     unsupported_media,
     warned,
 )
@@ -48,6 +50,7 @@ from mooring.apiserver.resources import Resource
 
 SHOWN_MAX = 256
 MANAGER_BYTES_MAX = 128
+PLAIN_BYTES_MAX = 32 * 1024  # of options, bindings, reviews and the like
 
 IGNORE, WARN, STRICT = "Ignore", "Warn", "Strict"
 
@@ -124,17 +127,24 @@ def read_body(request: ResourceRequest, *, gates: Gates, extensions: bool) -> De
     return validated(reading, request)
 
 
+def check_plain_size(request: ResourceRequest) -> None:
+    """Raise 413 for a body that is larger than what is read on the event loop."""
+    if len(request.body) > PLAIN_BYTES_MAX:
+        raise too_large(PLAIN_BYTES_MAX)
+
+
 def read_plain_tree(request: ResourceRequest, api_version: str, kind: str) -> Any:
     """Return the tree of a body that is not an object of the resource, such as DeleteOptions."""
     if not request.body:
         return {}
+    check_plain_size(request)
     media = request.content_type.partition(";")[0].strip().lower() or JSON
     try:
         if media == protobuf.CONTENT_TYPE:
             return protobuf.decode(request.body, api_version=api_version, kind=kind).tree
         if media not in (JSON, YAML):
             raise unsupported_media(OBJECT_TYPES)
-        documents = list(read(request.body, source="body", schema=KUBERNETES))
+        documents = read_documents(request.body, "body", KUBERNETES)
     except (ApiError, RecursionError) as error:
         raise bad_request(f"the body of the request cannot be read: {error}") from None
     if len(documents) != 1 or not isinstance(documents[0].tree, dict):
@@ -179,12 +189,14 @@ def _without_unknown(reading: ReadObject) -> ReadObject:
 def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> ReadObject:
     media = request.content_type.partition(";")[0].strip().lower() or JSON
     if media == protobuf.CONTENT_TYPE:
-        tree = protobuf.decode(request.body).tree
-        return read_tree(with_type(tree, request), gates=gates, extensions=extensions)
+        tree = with_type(protobuf.decode(request.body).tree, request)
+        check_items(tree)
+        return read_tree(tree, gates=gates, extensions=extensions)
     if media not in (JSON, YAML):
         raise unsupported_media(OBJECT_TYPES)
     document = _document(request, CORE if extensions else KUBERNETES)
     with_type(document.tree, request)
+    check_items(document.tree)
     if holds_raw(request.kind.struct):
         if media == JSON:
             keep_texts(document.tree, request.body)
@@ -199,7 +211,7 @@ def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> Rea
 
 def _document(request: ResourceRequest, schema: Schema) -> Document:
     try:
-        documents = list(read(request.body, source="body", schema=schema))
+        documents = read_documents(request.body, "body", schema)
     except (ApiError, RecursionError) as error:
         raise _unreadable(request, _fault(request.body) or str(error)) from None
     if len(documents) != 1:
@@ -210,12 +222,13 @@ def _document(request: ResourceRequest, schema: Schema) -> Document:
 def _fault(body: bytes) -> str:
     """Return Go's message for truncated JSON; "" for other bodies."""
     try:
+        check_values(body)
         json.loads(body)
     except json.JSONDecodeError as error:
         if error.pos >= len(error.doc.rstrip()):
             shown = error.doc[:SHOWN_MAX]
             return f"unexpected end of JSON input ({shown})"
-    except (ValueError, RecursionError):
+    except (ApiError, ValueError, RecursionError):
         pass
     return ""
 

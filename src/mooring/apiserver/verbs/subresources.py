@@ -42,8 +42,12 @@ from mooring.apiserver.tables.columns import plain_selector_text
 from mooring.apiserver.verbs.delete import checked_options, delete_object
 from mooring.apiserver.verbs.managed_fields import with_updated_owners
 from mooring.apiserver.verbs.patch import patched_tree
-from mooring.apiserver.verbs.resource_request import ResourceRequest, read_body, read_plain_tree
-from mooring.apiserver.verbs.write import WrittenObject, other_name
+from mooring.apiserver.verbs.resource_request import (
+    ResourceRequest,
+    check_plain_size,
+    read_plain_tree,
+)
+from mooring.apiserver.verbs.write import WrittenObject, other_name, read_object
 from mooring.validation.errors import invalid as invalid_value
 
 DONE = Status(status="Success", code=201)
@@ -138,7 +142,7 @@ async def _admit_eviction(server: ServerContext, request: ResourceRequest, pod: 
 
 async def finalize(server: ServerContext, request: ResourceRequest) -> WrittenObject:
     """Set the finalizers of a namespace; without any, a deleted namespace is gone."""
-    body = read_body(request, gates=server.gates, extensions=server.extensions)
+    body = await read_object(server, request)
 
     async def finalized(old: Namespace) -> Any:
         spec = replace(old.spec, finalizers=body.value.spec.finalizers)
@@ -256,6 +260,7 @@ async def write_scale(server: ServerContext, request: ResourceRequest, *, is_pat
 def _wanted(request: ResourceRequest, current: Scale, *, is_patch: bool) -> Scale:
     """Return the scale that a request asks for, or raise why it is invalid."""
     if is_patch:
+        check_plain_size(request)
         patched = apply_patch(SCALE, request.content_type, request.body, to_tree(current))
         tree = patched_tree(patched)
     else:

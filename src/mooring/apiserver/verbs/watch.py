@@ -17,13 +17,22 @@ share the decoded objects.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from mooring.apiserver.http.status import Status, too_new, too_old
+from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry, with_revision
-from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries, read_revision
+from mooring.apiserver.verbs.list import (
+    ListOptions,
+    ListPage,
+    Select,
+    list_entries,
+    read_revision,
+    select_now,
+    size_of,
+)
 from mooring.apiserver.verbs.selectors import Selection
 from mooring.store.contract import Deletion, Entry, Event, Progress, Put, Watch
 from mooring.store.errors import ClosedError, SlowWatcherError, TooOldError
@@ -35,6 +44,10 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 BOOKMARK_EVERY_S = 60
 BOOKMARK_BEFORE_END_S = 2
 INITIAL_BATCH = 100  # initial events in one batch
+FIRST_PAGE = 10  # initial objects that are read before it is known how large they are
+INITIAL_PAGE = 500  # initial objects that are read at once, unless they are large
+INITIAL_PAGE_BYTES = 512 * 1024
+INITIAL_BATCH_BYTES = 64 * 1024  # of their stored objects, unless one alone has more
 
 TOO_OLD = "too old resource version: {wanted} ({current})"
 
@@ -57,6 +70,7 @@ class WatchEvent(NamedTuple):
     is_initial_end: bool = False
     status: Status | None = None
     is_change: bool = False  # other watches may send the same event
+    size: int = 0  # bytes of the stored object
 
 
 Batch = Sequence[WatchEvent]
@@ -68,6 +82,7 @@ async def open_watch(
     namespace: str,
     selection: Selection,
     options: WatchOptions,
+    select: Select = select_now,
 ) -> AsyncIterator[Batch]:
     """Return the events of a watch, until the store or the caller ends it."""
     wanted = read_revision(options.revision)
@@ -77,9 +92,10 @@ async def open_watch(
     if wanted > current and options.wants_initial:
         return _ended(WatchEvent(ERROR, status=too_new(wanted, current).status))
     page = None
+    read_page = partial(_read_page, registry, resource, namespace, selection, select)
     after = min(wanted or current, current)
     if options.wants_initial:
-        page = await list_entries(registry, resource, namespace, selection, ListOptions())
+        page = await read_page(FIRST_PAGE, "")
         after = page.revision
     try:
         events = await registry.store.watch(resource.below(namespace), after=after)
@@ -87,7 +103,38 @@ async def open_watch(
         text = TOO_OLD.format(wanted=wanted, current=current)
         return _ended(WatchEvent(ERROR, status=too_old(text).status))
     follower = _Follower(registry, resource, selection, wanted)
-    return _events(follower, page, events, options)
+    return _events(follower, page, read_page, events, options)
+
+
+ReadPage = Callable[[int, str], Awaitable[ListPage]]  # with a limit and a continue token
+
+
+async def _read_page(
+    registry: Registry,
+    resource: Resource,
+    namespace: str,
+    selection: Selection,
+    select: Select,
+    limit: int,
+    token: str,
+) -> ListPage:
+    options = ListOptions(limit=limit, continue_=token)
+    return await list_entries(registry, resource, namespace, selection, options, select)
+
+
+async def _initial(page: ListPage, read_page: ReadPage) -> AsyncIterator[list[Entry]]:
+    """Yield the objects at the revision of a page, in batches; read them as the client does.
+
+    A client that does not read holds one page, which is smaller the larger the objects are.
+    """
+    while True:
+        for batch in batches_of(page.entries):
+            yield batch
+        if not page.continue_:
+            return
+        bytes_each = size_of(page.entries) // len(page.entries) + 1
+        limit = max(1, min(INITIAL_PAGE_BYTES // bytes_each, INITIAL_PAGE))
+        page = await read_page(limit, page.continue_)
 
 
 async def _ended(notice: WatchEvent) -> AsyncIterator[Batch]:
@@ -95,31 +142,51 @@ async def _ended(notice: WatchEvent) -> AsyncIterator[Batch]:
 
 
 async def _events(
-    follower: _Follower, page: ListPage | None, events: Watch, options: WatchOptions
+    follower: _Follower,
+    page: ListPage | None,
+    read_page: ReadPage,
+    events: Watch,
+    options: WatchOptions,
 ) -> AsyncIterator[Batch]:
     timers = _Timers(events, options)
     try:
         if page is not None:
-            for start in range(0, len(page.entries), INITIAL_BATCH):
-                part = page.entries[start : start + INITIAL_BATCH]
-                yield follower.initial(part)
+            revision, batches = page.revision, _initial(page, read_page)
+            del page  # It may be large, and a watch may be long.
+            async for batch in batches:
+                yield follower.initial(batch)
             if options.wants_initial and options.allows_bookmarks:
-                yield (WatchEvent(BOOKMARK, revision=page.revision, is_initial_end=True),)
-        del page  # It may be large, and a watch may be long.
+                yield (WatchEvent(BOOKMARK, revision=revision, is_initial_end=True),)
         while True:
-            batch = follower.notices(await events.batch())
+            notices = follower.notices(await events.batch())
             if not options.allows_bookmarks:
-                batch = [notice for notice in batch if notice.type != BOOKMARK]
-            if batch:
-                yield batch
+                notices = [notice for notice in notices if notice.type != BOOKMARK]
+            if notices:
+                yield notices
     except SlowWatcherError:
         # The client did not keep up; it lists again.
         yield (WatchEvent(ERROR, status=too_old("the watch did not keep up").status),)
+    except StatusError as error:  # The history went while the client read the initial objects.
+        yield (WatchEvent(ERROR, status=error.status),)
     except ClosedError:
         return  # Its time is up, or the server stops; clients reconnect.
     finally:
         timers.cancel()
         events.close()
+
+
+def batches_of(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """Yield entries in batches that one turn of the event loop can take."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if batch and (len(batch) == INITIAL_BATCH or size + len(entry.value) > INITIAL_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += len(entry.value)
+    if batch:
+        yield batch
 
 
 class _Timers:
@@ -160,10 +227,15 @@ class _Follower:
         self._resource = resource
         self._selection = selection
 
-    def initial(self, entries: Iterable[Entry]) -> list[WatchEvent]:
-        """Return the events of objects that are there already."""
+    def initial(self, entries: Sequence[Entry]) -> list[WatchEvent]:
+        """Return the events of objects that were there when the watch began."""
+        sizes = {entry.revision: len(entry.value) for entry in entries}
         values = self._registry.readable(self._resource, entries).values
-        return [WatchEvent(ADDED, each, int(each.metadata.resource_version)) for each in values]
+        revisions = [int(each.metadata.resource_version) for each in values]
+        return [
+            WatchEvent(ADDED, each, revision, size=sizes[revision])
+            for each, revision in zip(values, revisions, strict=True)
+        ]
 
     def notices(self, events: Iterable[Event]) -> list[WatchEvent]:
         """Return the events of changes."""
@@ -178,22 +250,25 @@ class _Follower:
                 return WatchEvent(BOOKMARK, revision=revision)
             case Deletion(previous=previous, revision=revision):
                 old = self._selected(previous)
-                return None if old is None else self._gone(old, revision)
+                return None if old is None else self._gone(old, revision, len(previous.value))
             case Put(entry=entry, previous=previous):
                 new = self._selected(entry)
                 if new is not None:
                     kind = MODIFIED if self._was_selected(previous) else ADDED
-                    return WatchEvent(kind, new, entry.revision, is_change=True)
-                old = None if previous is None else self._selected(previous)
-                return None if old is None else self._gone(old, entry.revision)
+                    size = len(entry.value)
+                    return WatchEvent(kind, new, entry.revision, is_change=True, size=size)
+                if previous is None or (old := self._selected(previous)) is None:
+                    return None
+                return self._gone(old, entry.revision, len(previous.value))
 
     def _was_selected(self, previous: Entry | None) -> bool:
         if previous is None or self._selection.is_everything:
             return previous is not None
         return self._selected(previous) is not None
 
-    def _gone(self, old: Any, revision: int) -> WatchEvent:
-        return WatchEvent(DELETED, with_revision(old, revision), revision, is_change=True)
+    def _gone(self, old: Any, revision: int, size: int) -> WatchEvent:
+        gone = with_revision(old, revision)
+        return WatchEvent(DELETED, gone, revision, is_change=True, size=size)
 
     def _selected(self, entry: Entry) -> Any | None:
         value = self._registry.find_readable(self._resource, entry)

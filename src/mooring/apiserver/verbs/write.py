@@ -18,6 +18,7 @@ from mooring.apiserver.admission.chain import (
     run_update_strategy,
     strategy_context,
 )
+from mooring.apiserver.http.messages import JSON
 from mooring.apiserver.http.status import (
     StatusError,
     already_exists,
@@ -28,6 +29,8 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import with_revision
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest, read_body
+
+SLOW_FORMAT_FACTOR = 2  # Reading YAML and protobuf takes longer than reading JSON.
 
 
 class WrittenObject(NamedTuple):
@@ -43,8 +46,22 @@ async def create(server: ServerContext, request: ResourceRequest) -> WrittenObje
     target = request.target
     if target.subresource or (request.resource.namespaced and not target.namespace):
         raise method_not_allowed()
-    body = read_body(request, gates=server.gates, extensions=server.extensions)
-    return await create_decoded(server, request, body)
+    return await create_decoded(server, request, await read_object(server, request))
+
+
+async def read_object(server: ServerContext, request: ResourceRequest) -> DecodedBody:
+    """Return the object of a request, or raise 400 if it cannot be decoded."""
+    size = len(request.body)
+    if not request.content_type.startswith(JSON):
+        size *= SLOW_FORMAT_FACTOR
+    return await server.workers.run(
+        request.user.name,
+        size,
+        read_body,
+        request,
+        gates=server.gates,
+        extensions=server.extensions,
+    )
 
 
 async def create_decoded(
@@ -52,7 +69,10 @@ async def create_decoded(
 ) -> WrittenObject:
     """Store a new object from its decoded body."""
     namespace = await server.namespace(request.target.namespace)
-    strategy = run_create_strategy(server, request, body, namespace)
+    context = strategy_context(server, request, namespace, verb="create")
+    strategy = await server.workers.run(
+        request.user.name, len(request.body), run_create_strategy, request, body, context
+    )
     warnings = (*body.warnings, *strategy.warnings)
     try:
         new = await admit_new(server, request, body, strategy, namespace, is_applied=is_applied)
@@ -71,7 +91,7 @@ async def create_decoded(
 
 async def replace_object(server: ServerContext, request: ResourceRequest) -> WrittenObject:
     """Store a newer version of an object."""
-    body = read_body(request, gates=server.gates, extensions=server.extensions)
+    body = await read_object(server, request)
     name = body.value.metadata.name
     with warned(body.warnings):
         if name != request.target.name:
@@ -95,17 +115,20 @@ async def change_object(
     namespace = await server.namespace(request.target.namespace)
     context = strategy_context(server, request, namespace, verb=verb)
     warnings: tuple[str, ...] = ()
+    registry, target = server.registry, request.target
 
     async def changed(old: Any) -> Any:
         nonlocal warnings
-        body = body_for(old)
-        strategy = run_update_strategy(request, body, old, context)
+        user, size = request.user.name, len(request.body) + registry.size_of(old)
+        body = await server.workers.run(user, size, body_for, old)
+        strategy = await server.workers.run(
+            user, size, run_update_strategy, request, body, old, context
+        )
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(
             server, request, body, strategy, old, namespace, is_applied=is_applied
         )
 
-    registry, target = server.registry, request.target
     try:
         if request.is_dry_run:
             old = await registry.get(request.resource, target.namespace, target.name)

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from mooring.api.core import Container, Pod
+from mooring.api.runtime_class import RuntimeClass
 from mooring.kit.go_quote import go_quote
-from mooring.node.errors import ConfigError
+from mooring.node.errors import ConfigError, SandboxError
+from mooring.node.pods.container_environment import ObjectClient
 from mooring.node.runtime.contract import READ_ONLY_ALL, READ_ONLY_ALL_IF_POSSIBLE, SHARED
 
 HOSTS, RESOLV_CONF = "hosts", "resolv.conf"
@@ -48,6 +50,19 @@ def host_name(pod: Pod) -> str:
         raise ConfigError("setHostnameAsFQDN: this node has no cluster domain")
     name = pod.spec.hostname_override or pod.spec.hostname or pod.metadata.name
     return name[:HOST_NAME_MAX].rstrip("-.")
+
+
+async def check_sandbox(pod: Pod, client: ObjectClient) -> None:
+    """Raise SandboxError for a user namespace or a runtime class: there is one handler."""
+    if pod.spec.host_users is False:
+        text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
+        raise SandboxError(text)
+    if not (name := pod.spec.runtime_class_name):
+        return
+    found = await client.get(RuntimeClass, "", name)
+    if found is None:
+        raise SandboxError(f'runtimeclass.node.k8s.io "{name}" not found')
+    raise SandboxError(f'no runtime for "{found.handler}" is configured')
 
 
 def check_machine_fields(container: Container) -> None:

@@ -12,7 +12,6 @@ from mooring.api.cdi import ContainerEdits
 from mooring.api.core import Container, Pod
 from mooring.api.core.resources import CPU, MEMORY
 from mooring.api.quantity import Quantity
-from mooring.api.runtime_class import RuntimeClass
 from mooring.claims.pod_resources import container_claim_resources
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
@@ -42,7 +41,7 @@ from mooring.node.pods.container_environment import (
     needed_by_volumes,
     token_specs,
 )
-from mooring.node.pods.machine_fields import check_machine_fields, host_name
+from mooring.node.pods.machine_fields import check_machine_fields, check_sandbox, host_name
 from mooring.node.pods.pod_actions import Start, Stop
 from mooring.node.pods.pod_context import (
     AGAIN_S,
@@ -92,18 +91,6 @@ class PodSyncer:
 
     # --- setting up -------------------------------------------------------------------------------
 
-    async def _check_handler(self) -> None:
-        """Raise SandboxError for a user namespace or a runtime class: there is one handler."""
-        if self._record.pod.spec.host_users is False:
-            text = "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
-            raise SandboxError(text)
-        if not (name := self._record.pod.spec.runtime_class_name):
-            return
-        found = await self._context.client.get(RuntimeClass, "", name)
-        if found is None:
-            raise SandboxError(f'runtimeclass.node.k8s.io "{name}" not found')
-        raise SandboxError(f'no runtime for "{found.handler}" is configured')
-
     async def set_up(self) -> None:
         """Set up volumes and devices."""
         record, context = self._record, self._context
@@ -112,7 +99,7 @@ class PodSyncer:
                 await self._make_volumes_guarded()
             context.counts.pods.inc()
             await context.devices.prepare(record.pod)  # without a slot, as a driver may hang
-            await self._check_handler()
+            await check_sandbox(record.pod, context.client)
         except SandboxError as error:
             context.counts.pod_errors.inc()
             self._note_failure(FAILED_SANDBOX, failed_sandbox(error))

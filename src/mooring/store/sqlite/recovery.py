@@ -26,23 +26,23 @@ class LostDataError(UnavailableError):
     """The database lacks what was answered, or contradicts itself; waiting does not help."""
 
 
-class Fault(NamedTuple):
+class WriterFault(NamedTuple):
     """Why nothing is written, and whether that may pass."""
 
     error: UnavailableError
     may_pass: bool
 
 
-def fault_of(error: Exception, folder: Path) -> Fault:
+def fault_of(error: Exception, folder: Path) -> WriterFault:
     """Return what a failure means for later writes; its text is for callers."""
     name = str(getattr(error, "sqlite_errorname", ""))
     if isinstance(error, UnavailableError):
-        return Fault(error, not isinstance(error, LostDataError))
+        return WriterFault(error, not isinstance(error, LostDataError))
     may_pass = isinstance(error, OSError) or name.startswith(DISK_FAILURES)
     said = disk_trouble(folder) if may_pass else "open the store again"
     about = f"{error} ({name})" if name else str(error)
     text = f"writing failed: {about}; {said}" if said else f"writing failed: {about}"
-    return Fault(UnavailableError(text), may_pass)
+    return WriterFault(UnavailableError(text), may_pass)
 
 
 def open_again(failed: sqlite3.Connection, database: Path, state: StoreState) -> sqlite3.Connection:

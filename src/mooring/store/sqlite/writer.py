@@ -47,7 +47,7 @@ from mooring.store.errors import (
 )
 from mooring.store.sqlite.disk import DatabaseFiles, probe
 from mooring.store.sqlite.recovery import (
-    Fault,
+    WriterFault,
     commit_nothing,
     fault_of,
     open_again,
@@ -146,7 +146,7 @@ class Writer:
         self._state = read_state(connection)
         self._due_ms = next_due_ms(connection)
         self._compactions: list[WaitingJob] = []  # whose sweep is not finished
-        self._fault: Fault | None = None
+        self._fault: WriterFault | None = None
         self._look_at_s = 0.0  # when to look whether the trouble has passed
         self._thread.start()
 

@@ -214,12 +214,13 @@ def validate_mounts(container: Container, volumes: Volumes, path: Path) -> Error
     """Validate the mounts and block devices of a container."""
     mounted = {m.get("name", ""): m.get("mountPath", "") for m in container.volume_mounts}
     devices = {d.get("name", ""): d.get("devicePath", "") for d in container.volume_devices}
+    device_paths = set(devices.values())
     found: ErrorList = []
     taken: set[str] = set()
     for position, mount in enumerate(container.volume_mounts):
         place = path.child("volumeMounts").index(position)
         found += _validate_place(mount, volumes, place, taken)
-        found += _validate_not_device(mount, devices, place)
+        found += _validate_not_device(mount, devices.keys(), device_paths, place)
         found += _validate_sub_path(mount, place)
         found += _validate_options(mount, container, place)
         found += _validate_bind_options(mount, volumes, place.child("bindMountOptions"))
@@ -238,13 +239,15 @@ def _validate_place(mount: Tree, volumes: Volumes, path: Path, taken: set[str]) 
     return found
 
 
-def _validate_not_device(mount: Tree, devices: dict[str, str], path: Path) -> ErrorList:
+def _validate_not_device(
+    mount: Tree, devices: Set[str], device_paths: Set[str], path: Path
+) -> ErrorList:
     name, target = mount.get("name", ""), mount.get("mountPath", "")
     found: ErrorList = []
     if name in devices:
         detail = "must not already exist in volumeDevices"
         found.append(invalid(path.child("name"), name, detail))
-    if target in devices.values():
+    if target in device_paths:
         detail = "must not already exist as a path in volumeDevices"
         found.append(invalid(path.child("mountPath"), target, detail))
     return found
@@ -288,10 +291,12 @@ def _validate_recursive(mount: Tree, propagation: str | None, path: Path) -> Err
 def _validate_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorList:
     options = mount.get("bindMountOptions", [])
     found: ErrorList = []
+    seen: set[str] = set()
     for position, option in enumerate(options):
         found += one_of(option, BIND_OPTIONS, path.index(position))
-        if option in options[:position]:
+        if option in seen:
             found.append(duplicate(path.index(position), option))
+        seen.add(option)
     if options and "image" in volumes.get(mount.get("name", ""), ()):
         detail = "bindMountOptions may not be used with image volumes"
         found.append(invalid(path, options, detail))
@@ -307,6 +312,7 @@ def _validate_devices(
     found: ErrorList = []
     names: set[str] = set()
     targets: set[str] = set()
+    mount_paths = set(mounted.values())
     for position, device in enumerate(container.volume_devices):
         place = path.index(position)
         name, target = device.get("name", ""), device.get("devicePath", "")
@@ -315,7 +321,7 @@ def _validate_devices(
         if name in mounted:
             detail = "must not already exist in volumeMounts"
             found.append(invalid(place.child("name"), name, detail))
-        if target in mounted.values():
+        if target in mount_paths:
             detail = "must not already exist as a path in volumeMounts"
             found.append(invalid(place.child("devicePath"), target, detail))
         names |= {name} if name else set()

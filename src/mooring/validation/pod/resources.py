@@ -78,40 +78,33 @@ def validate_container_claims(
 ) -> ErrorList:
     """Validate that a container uses claims of its pod, and each claim or request once."""
     found: ErrorList = []
-    seen: set[str] = set()  # `claim`, or `claim/request`
+    seen: dict[str, set[str]] = {}  # the requests of each claim; "" is all of them
+    known = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
+    unknown = f"must be one of the names in pod.spec.resourceClaims{known}"
     for position, claim in enumerate(claims):
         place = path.index(position)
         if not claim.name:
             found.append(required(place))
             continue
-        found += _validate_claim_use(claim, place, seen)
+        found += _validate_claim_use(claim, place, seen.setdefault(claim.name, set()))
         if claim.name not in pod_claims:
-            found.append(_unknown_claim(claim.name, place, pod_claims))
+            found.append(FieldError(ErrorType.NOT_FOUND, place, unknown, claim.name))
     return found
 
 
 def _validate_claim_use(claim: ContainerClaim, path: Path, seen: set[str]) -> ErrorList:
-    if claim.name in seen:
+    if "" in seen:
         return [duplicate(path, claim.name)]
     found: ErrorList = []
-    use = claim.name
     if claim.request:
         found += label(claim.request, path.child("request"))
-        use = f"{claim.name}/{claim.request}"
-    if use in seen:
-        found.append(duplicate(path, use))
-    elif not claim.request:
+        if claim.request in seen:
+            found.append(duplicate(path, f"{claim.name}/{claim.request}"))
+    else:
         # Like Kubernetes, one error for each request of the claim that is used already.
-        overlaps = (other for other in seen if other.partition("/")[0] == claim.name)
-        found += [duplicate(path, claim.name) for _ in overlaps]
-    seen.add(use)
+        found += [duplicate(path, claim.name) for _ in seen]
+    seen.add(claim.request)
     return found
-
-
-def _unknown_claim(name: str, path: Path, pod_claims: Collection[str]) -> FieldError:
-    known = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
-    detail = f"must be one of the names in pod.spec.resourceClaims{known}"
-    return FieldError(ErrorType.NOT_FOUND, path, detail, name)
 
 
 # --- amounts ------------------------------------------------------------------------------

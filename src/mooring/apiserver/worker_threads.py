@@ -1,0 +1,126 @@
+"""Worker threads: long steps of requests run beside the event loop, fairly among users.
+
+    step of a request ─┬─ small: at once, on the event loop
+                       ├─ medium: the lane of medium steps ─┐
+                       └─ large: the lane of large steps ───┴─ one thread each
+
+A step is a pure function: it decodes, patches, defaults, validates or encodes, and reads neither
+the store nor a cache, which belong to the event loop. While a thread computes, the interpreter
+passes from it to the event loop within a millisecond, so other requests wait hardly longer. More
+threads would not compute faster, as all share one interpreter; and they would make others wait.
+
+In a lane, users take turns: a user with many large requests delays the next user by one step.
+Beyond a number of bytes that wait, requests are answered with 429.
+
+# size: bytes of the input of a step, as JSON
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
+from typing import Generic, ParamSpec, TypeVar
+
+from mooring.apiserver.http.status import too_many_requests
+
+SMALL_BYTES_MAX = 8 * 1024  # takes less than 100 ms in the worst case
+MEDIUM_BYTES_MAX = 128 * 1024
+WAITING_BYTES_MAX = 128 * 1024 * 1024
+SWITCH_S = 0.001  # how long a thread computes before another one gets the interpreter
+RETRY_AFTER_S = 1
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class WorkerThreads:
+    """The lanes of one server."""
+
+    def __init__(self) -> None:
+        self._medium = _Lane("medium-steps")
+        self._large = _Lane("large-steps")
+        self.waiting_bytes = 0
+
+    async def run(
+        self, user: str, size: int, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of a step on an input of a size."""
+        if size <= SMALL_BYTES_MAX:
+            return step(*args, **kwargs)
+        if self.waiting_bytes and self.waiting_bytes + size > WAITING_BYTES_MAX:
+            raise too_many_requests(RETRY_AFTER_S)
+        lane = self._medium if size <= MEDIUM_BYTES_MAX else self._large
+        self.waiting_bytes += size
+        try:
+            return await lane.run(user, lambda: step(*args, **kwargs))
+        finally:
+            self.waiting_bytes -= size
+
+
+class _Lane:
+    """One thread, and the steps that wait for it, by user."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: ThreadPoolExecutor | None = None
+        self._is_busy = False
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def run(self, user: str, step: Callable[[], T]) -> T:
+        """Return the result of a step, when it is the user's turn."""
+        await self._take_turn(user)
+        try:
+            if self._thread is None:
+                sys.setswitchinterval(SWITCH_S)
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, step)
+        finally:
+            self._pass_on()
+
+    async def _take_turn(self, user: str) -> None:
+        if not self._is_busy:
+            self._is_busy = True
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(user, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._pass_on()  # It had the turn, and does not use it.
+            raise
+
+    def _pass_on(self) -> None:
+        """Give the turn to the next user's first step."""
+        while self._waiting:
+            user, turns = self._waiting.popitem(last=False)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[user] = turns  # behind the other users
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._is_busy = False
+
+
+class OnLoop(Generic[P, T]):
+    """A function of the event loop's thread that a step may call; it is called in that thread."""
+
+    def __init__(self, function: Callable[P, T]) -> None:
+        self._function = function
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the function's result; wait for the event loop if another thread calls."""
+        if get_ident() == self._thread:
+            return self._function(*args, **kwargs)
+
+        async def call() -> T:
+            return self._function(*args, **kwargs)
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()

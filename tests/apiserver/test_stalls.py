@@ -1,0 +1,246 @@
+"""No request keeps the event loop from others for long, and no client that does not read fills it.
+
+The first is counted in lines of Python that one turn of the event loop executes: about 30 million
+take a second. Work beside the event loop does not count. The second is counted in bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from mooring.apiserver.body_limits import VALUES_MAX
+from mooring.apiserver.http.app import PIECE_BYTES
+from mooring.apiserver.http.flow_control import ALWAYS_BYTES, UnsentBytes
+from mooring.apiserver.settings import Limits
+from mooring.apiserver.verbs.resource_request import PLAIN_BYTES_MAX
+from mooring.apiserver.verbs.watch import INITIAL_PAGE_BYTES
+from soak._worst_requests import Worst, known
+from tests.apiserver.client import CONFIG_MAPS, JSON_PATCH, NAMESPACES, PODS, Client, scope_of
+
+PART = 0.1  # of the size of the worst requests
+LINES_MAX = 30_000
+
+
+class Turns:
+    """Counts the lines of Python in each turn of the event loop of this thread."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._lines = 0
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            self._lines += 1
+            self.longest = max(self.longest, self._lines)
+        elif frame.f_code.co_name == "_run" and frame.f_code.co_filename.endswith("events.py"):
+            self._lines = 0
+        return self
+
+
+@contextmanager
+def counted() -> Iterator[Turns]:
+    turns, before = Turns(), sys.gettrace()
+    sys.settrace(turns)
+    try:
+        yield turns
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("worst", known("default", PART), ids=lambda worst: worst.name)
+def test_the_worst_requests_take_no_long_turn(client: Client, worst: Worst) -> None:
+    if worst.before is not None:
+        assert client.post(*worst.before, content_type="application/json").status == 201
+    with counted() as turns:
+        reply = client.ask(
+            worst.method, worst.path, worst.body, content_type=worst.media, accept=worst.accept
+        )
+    assert reply.status < 500, reply
+    assert turns.longest < LINES_MAX
+
+
+def test_lines_are_counted() -> None:
+    async def busy() -> None:
+        for _ in range(LINES_MAX):
+            pass
+
+    with counted() as turns:
+        asyncio.run(busy())
+    assert turns.longest > LINES_MAX
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+
+def test_a_body_has_no_more_values_than_allowed(client: Client) -> None:
+    many = b"[" + b"1," * VALUES_MAX + b"1]"
+    refused = client.post(CONFIG_MAPS, b'{"metadata":{"name":"a"},"data":' + many + b"}")
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert f"more than {VALUES_MAX} values" in refused.message
+    client.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
+    assert client.patch(f"{CONFIG_MAPS}/a", many, JSON_PATCH).status == 400
+
+
+def test_lists_have_no_more_maps_than_allowed(client: Client) -> None:
+    owners = [{}] * 10_001
+    body = {"metadata": {"name": "a", "ownerReferences": owners}}
+    refused = client.post(CONFIG_MAPS, body)
+    assert refused.status == 400
+    assert "the lists of the object have more than 10,000 items in all" in refused.message
+    client.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
+    add = [{"op": "add", "path": "/metadata/ownerReferences", "value": owners}]
+    refused = client.patch(f"{CONFIG_MAPS}/a", add, JSON_PATCH)
+    assert refused.status == 400
+    assert "more than 10,000 items" in refused.message
+
+
+@pytest.mark.parametrize("path", [f"{CONFIG_MAPS}/a", f"{NAMESPACES}/default"])
+def test_options_are_small(client: Client, path: str) -> None:
+    body = b'{"dryRun":["All"' + b" " * PLAIN_BYTES_MAX + b"]}"
+    refused = client.delete(path, body)
+    assert (refused.status, refused.reason) == (413, "RequestEntityTooLarge")
+
+
+# --- clients that do not read ---------------------------------------------------------------------
+
+
+class Reader:
+    """A client that sends a request and reads only when it is told."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self.status = 0
+        self.buffered = 0
+        self.is_done = False
+        self._reads = asyncio.Event()
+        self._client = client
+        self._path = path
+
+    async def run(self) -> None:
+        gone = asyncio.Event()
+        asked = False
+
+        async def receive() -> Any:
+            nonlocal asked
+            if asked:
+                await gone.wait()
+            asked = True
+            return {"type": "http.request", "body": b""}
+
+        await self._client.app(scope_of("GET", self._path, {}), receive, self._send)
+        self.is_done = True
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            return
+        self.buffered += len(message["body"])
+        if message["body"] and message.get("more_body", False):
+            await self._reads.wait()
+
+    def read(self) -> None:
+        self._reads.set()
+
+
+def _with_maps(client: Client, count: int, size: int) -> None:
+    for number in range(count):
+        body = {"metadata": {"name": f"m{number}"}, "data": {"k": "x" * size}}
+        assert client.post(CONFIG_MAPS, body).status == 201
+
+
+def test_unread_lists_are_bound_in_all_and_let_go_when_they_are_read(tmp_path: Path) -> None:
+    limit = 2 * 1024 * 1024
+    client = Client(tmp_path / "store", limits=Limits(unsent_bytes_max=limit))
+    _with_maps(client, 4, 100_000)
+    readers = [Reader(client, CONFIG_MAPS) for _ in range(50)]
+
+    async def ask() -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(reader.run()) for reader in readers]
+        while not all(reader.status for reader in readers):
+            await asyncio.sleep(0)
+        return tasks
+
+    tasks = client.run(ask())
+    unsent = client.app.unsent
+    assert 0 < unsent.total <= limit
+    answers = sorted(reader.status for reader in readers)
+    assert 200 in answers
+    assert answers.count(429) > 40
+    # A connection buffers one piece, and what is small still gets through.
+    assert max(reader.buffered for reader in readers if reader.status == 200) == PIECE_BYTES
+    assert client.get(f"{NAMESPACES}/default").status == 200
+    for reader in readers:
+        reader.read()
+    client.run(asyncio.wait(tasks))
+    assert unsent.total == 0
+    assert client.get(CONFIG_MAPS).status == 200
+    client.close()
+
+
+def test_an_unread_watch_reads_no_further(client: Client) -> None:
+    _with_maps(client, 30, 100_000)
+    sizes: list[int] = []
+    read, store = client.store.list, client.store
+
+    async def noted(*args: Any, **options: Any) -> Any:
+        page = await read(*args, **options)
+        sizes.append(sum(len(entry.value) for entry in page.entries))
+        return page
+
+    store.list = noted  # type: ignore[method-assign]
+    reader = Reader(client, f"{CONFIG_MAPS}?watch=true")
+
+    async def ask() -> asyncio.Task[None]:
+        task = asyncio.create_task(reader.run())
+        while not reader.buffered:
+            await asyncio.sleep(0)
+        return task
+
+    async def read_all(task: asyncio.Task[None]) -> None:
+        reader.read()
+        while reader.buffered < 30 * 100_000:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+
+    task = client.run(ask())
+    assert len(sizes) == 1
+    assert sizes[0] < 30 * 100_000 / 2
+    client.run(read_all(task))
+    assert len(sizes) > 1
+    assert all(size <= INITIAL_PAGE_BYTES for size in sizes[1:])
+
+
+def test_unread_bytes_are_shared_among_users() -> None:
+    unsent = UnsentBytes(900_000)
+    size = 50_000
+    with ExitStack() as stack:
+
+        def fill(user: str) -> int:
+            count = 0
+            while unsent.has_room(user, size):
+                stack.enter_context(unsent.held(user, size))
+                count += 1
+            return count
+
+        assert 9 <= fill("mallory") <= 12
+        assert fill("bob") > 0
+        assert unsent.has_room("eve", size)
+        assert unsent.total <= 900_000
+        assert unsent.has_room("mallory", ALWAYS_BYTES)
+    assert unsent.total == 0
+
+
+def test_a_list_that_is_larger_than_the_bound_is_sent(tmp_path: Path) -> None:
+    client = Client(tmp_path / "store", limits=Limits(unsent_bytes_max=1000))
+    _with_maps(client, 1, 100_000)
+    assert client.get(CONFIG_MAPS).status == 200
+    assert client.get(PODS).status == 200
+    client.close()
