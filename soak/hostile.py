@@ -177,8 +177,8 @@ class HostileCase:
         counts["answers late by the machine"] = quiet.lost_machine
         counts["good pods"] = len(quiet.pods_s)
         counts["bytes of logs"] = site.log_bytes()
-        counts["ms client"] = round(1e3*time.process_time())
-        counts["ms server"] = round(1e3*site.processor_s())
+        counts["ms client"] = round(1e3 * time.process_time())
+        counts["ms server"] = round(1e3 * site.processor_s())
         self.record.latencies_s += quiet.latencies_s
         self.record.pods_s += quiet.pods_s
         for took_s, _, attack in attackers.slowest:

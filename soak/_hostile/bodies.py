@@ -28,8 +28,12 @@ from soak._requests import (
     with_directives,
 )
 
-NAMES = ("a", "b", "c")
-GOOD, ONE, GROWN = 0.25, 0.75, 0.95  # shares of objects: unchanged, mutated, with grown fields, grown
+NAMES = ("a", "b", "c", "d")
+GOOD, ONE, GROWN = (
+    0.25,
+    0.75,
+    0.95,
+)  # shares of objects: unchanged, mutated, with grown fields, grown
 PATCHES = (MERGE, STRATEGIC, JSON_PATCH, APPLY)
 MEDIA = (JSON, YAML, PROTOBUF, MERGE, STRATEGIC, JSON_PATCH, APPLY, CBOR_APPLY, "", "text/plain",
          "application/json; charset=utf-16", "application/x-www-form-urlencoded", "*/*", "a/b/c")  # fmt: skip
@@ -99,6 +103,9 @@ class Bodies:
             metadata["namespace"] = namespace
         else:
             metadata.pop("namespace", None)
+        for about in ("involvedObject", "regarding"):  # events are where their object is
+            if isinstance(tree.get(about), dict):
+                tree[about]["namespace"] = namespace
         if random.random() < 0.12:
             metadata.update(pick(random, _METADATA))
         if chance >= GOOD:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from random import Random
 from typing import Any
 
 from soak._hostile.answers import Findings
 from soak._hostile.bodies import NAMES
-from soak._hostile.objects import CLUSTER_SCOPED, NAMESPACED
+from soak._hostile.objects import CLUSTER_SCOPED, NAMESPACED, good_objects
 from soak._hostile.quiet import MERGE, Quiet
 from soak._hostile.requests import Requests
 from soak._hostile.site import HostileSite, python_text
@@ -26,6 +27,7 @@ from soak._hostile.users import (
 from soak._http import Connection, LostError, Reply
 
 TRIES = 40
+SEEDS = ("a", "b")
 KEPT = ("bindings", "events")
 ACCOUNT = f"/api/v1/namespaces/{TENANTS[0]}/serviceaccounts/worker/token"
 
@@ -54,6 +56,7 @@ class Cleaner:
         await self._ask("POST", "/api/v1/namespaces/kube-system/secrets", secret)
         await self._put_rights()
         await self._canaries.put_all(self.admin)
+        await self._seed()
         return await self._users()
 
     async def reconnect(self) -> None:
@@ -104,6 +107,7 @@ class Cleaner:
             await self._put_rights()
             for namespace in TENANTS:
                 await self._canaries.put(self.admin, namespace)
+            await self._seed()
         except LostError:
             self._connection = None  # a kill; the next look will see it all
         requests.renew(await self._users())
@@ -138,6 +142,21 @@ class Cleaner:
             for name in (*NAMES, *((EVIL_NODE,) if kind.name in ("Node", "ResourceSlice") else ())):
                 await self._ask("DELETE", f"{start}/{kind.plural}/{name}")
             await self._free(f"{start}/{kind.plural}")
+
+    async def _seed(self) -> None:
+        """Create good objects, so that updates and patches have something to change."""
+        for kind in (*NAMESPACED, *CLUSTER_SCOPED):
+            if kind.api_version != kind.hub_version or kind.plural in KEPT:
+                continue
+            start = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+            for namespace in TENANTS if kind.namespaced else ("",):
+                within = f"/namespaces/{namespace}" if namespace else ""
+                for name in SEEDS:
+                    tree = json.loads(good_objects(kind)[0])
+                    tree["metadata"]["name"] = name
+                    reply = await self._ask("POST", f"{start}{within}/{kind.plural}", tree)
+                    # A hostile quota or class may be in the way, but a good object is good.
+                    assert reply.status in (201, 403, 409), f"{kind.name}: {reply}"
 
     async def _free(self, path: str) -> None:
         """Take the finalizers from what is being deleted."""

@@ -18,6 +18,7 @@ from soak._hostile.values import COMMANDS, WRONG, Lexicon, pick
 Tree = dict[str, Any]
 
 DEPTH_MAX = 7
+HEAD = ("apiVersion", "kind")  # without them, nothing comes far
 STOP = 0.12  # chance to change the place that the walk has come to
 # Plausible values, so that what is grown now and then passes.
 PLAUSIBLE: dict[str, tuple[Any, ...]] = {
@@ -119,6 +120,8 @@ class Grammar:
             if not keys:
                 break
             key = pick(random, keys)
+            if key in HEAD and random.random() < 0.9:
+                key = keys[-1]
             if isinstance(holder, dict) and type_here:
                 field = field_map(type_here).get(key)
             below = holder[key]

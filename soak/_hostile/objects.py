@@ -53,6 +53,7 @@ CLAIM_SPEC: Tree = {
         ],
     }
 }
+FLAT_SPEC: Tree = {"devices": {"requests": [{"name": "r", "deviceClassName": "a", "count": 1}]}}
 JOB_POD = {**POD_SPEC, "restartPolicy": "Never"}
 SERVICE_POD = {**POD_SPEC, "restartPolicy": "Always"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": SERVICE_POD}
@@ -87,7 +88,12 @@ CONTENT: dict[str, Tree] = {
             "podGroupTemplates": [{"name": "g", "schedulingPolicy": {"gang": {"minCount": 1}}}]
         }
     },
-    "CompositePodGroup": {"spec": {}},
+    "CompositePodGroup": {
+        "spec": {
+            "workloadRef": {"workloadName": "a", "templateName": "g"},
+            "schedulingPolicy": {"gang": {"minGroupCount": 1}},
+        }
+    },
     "Lease": {"spec": {"holderIdentity": "x", "leaseDurationSeconds": 15}},
     "ClusterRole": {"rules": RULES},
     "Role": {"rules": RULES},
@@ -122,7 +128,9 @@ def good_objects(kind: Kind) -> tuple[str, ...]:
     content = dict(CONTENT[kind.name])
     if kind.group == "events.k8s.io":
         content = {"reason": "R", "action": "A", "type": "Normal", "reportingController": "x.io/y",
-                   "reportingInstance": "i", "eventTime": "2026-01-01T00:00:00.000000Z"}  # fmt: skip
+                   "reportingInstance": "i", "regarding": {"kind": "Pod", "name": "a"}, "eventTime": "2026-01-01T00:00:00.000000Z"}  # fmt: skip
+    if kind.version == "v1beta1" and "Claim" in kind.name:
+        content = {"spec": FLAT_SPEC if kind.name == "ResourceClaim" else {"spec": FLAT_SPEC}}
     head = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"labels": LABELS}}
     ours = json.dumps({**head, **content})
     return (ours, ours, *(text for text in trees_of(kind) if _is_harmless(text)))

@@ -21,7 +21,7 @@ from soak._hostile.bodies import NAMES, Bodies, json_bytes
 from soak._hostile.objects import CLUSTER_SCOPED, KINDS, NAMESPACED
 from soak._hostile.users import CANARY, EVIL_NODE, QUIET, QUOTAS, TENANTS, User
 from soak._hostile.values import INTEGERS, pick
-from soak._requests import ACCEPTS, HEADERS, JSON, METHODS, ODD_REQUESTS, WORDS, some_query
+from soak._requests import ACCEPTS, APPLY, HEADERS, JSON, METHODS, ODD_REQUESTS, WORDS, some_query
 
 FOREIGN = (QUIET, QUIET, "hostile-a", "hostile-b", "kube-system", "default", "nowhere", "")
 SUBRESOURCES = (
@@ -51,6 +51,7 @@ NODE_SHARED = tuple(kind for kind in KINDS if kind.name in NODE_KINDS)
 QUOTA = next(kind for kind in KINDS if kind.name == "ResourceQuota")
 OPTION_NAMES = ("gracePeriodSeconds", "timeoutSeconds", "limit", "resourceVersion")
 SEVERAL = User("several", own=(*TENANTS, QUOTAS))  # requests of more than one user in a row
+FRESH = 500  # names of objects that mostly do not exist
 TAIL = "Host: localhost\r\n"
 
 
@@ -139,6 +140,8 @@ class Requests:
         user, kind, namespace = self._target(random)
         is_create = random.random() < 0.65
         name = self._name(random, user, kind, namespace)
+        if is_create and name in NAMES and random.random() < 0.7:
+            name = f"n{int(random.random() * FRESH)}"
         body_name = name if random.random() < 0.95 else CANARY
         data, media = self._bodies.object_body(random, kind, namespace, body_name[:300])
         path = _path(kind, namespace, "" if is_create else name)
@@ -153,7 +156,8 @@ class Requests:
         path = _path(kind, namespace, name)
         if kind.has_status and random.random() < 0.25:
             path += "/status"
-        return self._whole(random, user, "PATCH", path, data, media, kind, namespace)
+        first = "fieldManager=m&force=true" if media == APPLY and random.random() < 0.9 else ""
+        return self._whole(random, user, "PATCH", path, data, media, kind, namespace, first=first)
 
     def _part(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
@@ -207,6 +211,8 @@ class Requests:
     def _delete(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
         name = self._name(random, user, kind, namespace) if random.random() < 0.85 else ""
+        if kind.name == "RoleBinding" and not name:
+            name = "a"  # else tenants would take their own rights away
         data = b""
         if random.random() < 0.6:
             lexicon = self._bodies.grammar.lexicon
@@ -330,7 +336,7 @@ class Requests:
 
     def _whole(
         self, random: Random, user: User, method: str, path: str, data: bytes = b"", media: str = JSON,
-        kind: Kind | None = None, namespace: str = "", options: float = 0.3, first: str = "",
+        kind: Kind | None = None, namespace: str = "", options: float = 0.15, first: str = "",
     ) -> Attack:  # fmt: skip
         """Return a whole request, with random options and headers."""
         query = [first] if first else []
@@ -341,7 +347,8 @@ class Requests:
             query += [f"{quote(k.encode('latin-1', 'replace'))}={quote(v)}" for k, v in pairs]
         lines = [f"{method} {path}{'?' if query else ''}{'&'.join(query)} HTTP/1.1\r\n", TAIL]
         lines += [user.authorization, user.more]
-        lines.append(f"Accept: {JSON if random.random() < 0.75 else pick(random, ACCEPTS)}\r\n")
+        is_plain = random.random() < (0.7 if method == "GET" else 0.95)
+        lines.append(f"Accept: {JSON if is_plain else pick(random, ACCEPTS)}\r\n")
         if random.random() < 0.06:
             name, values = pick(random, HEADERS)
             value = pick(random, tuple(values))
