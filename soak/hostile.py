@@ -5,7 +5,7 @@ fresh folder, and 20,000 requests: grammar-based mutations of every kind and ver
 different rights (see `soak._hostile`). Accepted objects go through all programs. Meanwhile a quiet
 user does ordinary work, and programs are killed with SIGKILL at random moments. The laws:
 
-1. the laws of each answer (`soak._hostile.answers`): no 5xx, no leak, no foreign success, no Python;
+1. those of each answer (`soak._hostile.answers`): no 5xx, no leak, no foreign success, no Python;
 2. answers to the quiet user take less than a second, nothing answered to it is lost, and its pods
    with claims are scheduled, run and are gone in bounded time;
 3. objects of others, and files outside of the state folder, are as they were;
@@ -152,8 +152,13 @@ class HostileCase:
         await asyncio.Event().wait()
 
     async def _check(
-        self, site: HostileSite, attackers: Attackers, cleaner: Cleaner, requests: Requests, quiet: Quiet
-    ) -> None:  # fmt: skip
+        self,
+        site: HostileSite,
+        attackers: Attackers,
+        cleaner: Cleaner,
+        requests: Requests,
+        quiet: Quiet,
+    ) -> None:
         """Check the state of everything now and then, and remove what has gathered."""
         next_check = self.size.check_every
         while True:

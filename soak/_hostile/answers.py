@@ -112,8 +112,12 @@ class AnswerLaws:
         if 200 <= reply.status < 300 and attack.kind is not None and attack.method in SUCCESSES:
             kind, namespace = attack.kind, attack.namespace
             if not attack.user.may(kind.plural, namespace):
-                text = f"{attack.user.name} {attack.method} {kind.plural} in {namespace!r}: {reply.status}"
-                note("rights", f"{text} {body[:SHOWN].decode(errors='replace')}", attack)
+                text = f"{attack.user.name} {attack.method} {kind.plural} in {namespace!r}"
+                note(
+                    "rights",
+                    f"{text}: {reply.status} {body[:SHOWN].decode(errors='replace')}",
+                    attack,
+                )
 
     def check_bytes(self, attack: Attack, body: bytes) -> None:
         """Check what an answer may not have, also one that goes on."""

@@ -101,11 +101,10 @@ class Attackers:
             yield
         finally:
             del self._in_flight[number]
-            if attack.shape != "whole":
-                return
-            entry = (time.monotonic() - began, number, attack)
-            change = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
-            change(self.slowest, entry)
+            if attack.shape == "whole":
+                entry = (time.monotonic() - began, number, attack)
+                change = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
+                change(self.slowest, entry)
 
     def _count(self, attack: Attack, status: int) -> None:
         self.counts[f"answers {status // 100}xx"] += 1

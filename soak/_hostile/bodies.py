@@ -36,7 +36,8 @@ GOOD, ONE, GROWN = (
 )  # shares of objects: unchanged, mutated, with grown fields, grown
 PATCHES = (MERGE, STRATEGIC, JSON_PATCH, APPLY)
 MEDIA = (JSON, YAML, PROTOBUF, MERGE, STRATEGIC, JSON_PATCH, APPLY, CBOR_APPLY, "", "text/plain",
-         "application/json; charset=utf-16", "application/x-www-form-urlencoded", "*/*", "a/b/c")  # fmt: skip
+         "application/json; charset=utf-16", "application/x-www-form-urlencoded", "*/*",
+         "a/b/c")  # fmt: skip
 
 _METADATA: tuple[dict[str, Any], ...] = (
     {"generateName": "g-", "name": ""},
@@ -52,7 +53,8 @@ _METADATA: tuple[dict[str, Any], ...] = (
     {"managedFields": [{"manager": "x", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]},
     {"managedFields": [{"manager": "x", "operation": "Update", "fieldsV1": {"k:{": 1}}]},
     {"managedFields": [{"manager": "\x1b", "operation": "Apply", "fieldsType": "FieldsV1",
-                        "time": "10000-01-01T00:00:00Z", "fieldsV1": {"f:a": {"k:{\"a\":1}": {}}}}]},
+                        "time": "10000-01-01T00:00:00Z",
+                        "fieldsV1": {"f:a": {"k:{\"a\":1}": {}}}}]},
     {"namespace": "quiet"},
     {"namespace": "kube-system"},
     {"annotations": {"x": "y" * 300_000}},
@@ -62,15 +64,18 @@ _METADATA: tuple[dict[str, Any], ...] = (
 
 # What YAML alone can say; each stands where a value stands.
 _YAML_VALUES = (
-    b"&a [*a]", b"*nowhere", b"!!python/object/apply:os.getpid []", b"!!binary eA==", b"!!set {a, b}",
-    b"!!omap [a: 1]", b"!!timestamp 2026-01-01", b"!!int 0x", b"!<tag:x> y", b"! x", b"!!str", b".inf",
-    b".nan", b"~", b"0o17", b"017", b"1_000", b"0b11", b"1:30:00", b"yes", b"{? [a] : b}", b"{a: 1, a: 2}",
-    b"|-\n      x", b">\n      x\n\n      y", b'"\\x00\\ud800"', b"'\n'", b"- - - a", b"\xff\xfe", b"2026-01-01",
-    b"[" * 300 + b"]" * 300, b"{a: " * 300 + b"}" * 300, b"&a x\n  b: &a y\n  c: *a",
+    b"&a [*a]", b"*nowhere", b"!!python/object/apply:os.getpid []", b"!!binary eA==",
+    b"!!set {a, b}",
+    b"!!omap [a: 1]", b"!!timestamp 2026-01-01", b"!!int 0x", b"!<tag:x> y", b"! x", b"!!str",
+    b".inf", b".nan", b"~", b"0o17", b"017", b"1_000", b"0b11", b"1:30:00", b"yes", b"{? [a] : b}",
+    b"{a: 1, a: 2}",
+    b"|-\n      x", b">\n      x\n\n      y", b'"\\x00\\ud800"', b"'\n'", b"- - - a", b"\xff\xfe",
+    b"2026-01-01", b"[" * 300 + b"]" * 300, b"{a: " * 300 + b"}" * 300, b"&a x\n  b: &a y\n  c: *a",
 )  # fmt: skip
 _YAML_HEADS = (
-    b"", b"", b"", b"%YAML 1.1\n---\n", b"%YAML 9.9\n---\n", b"%TAG ! tag:x,2000:\n---\n", b"---\n---\n",
-    b"\xef\xbb\xbf", b"%X\n---\n", b"".join(b"%%TAG !t%d! tag:x:\n" % n for n in range(60)) + b"---\n",
+    b"", b"", b"", b"%YAML 1.1\n---\n", b"%YAML 9.9\n---\n", b"%TAG ! tag:x,2000:\n---\n",
+    b"---\n---\n", b"\xef\xbb\xbf", b"%X\n---\n",
+    b"".join(b"%%TAG !t%d! tag:x:\n" % n for n in range(60)) + b"---\n",
 )  # fmt: skip
 _LAUGHS = b"".join(
     b"l%d: &l%d [%s]\n" % (n, n, b",".join([b"*l%d" % (n - 1)] * 9)) for n in range(1, 10)

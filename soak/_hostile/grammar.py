@@ -214,7 +214,7 @@ class Grammar:
     def _nest(self, random: Random, holder: Any, key: Any, _: Field | None) -> None:
         value: Any = holder[key]
         is_list = random.random() < 0.5
-        for _ in range(pick(random, (3, 30, 100))):
+        for _level in range(pick(random, (3, 30, 100))):
             value = [value] if is_list else {"a": value}
         holder[key] = value
 

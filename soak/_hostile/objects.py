@@ -40,11 +40,17 @@ POD_SPEC: Tree = {
     "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoSchedule"}],
     "volumes": [
         {"name": "v", "emptyDir": {}},
-        {"name": "c", "configMap": {"name": "a", "optional": True, "items": [{"key": "k", "path": "p"}]}},
-        {"name": "d", "downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+        {
+            "name": "c",
+            "configMap": {"name": "a", "optional": True, "items": [{"key": "k", "path": "p"}]},
+        },
+        {
+            "name": "d",
+            "downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.name"}}]},
+        },
         {"name": "s", "secret": {"secretName": "a", "optional": True}},
     ],
-}  # fmt: skip
+}
 CLAIM_SPEC: Tree = {
     "devices": {
         "requests": [{"name": "r", "exactly": {"deviceClassName": "a", "count": 1}}],
@@ -59,6 +65,15 @@ SERVICE_POD = {**POD_SPEC, "restartPolicy": "Always"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": SERVICE_POD}
 RULES = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
+NEW_EVENT: Tree = {
+    "reason": "R",
+    "action": "A",
+    "type": "Normal",
+    "reportingController": "x.io/y",
+    "reportingInstance": "i",
+    "regarding": {"kind": "Pod", "name": "a"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+}
 CONTENT: dict[str, Tree] = {
     "Binding": {"target": {"kind": "Node", "name": "evil"}},
     "ConfigMap": {"data": {"k": "v"}, "binaryData": {"b": "eA=="}},
@@ -71,7 +86,9 @@ CONTENT: dict[str, Tree] = {
     "Namespace": {},
     "Node": {"spec": {"taints": [TAINT]}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}},
     "Pod": {"spec": POD_SPEC},
-    "ResourceQuota": {"spec": {"hard": {"pods": "10", "requests.cpu": "4"}, "scopes": ["NotTerminating"]}},
+    "ResourceQuota": {
+        "spec": {"hard": {"pods": "10", "requests.cpu": "4"}, "scopes": ["NotTerminating"]}
+    },
     "Secret": {"type": "Opaque", "stringData": {"k": "v"}, "data": {"d": "eA=="}},
     "ServiceAccount": {"secrets": [{"name": "a"}], "automountServiceAccountToken": True},
     "DaemonSet": {"spec": {"selector": SELECTOR, "template": TEMPLATE}},
@@ -114,7 +131,13 @@ CONTENT: dict[str, Tree] = {
             "driver": "x.example.com",
             "nodeName": "evil",
             "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "d", "attributes": {"x": {"int": 1}}, "capacity": {"m": {"value": "1Gi"}}}],
+            "devices": [
+                {
+                    "name": "d",
+                    "attributes": {"x": {"int": 1}},
+                    "capacity": {"m": {"value": "1Gi"}},
+                }
+            ],
         }
     },
     "DeviceTaintRule": {"spec": {"deviceSelector": {"driver": "x.example.com"}, "taint": TAINT}},
@@ -127,8 +150,7 @@ def good_objects(kind: Kind) -> tuple[str, ...]:
     """Return good objects of a kind, as JSON; the first is ours, the others are examples."""
     content = dict(CONTENT[kind.name])
     if kind.group == "events.k8s.io":
-        content = {"reason": "R", "action": "A", "type": "Normal", "reportingController": "x.io/y",
-                   "reportingInstance": "i", "regarding": {"kind": "Pod", "name": "a"}, "eventTime": "2026-01-01T00:00:00.000000Z"}  # fmt: skip
+        content = NEW_EVENT
     if kind.version == "v1beta1" and "Claim" in kind.name:
         content = {"spec": FLAT_SPEC if kind.name == "ResourceClaim" else {"spec": FLAT_SPEC}}
     head = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"labels": LABELS}}

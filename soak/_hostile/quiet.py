@@ -96,10 +96,10 @@ class Quiet:
                 connection.cut()
 
     async def _timed(
-        self, connection: Connection, method: str, path: str, body: Any = None, *, media: str = "application/json"
-    ) -> Reply:  # fmt: skip
+        self, connection: Connection, method: str, path: str, body: Any = None
+    ) -> Reply:
         began, used_s = time.monotonic(), self._site.processor_s()
-        reply = await connection.ask(method, path, body, media=media, more=self._more)
+        reply = await connection.ask(method, path, body, more=self._more)
         took_s = time.monotonic() - began
         self.latencies_s.append(took_s)
         if reply.status >= 500 or reply.status in (401, 403):
@@ -110,7 +110,9 @@ class Quiet:
             worked_s = self._site.processor_s() - used_s
             if worked_s > BUSY_SHARE * took_s:
                 slow = self._in_flight()[:1]
-                fact = f"{method} {path} took {took_s:.2f} s, of which the server worked {worked_s:.2f} s"
+                fact = (
+                    f"{method} {path}: {took_s:.2f} s, of which the server worked {worked_s:.2f} s"
+                )
                 self._findings.note("latency", fact, slow[0] if slow else None)
             else:
                 self.lost_machine += 1
@@ -122,6 +124,7 @@ class Quiet:
         states = self._known[name]
         self._number += 1
         value = str(self._number)
+        after: str | None = None
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -140,7 +143,7 @@ class Quiet:
             case _:
                 states.add(None)
                 reply = await self._timed(connection, "DELETE", f"{MAPS}/{name}")
-                after, is_done = None, reply.status == 200
+                is_done = reply.status == 200
         if is_done:
             self._known[name] = {after}
         elif reply.status in (404, 409):  # it is not there; or it is, and as it was
@@ -162,7 +165,8 @@ class Quiet:
             self._findings.note("good requests", f"a pod: {reply.status} {reply.body[:500]!r}")
             return
         revision = int(reply.json["metadata"]["resourceVersion"])
-        query = f"watch=1&timeoutSeconds=1&fieldSelector=metadata.name={name}&resourceVersion={revision - 1}"
+        selected = f"fieldSelector=metadata.name={name}"
+        query = f"watch=1&timeoutSeconds=1&{selected}&resourceVersion={revision - 1}"
         watching = asyncio.create_task(self._first_event(query))
         reply = await self._timed(connection, "GET", f"{PODS}/{name}")
         assert reply.status == 200, reply
@@ -215,7 +219,9 @@ class Quiet:
         """Run a pod that uses a device, to its end."""
         name = f"good-{number}"
         container = {
-            **{"name": "main", "image": "none", "command": ["sh", "-c", "exit 0"]},
+            "name": "main",
+            "image": "none",
+            "command": ["sh", "-c", "exit 0"],
             "resources": {"claims": [{"name": "lamp"}]},
         }
         spec: Tree = {

@@ -29,19 +29,23 @@ SUBRESOURCES = (
     *("ephemeralcontainers", "log", "proxy", "exec", "approval", "x", ".."),
 )
 STREAMS = ("exec", "attach", "log", "portforward", "proxy", "proxy/x/../y")
+_WEBSOCKET = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+_KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 UPGRADES = (
     "",
     "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n",
-    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
-    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 1\r\nSec-WebSocket-Key: x\r\n",
+    f"{_WEBSOCKET}{_KEY}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
+    f"{_WEBSOCKET}Sec-WebSocket-Version: 1\r\nSec-WebSocket-Key: x\r\n",
     "Connection: Upgrade\r\nUpgrade: x\r\n",
 )
 STREAM_QUERIES = (
-    "command=true&stdout=1", "command=true&stdout=1&stdin=1&tty=1", "command=", "", "container=../x",
-    "command=sh&command=-c&command=exit+3&stdout=1&stderr=1", "container=main&stdout=1&command=nowhere",
-    "container=main&previous=true", "tailLines=-1", "tailLines=99999999999999999999", "limitBytes=0",
-    "sinceSeconds=9223372036854775807", "sinceTime=10000-01-01T00:00:00Z", "timestamps=x", "follow=x",
+    "command=true&stdout=1", "command=true&stdout=1&stdin=1&tty=1", "command=", "",
+    "container=../x", "command=sh&command=-c&command=exit+3&stdout=1&stderr=1",
+    "container=main&stdout=1&command=nowhere",
+    "container=main&previous=true", "tailLines=-1", "tailLines=99999999999999999999",
+    "limitBytes=0",
+    "sinceSeconds=9223372036854775807", "sinceTime=10000-01-01T00:00:00Z", "timestamps=x",
+    "follow=x",
     "container=%00", "ports=0&ports=x", "stream=x", "tailLines=1&limitBytes=1&timestamps=true",
 )  # fmt: skip
 NODE_KINDS = frozenset(
@@ -125,7 +129,7 @@ class Requests:
             kind = QUOTA
         return user, kind, namespace
 
-    def _name(self, random: Random, user: User, kind: Kind, namespace: str) -> str:
+    def _name(self, random: Random, user: User, namespace: str) -> str:
         if user.name == "node" and random.random() < 0.6:
             return EVIL_NODE
         if namespace not in user.own and random.random() < 0.5:
@@ -139,7 +143,7 @@ class Requests:
     def _write(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
         is_create = random.random() < 0.65
-        name = self._name(random, user, kind, namespace)
+        name = self._name(random, user, namespace)
         if is_create and name in NAMES and random.random() < 0.7:
             name = f"n{int(random.random() * FRESH)}"
         body_name = name if random.random() < 0.95 else CANARY
@@ -151,7 +155,7 @@ class Requests:
 
     def _patch(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
-        name = self._name(random, user, kind, namespace)
+        name = self._name(random, user, namespace)
         data, media = self._bodies.patch_body(random, kind, namespace, name[:300])
         path = _path(kind, namespace, name)
         if kind.has_status and random.random() < 0.25:
@@ -161,7 +165,7 @@ class Requests:
 
     def _part(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
-        name = self._name(random, user, kind, namespace)
+        name = self._name(random, user, namespace)
         part = "status" if kind.has_status and random.random() < 0.6 else pick(random, SUBRESOURCES)
         method = pick(random, ("POST", "PUT", "PUT", "PATCH", "GET"))
         data, media = b"", JSON
@@ -203,14 +207,14 @@ class Requests:
 
     def _read(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
-        name = self._name(random, user, kind, namespace) if random.random() < 0.4 else ""
+        name = self._name(random, user, namespace) if random.random() < 0.4 else ""
         path = _path(kind, namespace, name)
         method = "GET" if random.random() < 0.9 else "HEAD"
         return self._whole(random, user, method, path, kind=kind, namespace=namespace, options=0.8)
 
     def _delete(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
-        name = self._name(random, user, kind, namespace) if random.random() < 0.85 else ""
+        name = self._name(random, user, namespace) if random.random() < 0.85 else ""
         if kind.name == "RoleBinding" and not name:
             name = "a"  # else tenants would take their own rights away
         data = b""
@@ -279,7 +283,7 @@ class Requests:
                 "\\",
                 "%0d%0aX:1",
             )
-            user, kind, namespace = self._target(random)
+            _, kind, namespace = self._target(random)
             plain = _path(kind, namespace, pick(random, (CANARY, "a")))
             at = int(random.random() * len(plain))
             path = plain[:at] + pick(random, tricks) + plain[at:]
@@ -290,8 +294,10 @@ class Requests:
 
     def _watch(self, random: Random) -> Attack:
         user, kind, namespace = self._target(random)
-        found = self._whole(random, user, "GET", _path(kind, namespace, ""), kind=kind,
-                            namespace=namespace, options=0.6, first="watch=1&timeoutSeconds=1")  # fmt: skip
+        path, first = _path(kind, namespace, ""), "watch=1&timeoutSeconds=1"
+        found = self._whole(
+            random, user, "GET", path, kind=kind, namespace=namespace, options=0.6, first=first
+        )
         return found._replace(shape="watch")
 
     def _stream(self, random: Random) -> Attack:
@@ -335,7 +341,8 @@ class Requests:
         return Attack(data, whole.user, whole.method, whole.path, "odd")
 
     def _whole(
-        self, random: Random, user: User, method: str, path: str, data: bytes = b"", media: str = JSON,
+        self, random: Random, user: User, method: str, path: str, data: bytes = b"",
+        media: str = JSON,
         kind: Kind | None = None, namespace: str = "", options: float = 0.15, first: str = "",
     ) -> Attack:  # fmt: skip
         """Return a whole request, with random options and headers."""

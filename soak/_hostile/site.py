@@ -35,7 +35,8 @@ REPOSITORY = Path(__file__).parents[2]
 ELSEWHERE = (Path("/etc"),)
 _SERVING = re.compile(r"serving at https://127\.0\.0\.1:(\d+)")
 _PYTHON = re.compile(
-    rb"Traceback \(most recent|object has no attribute|<class '|' object is not |NoneType|not subscriptable"
+    rb"Traceback \(most recent|object has no attribute|<class '|' object is not |NoneType"
+    rb"|not subscriptable"
     rb"|(?:Attribute|Key|Type|Index|Value|Assertion|Recursion|Unicode\w*|ZeroDivision|Overflow|Runtime"
     rb"|Validation|Decode|OS|NotImplemented|Name|Memory)Error\b|exception was never retrieved"
     rb"|<[\w.]+ object at 0x|unhashable|unexpected keyword|positional argument"
@@ -95,8 +96,10 @@ class HostileSite:
         )
         credentials, cdi = self.state / "n", self.state / "cdi"
         cdi.mkdir()
-        made = self._program("kubeconfig", "", "kubeconfig", "--data-dir", self.data, "--node", NODE,
-                             "--folder", credentials, "--host", "127.0.0.1")  # fmt: skip
+        made = self._program(
+            *("kubeconfig", "", "kubeconfig", "--data-dir", self.data, "--node", NODE),
+            *("--folder", credentials, "--host", "127.0.0.1"),
+        )
         made.start()
         assert await made.wait_ended() == 0, made.said()
         self._moor(
@@ -196,6 +199,14 @@ class HostileSite:
         for name, program in self._programs.items():
             if program.starts and not program.is_alive:
                 yield f"{name} ended by itself:\n{program.said()[-2000:]}"
+
+    def pid(self, name: str) -> int:
+        """Return the process of a program."""
+        return self._programs[name].pid
+
+    def folders(self) -> dict[str, Path]:
+        """Return where the programs keep what."""
+        return {"store": self.data, "node": self._node.root, "CDI": self.state / "cdi"}
 
     def processor_s(self) -> float:
         """Return how long the server has had a processor; 0 if it is being started."""

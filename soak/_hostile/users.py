@@ -126,8 +126,13 @@ def rights() -> list[tuple[str, Tree]]:
     parts = [f"{kind.plural}/status" for kind in CLUSTER_SCOPED if kind.has_status]
     operator = [
         {"apiGroups": ["*"], "resources": plurals, "verbs": ["create", *READ]},
-        {"apiGroups": ["*"], "resources": [*plurals, *parts], "verbs": CHANGE, "resourceNames": ["a", "b", "c", "d"]},
-    ]  # fmt: skip
+        {
+            "apiGroups": ["*"],
+            "resources": [*plurals, *parts],
+            "verbs": CHANGE,
+            "resourceNames": ["a", "b", "c", "d"],
+        },
+    ]
     for name, rules in (("tenant", tenant), ("quotas", quotas), ("operator", operator)):
         role = _named(f"{GROUP}/v1", "ClusterRole", f"soak-{name}", rules=rules)
         made.append((f"/apis/{GROUP}/v1/clusterroles", role))

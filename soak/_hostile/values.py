@@ -18,7 +18,8 @@ _PATHS = (
     "..\x00", "-rf", "--help", "-", "con", "a:b", "*", "?", "[a", "a/", "/", "//",
 )  # fmt: skip
 _CONTROLS = (
-    "a\nb", "a\r\nX-Evil: 1", "\x1b[2J\x1b]0;x\x07", "\x1b[31mred", "\u202eevil", "\u2066x", "\ufeffx",
+    "a\nb", "a\r\nX-Evil: 1", "\x1b[2J\x1b]0;x\x07", "\x1b[31mred", "\u202eevil", "\u2066x",
+    "\ufeffx",
     "\ud800", "x\udfffy", "\u0000", "x\x00y", "\u2028", "\x7f", "\x85", "\u0301", "\U0001d54f", "ﬁ",
     "İ", "é", "e\u0301", "\u200b", "\ufffe", "\t", "\b" * 30, "\r",
 )  # fmt: skip
@@ -38,8 +39,9 @@ _EXPRESSIONS = (
 )  # fmt: skip
 _NAMES = (
     "", " ", "a", "b", "a b", "A_b", "a.", "-a", ".a", "a..b", "xn--a", "0", "null", "true", "1e3",
-    "0x10", "x" * 63, "x" * 64, "x" * 253, "x" * 254, "a.b/c", "a/b/c", "kubernetes.io/x", "default",
-    "system:masters", "system:node:evil", "kube-system", "a=b", "a,b", "a!b", "@", "#", "x.example.com",
+    "0x10", "x" * 63, "x" * 64, "x" * 253, "x" * 254, "a.b/c", "a/b/c", "kubernetes.io/x",
+    "default", "system:masters", "system:node:evil", "kube-system", "a=b", "a,b", "a!b", "@", "#",
+    "x.example.com",
 )  # fmt: skip
 _LONG = ("x" * 11_000, "é" * 5_000, "a," * 6_000, "../" * LEVELS + "x" * 4_000, "\n" * 3_000)
 
@@ -71,7 +73,8 @@ WRONG: tuple[Any, ...] = (
 # What a container of these campaigns runs: nothing that does harm.
 COMMANDS: tuple[list[str], ...] = (
     ["true"], ["false"], ["sleep", "0.05"], ["sh", "-c", "exit 3"], ["echo", "x"], ["nowhere"],
-    ["sh", "-c", "printf '\\033[2J%s' \"$X\""], ["sleep", "30"], ["sh", "-c", "trap '' TERM; sleep 5"],
+    ["sh", "-c", "printf '\\033[2J%s' \"$X\""], ["sleep", "30"], ["sh", "-c",
+    "trap '' TERM; sleep 5"],
 )  # fmt: skip
 
 
