@@ -14,7 +14,7 @@ from mooring.api.schema import find_kind
 from soak._damage import damaged_bytes
 from soak._hostile.grammar import Grammar
 from soak._hostile.objects import good_objects
-from soak._hostile.values import WRONG, pick
+from soak._hostile.values import WRONG, copied, pick
 from soak._requests import (
     APPLY,
     CBOR_APPLY,
@@ -112,7 +112,7 @@ class Bodies:
             if isinstance(tree.get(about), dict):
                 tree[about]["namespace"] = namespace
         if random.random() < 0.12:
-            metadata.update(pick(random, _METADATA))
+            metadata.update(copied(pick(random, _METADATA)))
         if chance >= GOOD:
             for _ in range(1 if chance < ONE else 1 + int(random.random() * 3)):
                 self.grammar.mutate(random, tree, type_name)

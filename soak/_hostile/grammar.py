@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from mooring.api.schema import Field, api_type
-from soak._hostile.values import COMMANDS, WRONG, Lexicon, pick
+from soak._hostile.values import COMMANDS, WRONG, Lexicon, copied, pick
 
 Tree = dict[str, Any]
 
@@ -217,10 +217,3 @@ class Grammar:
         for _level in range(pick(random, (3, 30, 100))):
             value = [value] if is_list else {"a": value}
         holder[key] = value
-
-
-def copied(value: Any) -> Any:
-    """Return a copy of a tree."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value

@@ -83,6 +83,13 @@ def pick(random: Random, values: tuple[T, ...] | list[T]) -> T:
     return values[int(random.random() * len(values))]
 
 
+def copied(value: Any) -> Any:
+    """Return a copy of a tree, which can be changed."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list) else value
+
+
 class Lexicon:
     """The hostile strings of a case, whose folder has a place for what must not be touched."""
 
@@ -125,7 +132,7 @@ class Lexicon:
             case "bytes":
                 return pick(random, ("", "eA==", "x", "eA", "=" * 9, "\n", "e" * 4000))
             case "json":
-                return pick(random, WRONG)
+                return copied(pick(random, WRONG))
             case "strings":
                 return [self.string(random)]
         return self.string(random)
