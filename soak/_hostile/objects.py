@@ -61,7 +61,11 @@ CLAIM_SPEC: Tree = {
 }
 FLAT_SPEC: Tree = {"devices": {"requests": [{"name": "r", "deviceClassName": "a", "count": 1}]}}
 JOB_POD = {**POD_SPEC, "restartPolicy": "Never"}
-SERVICE_POD = {**POD_SPEC, "restartPolicy": "Always"}
+SERVICE_POD = {
+    **POD_SPEC,
+    "containers": [{**CONTAINER, "command": ["sleep", "60"]}],
+    "restartPolicy": "Always",
+}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": SERVICE_POD}
 RULES = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

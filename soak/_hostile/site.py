@@ -104,7 +104,7 @@ class HostileSite:
         assert await made.wait_ended() == 0, made.said()
         self._moor(
             *("node", "running pods of node", "--node-name", NODE, "--credentials", credentials),
-            *("--port", "0", "--root-dir", self._node.root, "--cdi-dir", cdi, "--max-pods", "30"),
+            *("--port", "0", "--root-dir", self._node.root, "--cdi-dir", cdi, "--max-pods", "50"),
             *("--metrics-bind-address", "0"),
         )
         self._programs["driver"] = self._driver(cdi)

@@ -154,7 +154,7 @@ def rights() -> list[tuple[str, Tree]]:
         _binding("", "soak-operator", {"kind": "User", "name": "operator", "apiGroup": GROUP})
     )
     for namespace in TENANTS:
-        spec = {"hard": {"pods": "20", "count/jobs.batch": "30", "count/secrets": "60"}}
+        spec = {"hard": {"pods": "30", "count/jobs.batch": "30", "count/secrets": "60"}}
         quota = _named("v1", "ResourceQuota", "limit", namespace, spec=spec)
         made.append((f"/api/v1/namespaces/{namespace}/resourcequotas", quota))
     return made

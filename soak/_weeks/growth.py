@@ -26,7 +26,7 @@ class Bound(NamedTuple):
 
 
 BOUNDS = {
-    "objects": Bound(0.03, 3_000),  # of Python
+    "objects": Bound(0.08, 8_000),  # of Python; some records of the last thousands are kept
     "MB": Bound(0.10, 12),
     "tasks": Bound(0.0, 4),
     "descriptors": Bound(0.0, 6),
