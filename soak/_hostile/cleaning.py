@@ -6,13 +6,14 @@ import asyncio
 import json
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from soak._hostile.answers import Findings
 from soak._hostile.bodies import NAMES
 from soak._hostile.objects import CLUSTER_SCOPED, NAMESPACED, good_objects
 from soak._hostile.quiet import MERGE, Quiet
 from soak._hostile.requests import Requests
-from soak._hostile.site import HostileSite, python_text
+from soak._hostile.site import DRIVER, HostileSite, python_text
 from soak._hostile.users import (
     EVIL_NODE,
     QUIET,
@@ -41,6 +42,7 @@ class Cleaner:
         self._address = site.admin()
         self._connection: Connection | None = None
         self._bootstrap = ""
+        self._kept: dict[str, set[str]] = {}  # names, by the path of their kind
 
     @property
     def admin(self) -> Connection:
@@ -135,13 +137,23 @@ class Cleaner:
                 if kind.plural not in ("rolebindings", "serviceaccounts", "resourcequotas"):
                     await self._ask("DELETE", f"{path}?gracePeriodSeconds=0")
                 await self._free(path)
+        for path, kept in self._kept.items():
+            for name in await self._names(path):
+                if name not in kept and DRIVER not in name:  # a driver publishes under new names
+                    await self._ask("DELETE", f"{path}/{quote(name, safe='')}")
+            await self._free(path)
+
+    async def remember(self) -> None:
+        """Take what there is without a namespace as good."""
         for kind in CLUSTER_SCOPED:
-            if kind.api_version != kind.hub_version:
-                continue
-            start = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
-            for name in (*NAMES, *((EVIL_NODE,) if kind.name in ("Node", "ResourceSlice") else ())):
-                await self._ask("DELETE", f"{start}/{kind.plural}/{name}")
-            await self._free(f"{start}/{kind.plural}")
+            if kind.api_version == kind.hub_version:
+                start = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+                path = f"{start}/{kind.plural}"
+                self._kept[path] = await self._names(path) - {*NAMES, EVIL_NODE}
+
+    async def _names(self, path: str) -> set[str]:
+        reply = await self._ask("GET", path)
+        return {each["metadata"]["name"] for each in reply.json["items"]}
 
     async def _seed(self) -> None:
         """Create good objects, so that updates and patches have something to change."""

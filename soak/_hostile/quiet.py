@@ -19,7 +19,7 @@ from soak._hostile.users import QUIET
 from soak._http import Connection, LostError, Reply
 
 NAMES = 20
-PAUSE_S = 0.03
+PAUSE_S = 0.1
 LATENCY_S_MAX = 1.0
 BUSY_SHARE = 0.6  # of a slow answer, that the server itself was at work
 POD_S_MAX = 60.0
@@ -60,11 +60,12 @@ class Quiet:
         tree = {**made, "metadata": {"name": DRIVER}, "spec": spec}
         reply = await admin.ask("POST", "/apis/resource.k8s.io/v1/deviceclasses", tree)
         assert reply.status == 201, reply
-        # Taints of devices are for others.
-        request = {
-            "name": "r",
-            "exactly": {"deviceClassName": DRIVER, "tolerations": [{"operator": "Exists"}]},
-        }
+        # Taints of devices are for others; a toleration of all effects does not keep from eviction.
+        tolerations = [
+            {"operator": "Exists", "effect": effect} for effect in ("NoSchedule", "NoExecute")
+        ]
+        exactly = {"deviceClassName": DRIVER, "tolerations": tolerations}
+        request = {"name": "r", "exactly": exactly}
         made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate"}
         tree = {
             **made,
