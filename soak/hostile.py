@@ -136,11 +136,12 @@ class HostileCase:
         await site.settle()
         await cleaner.reconnect()
         await quiet.run_pod(1_000_000)  # after all, everything still works
-        await cleaner.check(requests, quiet)
+        await cleaner.check(quiet)
         after = site.surroundings()
         for path in sorted(before.keys() | after.keys()):
             if before.get(path) != after.get(path):
                 findings.note("files", f"{path}: was {before.get(path)}, is {after.get(path)}")
+        await cleaner.close()
         return self._counted(site, attackers, quiet)
 
     async def _kill(self, site: HostileSite, attackers: Attackers, random: Random) -> None:
@@ -167,7 +168,8 @@ class HostileCase:
             self._check_memory(site, cleaner.findings)
             if attackers.sent >= next_check:
                 next_check += self.size.check_every
-                await cleaner.check(requests, quiet)
+                await cleaner.check(quiet)
+                await cleaner.clean(requests)
 
     def _check_memory(self, site: HostileSite, findings: Findings) -> None:
         for name, (now_mb, peak_mb) in site.memory_mb().items():

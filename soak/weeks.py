@@ -35,6 +35,7 @@ class Size:
     windows: int = 21
     rounds: int = 8  # namespaces in a window of simulated time
     window_s: float = DAY_S
+    machines: int = 2
     real_windows: int = 30
     real_rounds: int = 10
 
@@ -75,7 +76,13 @@ class WeeksCase:
             self.growths["programs"] = programs.growths
             asyncio.run(programs.run(folder))
             return programs.counts, programs.growths
-        weeks = Weeks(random, windows=size.windows, rounds=size.rounds, window_s=size.window_s)
+        weeks = Weeks(
+            random,
+            windows=size.windows,
+            rounds=size.rounds,
+            window_s=size.window_s,
+            machines=size.machines,
+        )
         self.growths["simulated"] = weeks.growths
         weeks.run(folder)
         return weeks.counts, weeks.growths

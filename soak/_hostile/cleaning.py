@@ -61,10 +61,16 @@ class Cleaner:
         await self._seed()
         return await self._users()
 
-    async def reconnect(self) -> None:
-        """Take a new connection: on the old one an answer may be under way."""
+    async def close(self) -> None:
+        """Close the connection."""
         if self._connection is not None:
             self._connection.cut()
+            self._connection = None
+        await asyncio.sleep(0)
+
+    async def reconnect(self) -> None:
+        """Take a new connection: on the old one an answer may be under way."""
+        await self.close()
         self._connection = await self._site.connect(self._address)
 
     async def _put_rights(self) -> None:
@@ -92,8 +98,8 @@ class Cleaner:
 
     # --- now and then -------------------------------------------------------------------------
 
-    async def check(self, requests: Requests, quiet: Quiet) -> None:
-        """Check the laws of the state, and clean."""
+    async def check(self, quiet: Quiet) -> None:
+        """Check the laws of the state."""
         for fact in self._site.ended():
             self.findings.note("ended", fact)
         for fact in self._site.new_log_faults():
@@ -105,13 +111,19 @@ class Cleaner:
                 self.findings.note("isolation", fact)
             await quiet.verify(self.admin)
             await self._read_all()
+        except LostError:
+            self._connection = None  # a kill; the next look will see it all
+
+    async def clean(self, requests: Requests) -> None:
+        """Remove what has gathered, and give back what users have taken from themselves."""
+        try:
             await self._clean()
             await self._put_rights()
             for namespace in TENANTS:
                 await self._canaries.put(self.admin, namespace)
             await self._seed()
         except LostError:
-            self._connection = None  # a kill; the next look will see it all
+            self._connection = None
         requests.renew(await self._users())
 
     async def _read_all(self) -> None:

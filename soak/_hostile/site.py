@@ -52,8 +52,9 @@ def python_text(data: bytes) -> bytes:
 class HostileSite:
     """A server, a scheduler, controllers, a node and its driver."""
 
-    def __init__(self, folder: Path, random: Random) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, random: Random, *, kept_s: int = 60) -> None:
+        """Take an empty folder; the server keeps events and history for so long."""
+        self.folder, self._kept_s = folder, kept_s
         self.base = folder.joinpath(*(str(n + 1) for n in range(LEVELS)))
         self.state, self.free, self.logs = self.base / "s", folder / "free", self.base / "s" / "l"
         self.data = self.state / "d"
@@ -118,7 +119,7 @@ class HostileSite:
         server = self._moor(
             *("server", "serving at ", "--data-dir", self.data, "--port", self.port),
             *("--token-auth-file", self.state / "tokens.csv"),
-            *("--event-ttl", "60s", "--etcd-compaction-interval", "20s"),
+            *("--event-ttl", f"{self._kept_s}s", "--etcd-compaction-interval", f"{self._kept_s}s"),
         )
         server.start()
         await server.wait_ready()

@@ -32,7 +32,7 @@ BOUNDS = {
     "descriptors": Bound(0.0, 6),
     "threads": Bound(0.0, 4),
     "keys": Bound(0.02, 8),  # in the store
-    "KB": Bound(0.15, 1_500),  # of files
+    "KB": Bound(0.15, 6_000),  # of files; a write-ahead log has some megabytes
     "files": Bound(0.02, 12),
 }
 

@@ -30,7 +30,6 @@ from soak._node.programs import resident_mb
 from soak._weeks.growth import Growths
 from soak._weeks.workloads import RESOURCE, Send, Tree, Workloads, encoded, media
 
-MACHINES = ("example-gpux2",)
 DEVICE_CLASS = "gpu.example.com"
 GONE_S = 420.0  # until nodes are not ready, and their pods are evicted
 EVENTS_S = 3700.0  # until events have expired
@@ -41,11 +40,14 @@ _CACHE = type(lru_cache(lambda: None))
 class Weeks:
     """One cluster, measured after each window."""
 
-    def __init__(self, random: Random, *, windows: int, rounds: int, window_s: float) -> None:
+    def __init__(
+        self, random: Random, *, windows: int, rounds: int, window_s: float, machines: int
+    ) -> None:
         self.growths = Growths()
         self.counts: Counter[str] = Counter()
         self._random = random
         self._windows, self._rounds, self._window_s = windows, rounds, window_s
+        self._profile = f"example-gpux{machines}"
 
     def run(self, folder: Path) -> None:
         """Let the time pass."""
@@ -66,7 +68,7 @@ class Weeks:
                 return response.status, response.body
 
             workloads = Workloads(send, self._random, DEVICE_CLASS, "60")
-            machines = Machines(cluster, context)
+            machines = Machines(cluster, context, self._profile)
             await machines.start()
             await asyncio.sleep(30)
             for window in range(self._windows):
@@ -122,8 +124,8 @@ class Weeks:
 class Machines:
     """The simulated nodes and their drivers, as a program that ends and starts."""
 
-    def __init__(self, cluster: EmbeddedCluster, context: ProgramContext) -> None:
-        self._cluster, self._context = cluster, context
+    def __init__(self, cluster: EmbeddedCluster, context: ProgramContext, profile: str) -> None:
+        self._cluster, self._context, self._profile = cluster, context, profile
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -131,7 +133,7 @@ class Machines:
         program = ControllerProgram(
             self._cluster.admin,
             self._context,
-            more=(SimulatedMachines(fleets_of(MACHINES)), SimulatedPods()),
+            more=(SimulatedMachines(fleets_of([self._profile])), SimulatedPods()),
             chosen=lambda _: False,
         )
         self._task = asyncio.create_task(program.run())
