@@ -62,6 +62,8 @@ class Record:
     peaks_mb: Counter[str] = field(default_factory=Counter)
     slowest: list[tuple[float, str]] = field(default_factory=list)
     attacking_s: float = 0.0
+    client_s: float = 0.0  # of the processor
+    server_s: float = 0.0
 
 
 @dataclass
@@ -118,13 +120,16 @@ class HostileCase:
             asyncio.create_task(self._kill(site, attackers, random)),
             asyncio.create_task(self._check(site, attackers, cleaner, requests, quiet)),
         ]
-        began = time.monotonic()
+        began, used_s = time.monotonic(), time.process_time()
+        server_s = site.all_processor_s()
         attacking = asyncio.create_task(
             attackers.run(self.size.requests, f"{self.seed}/{self.number}")
         )
         try:
             await asyncio.wait((attacking, *beside), return_when=asyncio.FIRST_COMPLETED)
             self.record.attacking_s += time.monotonic() - began
+            self.record.client_s += time.process_time() - used_s
+            self.record.server_s += site.all_processor_s() - server_s
             for task in (attacking, *beside):
                 if task.done():
                     task.result()  # raises what went wrong
@@ -209,6 +214,11 @@ def run(plan: Plan, size: Size | None = None) -> Outcome:
     figures |= {name: f"{count:,}" for name, count in sorted(counts.items())}
     figures["objects accepted"] = f"{sum(accepted.values()):,} of {len(accepted)} kinds"
     figures["requests per second"] = f"{counts['requests'] / max(record.attacking_s, 0.001):.0f}"
+    costs_ms = (
+        1e3 * each / max(counts["requests"], 1) for each in (record.client_s, record.server_s)
+    )
+    costs = ", ".join(f"{cost_ms:.2f} ms" for cost_ms in costs_ms)
+    figures["processor per request, client, server"] = costs
     figures |= _timing_figures(record)
     figures["seconds"] = f"{time.monotonic() - started:.0f}"
     return Outcome(figures, (*record.findings, *tally.faults.values()))

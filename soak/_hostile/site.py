@@ -64,6 +64,7 @@ class HostileSite:
         self.kills: Counter[str] = Counter()
         self.serving = asyncio.Event()
         self.port = 0
+        self._used_s = 0.0  # the processor's time of servers that were killed
         self._programs: dict[str, Program] = {}
         self._read_logs: Counter[str] = Counter()
         self._peak_mb: Counter[str] = Counter()
@@ -166,6 +167,7 @@ class HostileSite:
         """Kill a program, whatever it does, and start it again."""
         if name == "server":
             self.serving.clear()
+            self._used_s += self.processor_s()
         self._programs[name].kill()
         self.kills[name] += 1
         if name == "server":
@@ -213,6 +215,10 @@ class HostileSite:
         """Return how long the server has had a processor; 0 if it is being started."""
         pid = self._programs["server"].pid
         return processor_s(pid) if pid else 0.0
+
+    def all_processor_s(self) -> float:
+        """Return how long all processes of the server have had a processor."""
+        return self._used_s + self.processor_s()
 
     def memory_mb(self) -> dict[str, tuple[int, int]]:
         """Return how much memory each program has, and had at most."""

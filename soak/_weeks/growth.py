@@ -27,7 +27,7 @@ class Bound(NamedTuple):
 
 BOUNDS = {
     "objects": Bound(0.08, 8_000),  # of Python; some records of the last thousands are kept
-    "MB": Bound(0.10, 12),
+    "MB": Bound(0.15, 16),
     "tasks": Bound(0.0, 4),
     "descriptors": Bound(0.0, 6),
     "threads": Bound(0.0, 4),
