@@ -64,10 +64,17 @@ class Connection:
         return cls(*streams)
 
     async def ask(
-        self, method: str, path: str, body: Any = None, *, media: str = JSON, accept: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        media: str = JSON,
+        accept: str = JSON,
+        more: str = "",
     ) -> Reply:
         """Return the answer to a request."""
-        self.send(request(method, path, encoded(body), media=media, accept=accept))
+        self.send(request(method, path, encoded(body), media=media, accept=accept, more=more))
         return await self.answer(has_body=method != "HEAD")
 
     def send(self, data: bytes) -> None:
@@ -142,6 +149,14 @@ class Connection:
             if is_end:
                 return
 
+    async def rest(self) -> AsyncIterator[bytes]:
+        """Yield all bytes that come, as they are, until the server closes the connection."""
+        try:
+            while part := await self._reader.read(READ_BYTES):
+                yield part
+        except (OSError, EOFError) as error:
+            raise self._lost(error) from None
+
     def _lost(self, error: Exception) -> LostError:
         self.cut()
         return LostError(str(error))
@@ -179,12 +194,18 @@ def encoded(body: Any) -> bytes:
 
 
 def request(
-    method: str, path: str, body: bytes = b"", *, media: str = JSON, accept: str = JSON
+    method: str,
+    path: str,
+    body: bytes = b"",
+    *,
+    media: str = JSON,
+    accept: str = JSON,
+    more: str = "",
 ) -> bytes:
-    """Return the bytes of a request."""
+    """Return the bytes of a request, with more lines of the head, if there are."""
     content = f"Content-Type: {media}\r\n" if body else ""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n{content}"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"{more}Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("latin-1", "replace") + body

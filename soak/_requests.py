@@ -241,7 +241,7 @@ def _patch_request(random: Random) -> Sent:
         if random.random() < 0.1:
             body = damaged_tree(random, json.dumps(body))
     elif media == STRATEGIC:
-        body = _with_directives(random, tree)
+        body = with_directives(random, tree)
     elif media == MERGE and isinstance(tree, dict) and tree:
         body = {key: tree[key] for key in random.sample(list(tree), random.randint(0, len(tree)))}
     data = json.dumps(body).encode()
@@ -254,15 +254,16 @@ def _patch_request(random: Random) -> Sent:
 
 def _operation(random: Random, tree: Any) -> Any:
     operation = {"op": random.choice(("add", "remove", "replace", "move", "copy", "test", "x"))}
-    operation["path"] = _pointer(random, tree)
+    operation["path"] = pointer(random, tree)
     if random.random() < 0.4:
-        operation["from"] = _pointer(random, tree)
+        operation["from"] = pointer(random, tree)
     if random.random() < 0.8:
         operation["value"] = random.choice(ODD_VALUES)
     return operation
 
 
-def _pointer(random: Random, tree: Any) -> str:
+def pointer(random: Random, tree: Any) -> str:
+    """Return a random JSON pointer into a tree, or out of it."""
     words: list[str] = []
     while isinstance(tree, dict | list) and tree and random.random() < 0.85:
         key = random.choice(list(tree) if isinstance(tree, dict) else range(len(tree)))
@@ -274,16 +275,16 @@ def _pointer(random: Random, tree: Any) -> str:
     return "".join(f"/{word}" for word in words)
 
 
-def _with_directives(random: Random, tree: Any) -> Any:
+def with_directives(random: Random, tree: Any) -> Any:
     """Put directives of strategic merge patches into a tree."""
     if isinstance(tree, list):
-        items = [_with_directives(random, item) for item in tree]
+        items = [with_directives(random, item) for item in tree]
         if random.random() < 0.1:
             items.append({"$patch": random.choice(("replace", "delete", "merge", "x", 1, None))})
         return items
     if not isinstance(tree, dict):
         return tree
-    found = {key: _with_directives(random, value) for key, value in tree.items()}
+    found = {key: with_directives(random, value) for key, value in tree.items()}
     if random.random() < 0.1:
         found["$patch"] = random.choice(("replace", "delete", "merge", "x", 1, None, {}))
     for name in list(found):
@@ -300,7 +301,7 @@ def _with_directives(random: Random, tree: Any) -> Any:
 def _reading_request(random: Random) -> Sent:
     kind = random.choice(SERVED)
     path = _path(random, kind, is_named=random.random() < 0.3)
-    query = _query(random)
+    query = some_query(random)
     if random.random() < 0.25:
         query = (("watch", random.choice(("true", "1", "x"))), *query)
     return _request(random, random.choice(("GET", "GET", "GET", "HEAD")), path, query=query)
@@ -358,7 +359,8 @@ def _word_request(random: Random) -> Sent:
     return _request(random, random.choice(METHODS), "/" + "/".join(words), data)
 
 
-def _query(random: Random) -> tuple[tuple[str, str], ...]:
+def some_query(random: Random) -> tuple[tuple[str, str], ...]:
+    """Return some options with some values."""
     chosen = random.sample(QUERY, random.choice((0, 1, 1, 2, 3)))
     return tuple((name, random.choice(values)) for name, values in chosen)
 
@@ -373,7 +375,7 @@ def _request(
 ) -> Sent:
     """Return a whole request, with random queries and headers."""
     if query is None:
-        query = _query(random) if random.random() < 0.4 else ()
+        query = some_query(random) if random.random() < 0.4 else ()
     joined = "&".join(f"{quote(k.encode('latin-1', 'replace'))}={quote(v)}" for k, v in query)
     lines = [f"{method} {path}{'?' + joined if joined else ''} HTTP/1.1", "Host: localhost"]
     lines.append(f"Accept: {JSON if random.random() < 0.7 else random.choice(ACCEPTS)}")
@@ -399,7 +401,7 @@ def _request(
 _POST = b"POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\n"
 _GET = b"GET /version HTTP/1.1\r\nHost: x\r\n"
 
-_ODD_REQUESTS: tuple[bytes, ...] = (
+ODD_REQUESTS: tuple[bytes, ...] = (
     b"\r\n\r\n",
     b"\x00" * 100,
     b"GET\r\n\r\n",
@@ -431,7 +433,7 @@ _ODD_REQUESTS: tuple[bytes, ...] = (
 
 def _raw_request(random: Random) -> Sent:
     if random.random() < 0.4:
-        return Sent(random.choice(_ODD_REQUESTS))
+        return Sent(random.choice(ODD_REQUESTS))
     kind = random.choice(KINDS)
     whole = _request(random, "POST", "/api/v1/namespaces/fuzz/pods", trees_of(kind)[0].encode())
     return Sent(damaged_bytes(random, whole.data))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from mooring.api.catalogue import SERVED
 from soak import (
     Plan,
     allocator,
     cel,
     disk,
+    hostile,
     http_fuzz,
     live,
     livescheduler,
@@ -23,24 +26,44 @@ from soak import (
     server_watch,
     store_crash,
     store_watch,
+    weeks,
 )
 from soak.__main__ import campaigns, main
 from soak._disk.cluster_case import ConfigMapWriter, NoMountError
+from soak._hostile.answers import AnswerLaws, Findings
+from soak._hostile.bodies import Bodies
+from soak._hostile.grammar import Grammar
+from soak._hostile.requests import Attack, Requests
+from soak._hostile.site import HostileSite
+from soak._hostile.users import STATIC, Canaries, User, users_of
+from soak._hostile.values import Lexicon
+from soak._http import Reply
 from soak._live.actions import Action
 from soak._live.history import shrink
 from soak._node.laws import BrokenLawError, held
 from soak._node.programs import Site
 from soak._servers import Server
+from soak._weeks.growth import Growths
 from tests.allocator.problems import FAMILIES
 
 SEED = 6
 
+
+def hostile_users() -> tuple[User, ...]:
+    return users_of({name: name for name in STATIC}, "account", "bootstrap")
+
+
+def hostile_requests() -> Requests:
+    return Requests(Bodies(Grammar(Lexicon("/x/1/outside", "/x/free"))), hostile_users())
+
+
 CASES = 400
 
 NAMES = (
-    *("allocator", "cel", "disk", "http-fuzz", "live", "livescheduler", "node", "reading"),
+    *("allocator", "cel", "disk", "hostile", "http-fuzz", "live", "livescheduler", "node"),
+    "reading",
     "scheduler",
-    *("server-crash", "server-watch", "store-crash", "store-watch"),
+    *("server-crash", "server-watch", "store-crash", "store-watch", "weeks"),
 )
 
 
@@ -232,6 +255,123 @@ def test_a_request_is_decided_by_seed_and_number() -> None:
     session = http_fuzz.Session(Server(Path("nowhere")))
     made = [http_fuzz.make_case(session, SEED, number).sent for number in (7, 7, 8)]
     assert made[0] == made[1] != made[2]
+
+
+@pytest.mark.sweep
+def test_hostile_users_hurt_nobody_and_see_nothing_of_others() -> None:
+    outcome = hostile.run(Plan(SEED, cases=1), hostile.Size(requests=300, kills=1))
+    assert outcome.faults == ()
+    assert outcome.figures["requests"] == "300"
+    for figure in ("answers 2xx", "answers 4xx", "kills", "good pods", "quiet requests"):
+        assert int(outcome.figures[figure].replace(",", "")) > 0, figure
+
+
+def test_a_hostile_request_is_decided_by_seed_and_number() -> None:
+    made = []
+    for seed in (7, 7, 8):
+        requests, random = hostile_requests(), Random(seed)
+        made.append([requests.make(random).data for _ in range(1500)])
+    assert made[0] == made[1] != made[2]
+
+
+def test_hostile_requests_are_of_every_user_kind_and_shape() -> None:
+    requests, random = hostile_requests(), Random(SEED)
+    made = [requests.make(random) for _ in range(4000)]
+    assert {each.shape for each in made} == {"whole", "watch", "stream", "odd"}
+    assert {each.kind for each in made if each.kind} == set(SERVED)
+    assert {each.user.name for each in made} == {each.name for each in hostile_users()} | {
+        "several"
+    }
+
+
+@pytest.mark.parametrize(
+    ("law", "status", "body"),
+    [
+        ("leak", 403, 'pods "{marker}" is forbidden'),
+        ("leak", 200, "{encoded}"),
+        ("rights", 200, "{{}}"),
+        ("5xx", 500, "{{}}"),
+        ("Python", 422, "spec: 'NoneType' object has no attribute 'x'"),
+        ("JSON", 400, "{{"),
+        ("Status", 404, "{{}}"),
+    ],
+)
+def test_an_answer_that_breaks_a_law_is_found(
+    tmp_path: Path, law: str, status: int, body: str
+) -> None:
+    canaries, findings = Canaries(Random(1)), Findings(tmp_path, "again")
+    marker = canaries.markers["quiet"]
+    encoded = base64.b64encode(marker.encode()).decode()
+    text = body.format(marker=marker, encoded=encoded).encode()
+    pods = next(kind for kind in SERVED if kind.name == "Pod")
+    attack = Attack(
+        b"GET / HTTP/1.1\r\n\r\n", hostile_users()[0], "GET", "/", "whole", pods, "quiet"
+    )
+    reply = Reply(status, {"content-type": "application/json"}, text)
+    AnswerLaws(canaries, findings).check(attack, reply)
+    assert law in findings.counts
+    own = attack._replace(namespace="hostile-a")
+    good = Reply(
+        200, {"content-type": "application/json"}, canaries.markers["hostile-a"].join('""').encode()
+    )
+    before = findings.counts.total()
+    AnswerLaws(canaries, findings).check(own, good)
+    assert findings.counts.total() == before
+
+
+def test_a_file_that_is_changed_outside_of_the_state_folder_is_found(tmp_path: Path) -> None:
+    site = HostileSite(tmp_path, Random(1))
+    before = site.surroundings()
+    (site.state / "d").mkdir()
+    (site.free / "x").write_text("allowed")
+    assert site.surroundings() == before
+    (site.base / "home" / "x").write_text("not")
+    assert site.surroundings().keys() - before.keys() == {str(site.base / "home" / "x")}
+    (tmp_path / "canary").write_text("changed")
+    assert site.surroundings()[str(tmp_path / "canary")] != before[str(tmp_path / "canary")]
+
+
+def test_a_log_with_a_traceback_is_found_once(tmp_path: Path) -> None:
+    site = HostileSite(tmp_path, Random(1))
+    log = site.logs / "node.log"
+    log.write_text("good\nTraceback (most recent call last):\n  x\nKeyError: 1\n")
+    assert [each.startswith("node.log") for each in site.new_log_faults()] == [True]
+    assert list(site.new_log_faults()) == []
+
+
+@pytest.mark.sweep
+def test_nothing_grows_in_a_cluster_through_days_of_churn() -> None:
+    size = weeks.Size(windows=4, rounds=1, window_s=0, machines=1)
+    outcome = weeks.run(Plan(SEED, cases=1), size)
+    assert outcome.faults == ()
+    assert outcome.figures["namespaces"] == outcome.figures["times that nodes were gone"] == "4"
+
+
+@pytest.mark.sweep
+def test_no_program_grows_with_the_pods_that_come_and_go() -> None:
+    outcome = weeks.run(Plan(SEED, cases=1, first=1), weeks.Size(real_windows=4, real_rounds=1))
+    assert outcome.faults == ()
+    assert outcome.figures["namespaces"] == "4"
+    assert "programs: node descriptors" in outcome.figures
+
+
+@pytest.mark.parametrize(
+    ("samples", "is_found"),
+    [
+        ((50, 80, 90, 90, 90, 90, 90, 90, 90), False),
+        ((50, 80, 90, 90, 90, 300, 90, 90, 90), False),  # once, and gone again
+        ((50, 80, 90, 94, 98, 102, 106, 110, 114), True),
+        ((90, 90, 90, 80, 70, 60, 50, 40, 30), False),
+    ],
+    ids=str,
+)
+def test_a_figure_that_grows_after_it_has_warmed_up_is_found(
+    samples: tuple[int, ...], is_found: bool
+) -> None:
+    growths = Growths()
+    for sample in samples:
+        growths.add({"server MB": sample, "node threads": 3})
+    assert [each.startswith("server MB grew") for each in growths.faults()] == [True] * is_found
 
 
 def test_every_seed_of_the_expressions_is_one() -> None:

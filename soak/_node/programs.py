@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from soak._servers import environment
@@ -21,8 +22,18 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Program:
     """A command that runs, with a log of all that its processes say."""
 
-    def __init__(self, name: str, log: Path, command: list[str], ready: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        command: list[str],
+        ready: str,
+        *,
+        cwd: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.name, self.log = name, log
+        self._cwd, self._variables = cwd, variables or {}
         self.starts = 0
         self._command, self._ready = command, ready
         self._process: subprocess.Popen[bytes] | None = None
@@ -38,6 +49,11 @@ class Program:
         """Whether it runs."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def is_killed(self) -> bool:
+        """Whether it was killed, and not started again."""
+        return self.starts > 0 and self._process is None
+
     def start(self) -> None:
         """Start it; it is not waited for."""
         assert not self.is_alive
@@ -45,7 +61,11 @@ class Program:
         self._from = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603
-                self._command, stdout=log, stderr=log, env=environment()
+                self._command,
+                stdout=log,
+                stderr=log,
+                cwd=self._cwd,
+                env={**environment(), **self._variables},
             )
 
     async def wait_ready(self) -> None:

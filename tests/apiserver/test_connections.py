@@ -21,7 +21,7 @@ from mooring.apiserver.auth.authorizer import AlwaysAllow
 from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.credentials import CredentialsFolder
 from mooring.apiserver.http.app import Application
-from mooring.apiserver.http.uvicorn_server import NetworkServer, tls_context
+from mooring.apiserver.http.uvicorn_server import NetworkServer, WriteBuffer, tls_context
 from mooring.apiserver.server import make_application, make_server_context
 from mooring.apiserver.settings import Limits
 from mooring.kit.connections import PLAIN_HTTP, ConnectionLimits, listen, prepare
@@ -397,3 +397,30 @@ def test_a_request_names_one_host_as_in_go(head: bytes, expected: bytes) -> None
     assert told.endswith(b"\r\n\r\n" + expected)
     status = b"200 OK" if expected == b"ok" else expected
     assert told.startswith(b"HTTP/1.1 " + status + b"\r\n")
+
+
+def test_nothing_is_written_to_a_connection_that_closes_meanwhile() -> None:
+    """A TLS transport that was closed twice has no protocol any more, and writing to it fails."""
+
+    class Closing(asyncio.Transport):
+        is_closed = False
+        written = b""
+
+        def is_closing(self) -> bool:
+            return self.is_closed
+
+        def write(self, data: Any) -> None:
+            assert not self.is_closed
+            self.written += data
+
+    async def run() -> bytes:
+        transport = Closing()
+        buffer = WriteBuffer(transport)
+        buffer.write(b"before")
+        await asyncio.sleep(0)
+        buffer.write(b"after")
+        transport.is_closed = True
+        buffer.flush()
+        return transport.written
+
+    assert asyncio.run(run()) == b"before"

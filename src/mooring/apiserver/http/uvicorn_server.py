@@ -240,7 +240,8 @@ class WriteBuffer:
         """Write the buffer."""
         if self._parts:
             parts, self._parts, self._size = self._parts, [], 0
-            self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
+            if not self._transport.is_closing():  # a closed TLS transport cannot be written to
+                self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def close(self) -> None:
         """Flush and close."""
