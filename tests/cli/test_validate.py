@@ -491,6 +491,7 @@ def test_archives_that_cannot_be_read_are_one_line(
         (gzip.compress(b"\xaa\xff" * 999), "named like an archive, but its content is no tar, zip"),
         (b"\x7fELF\0\0", "named like an archive, but its content is no tar, zip or text"),
     ],
+    ids=["empty", "packed empty", "tgz", "tar", "packed noise", "program"],
 )
 @pytest.mark.parametrize("name", ["x.tar.gz", "x.tgz", "x.zip"])
 def test_what_is_only_named_like_an_archive_is_said_so(
