@@ -12,7 +12,6 @@ this starts over.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct, field
@@ -37,7 +36,7 @@ RESTART = "Restart"
 
 def later(moment: Timestamp, seconds: float) -> Timestamp:
     """Return the time some seconds after another."""
-    return Timestamp(moment.instant + timedelta(seconds=seconds))
+    return moment.after(seconds)
 
 
 class FailedAttempt(Struct, frozen=True):
