@@ -152,11 +152,14 @@ def before_create(
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return RegistryResult(refused=WRONG_NAMESPACE)
     dropped = strategy.disabled_gates(new, None, context)
+    warnings = [*strategy.warnings_on_prepare(new), *_drop_warnings(dropped, context)]
     new = strategy.prepare_for_create(new, context)
     errors = strategy.validate(new, context)
+    if not errors:
+        warnings += strategy.warnings_on_create(new)
     if prefix:  # The placeholder is for readers, who want to see the whole prefix.
         new = _with_metadata(new, name=f"{prefix}{GENERATED_SUFFIX}")
-    return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
+    return _canonicalized(new, errors, kind, context, warnings)
 
 
 def before_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
@@ -194,7 +197,12 @@ def _before_update(
     new = _with_kept_metadata(new, old.metadata)
     errors = validate_path_segments(new.metadata, namespaced=kind.namespaced)
     errors = ratcheted(errors + validate(new, old, context), new, old)
-    return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
+    warnings = _drop_warnings(dropped, context)
+    if not errors and status:
+        warnings += strategy.warnings_on_status_update(new)
+    elif not errors:
+        warnings += strategy.warnings_on_update(new, old)
+    return _canonicalized(new, errors, kind, context, warnings)
 
 
 def _canonicalized(
@@ -208,7 +216,7 @@ def _canonicalized(
     if kind.api_version != kind.hub_version:
         # Whoever reads the object from storage reads it with the defaults of the hub version.
         stored = strategy.default(stored, kind.hub_version, context)
-    return RegistryResult(stored=stored, warnings=(*warnings, *strategy.warnings_on_create(new)))
+    return RegistryResult(stored=stored, warnings=tuple(warnings))
 
 
 def _without_repetitions(errors: ErrorList, kind: Kind) -> Iterable[FieldError]:

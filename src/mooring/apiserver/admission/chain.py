@@ -48,7 +48,11 @@ from mooring.apiserver.admission.node_restriction import (
     refuse_node_write,
 )
 from mooring.apiserver.admission.quota_controller import QuotaController
-from mooring.apiserver.admission.service_account import ServiceAccountAdmission, with_pod_defaults
+from mooring.apiserver.admission.service_account import (
+    ServiceAccountAdmission,
+    with_default_tolerations,
+    with_pod_defaults,
+)
 from mooring.apiserver.auth.rbac import RBAC_KINDS, RoleWrite, refuse_escalation
 from mooring.apiserver.auth.users import User, node_of
 from mooring.apiserver.http.status import (
@@ -202,8 +206,12 @@ def run_update_strategy(
     request: ResourceRequest, body: DecodedBody, old: Any, context: Context
 ) -> StrategyResult:
     """Return a changed object after its strategy's steps; it may be invalid."""
-    admit = before_status_update if request.target.subresource == "status" else before_update
-    return admit(server_defaults.with_kept_priority(body.value, old), old, request.kind, context)
+    subresource = request.target.subresource
+    admit = before_status_update if subresource == "status" else before_update
+    new = server_defaults.with_kept_priority(body.value, old)
+    if isinstance(new, Pod) and not subresource:
+        new = with_default_tolerations(new)
+    return admit(new, old, request.kind, context)
 
 
 async def admit_changed(
@@ -322,6 +330,8 @@ class AdmissionPlugins:
         new = await self._priorities.admit(request, new)
         if account is not None:
             new = self._accounts.admit(new, account)
+        elif isinstance(new, Pod):
+            new = with_default_tolerations(new)
         if isinstance(new, Pod):
             new = await self._runtimes.admit(request, new, is_valid=is_valid)
         return new
