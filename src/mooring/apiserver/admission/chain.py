@@ -134,7 +134,9 @@ async def admit_new(
         _check_namespace(server, request, namespace, body.value.metadata)
     name = _name_of(body.value.metadata, server)
     if strategy.errors:
-        await _mutate(server, request, to_hub(body.value, request.kind), is_valid=False)
+        written = to_hub(body.value, request.kind)
+        mutated = await _mutate(server, request, written, is_valid=False)
+        strategy = _with_merged(server, request, body, mutated, namespace) or strategy
     stored = _accepted(strategy, request, name)
     metadata = replace(
         stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
@@ -144,6 +146,28 @@ async def admit_new(
     if not is_applied:
         new = with_updated_owners(None, new, request, server.now())
     return await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
+
+
+def _with_merged(
+    server: ServerContext,
+    request: ResourceRequest,
+    body: DecodedBody,
+    mutated: Any,
+    namespace: Any | None,
+) -> StrategyResult | None:
+    """Return the strategy's result without tolerations that RuntimeClass merges into others.
+
+    None if there are none. Whether such a toleration is valid does not matter.
+    """
+    if not isinstance(mutated, Pod) or mutated.spec.runtime_class_name is None:
+        return None
+    spec = body.value.spec
+    merged = set(map(repr, mutated.spec.tolerations))
+    kept = tuple(each for each in spec.tolerations if repr(each) in merged)
+    if len(kept) == len(spec.tolerations):
+        return None
+    value = replace(body.value, spec=replace(spec, tolerations=kept))
+    return run_create_strategy(server, request, body._replace(value=value), namespace)
 
 
 async def _mutate(

@@ -8,6 +8,7 @@ The server alone sets uid, times, generation and revision; it ignores what clien
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -64,12 +65,18 @@ async def create_decoded(
 ) -> WrittenObject:
     """Store a new object from its decoded body."""
     namespace = await server.namespace(request.target.namespace)
+    if not is_applied:
+        body = _with_readable_managers(body, ())
     body = _with_single_owners(body)
     strategy = run_create_strategy(server, request, body, namespace)
     warnings = (*body.warnings, *strategy.warnings)
-    # Plugins run before the strategy in Kubernetes: one that refuses hides its warnings.
-    with warned(warnings if strategy.errors else body.warnings):
+    try:
         new = await admit_new(server, request, body, strategy, namespace, is_applied=is_applied)
+    except StatusError as error:
+        # Plugins run before the strategy in Kubernetes: one that refuses hides its warnings.
+        is_forbidden = error.status.code == HTTPStatus.FORBIDDEN
+        error.warnings = (*(body.warnings if is_forbidden else warnings), *error.warnings)
+        raise
     with warned(warnings):
         async with charged(server, request, new):
             if not request.is_dry_run:
@@ -120,7 +127,8 @@ async def change_object(
 
     async def changed(old: Any) -> Any:
         nonlocal warnings
-        body = _with_single_owners(_with_readable_managers(body_for(old), old), _IN_PATCH[verb])
+        body = _with_readable_managers(body_for(old), old.metadata.managed_fields)
+        body = _with_single_owners(body, _IN_PATCH[verb])
         strategy = run_update_strategy(request, body, old, context)
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(server, request, body, strategy, old, is_applied=is_applied)
@@ -155,12 +163,14 @@ def _with_single_owners(body: DecodedBody, when: str = "") -> DecodedBody:
     return body._replace(value=value, warnings=(*body.warnings, warning))
 
 
-def _with_readable_managers(body: DecodedBody, old: Any) -> DecodedBody:
-    """Return an object with the managedFields of the stored one unless its own can be read."""
+def _with_readable_managers(
+    body: DecodedBody, stored: tuple[ManagedFieldsEntry, ...]
+) -> DecodedBody:
+    """Return an object with the managedFields that are stored unless its own can be read."""
     entries = body.value.metadata.managed_fields
     if all(map(_is_readable, entries)):
         return body
-    return body._replace(value=with_owners(body.value, old.metadata.managed_fields))
+    return body._replace(value=with_owners(body.value, stored))
 
 
 def _is_readable(entry: ManagedFieldsEntry) -> bool:
