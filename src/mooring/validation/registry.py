@@ -49,6 +49,7 @@ from mooring.validation.namespace import (
     ServiceAccountStrategy,
 )
 from mooring.validation.pod.strategy import PodStrategy
+from mooring.validation.pod.subresources import EphemeralContainersStrategy, ResizeStrategy
 from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
 from mooring.validation.rbac import (
     ClusterRoleBindingStrategy,
@@ -94,6 +95,10 @@ STRATEGIES: dict[str, Strategy[Any]] = {
     "ServiceAccount": ServiceAccountStrategy(),
     "StatefulSet": StatefulSetStrategy(),
     "Workload": WorkloadStrategy(),
+}
+_PARTS: dict[tuple[str, str], Strategy[Any]] = {
+    ("Pod", "ephemeralcontainers"): EphemeralContainersStrategy(),
+    ("Pod", "resize"): ResizeStrategy(),
 }
 _NEW_EVENTS = NewEventStrategy()  # stored as core Events, but validated more strictly
 
@@ -162,20 +167,31 @@ def before_create(
     return _canonicalized(new, errors, kind, context, warnings)
 
 
-def before_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
-    """Prepare and validate an update of everything but the status; `old` is in the hub version."""
-    return _before_update(new_value, old, kind, context, status=False)
+def before_update(
+    new_value: Any, old: Any, kind: Kind, context: Context, subresource: str = ""
+) -> RegistryResult:
+    """Prepare and validate an update of everything but the status; `old` is in the hub version.
+
+    Of a subresource with a strategy of its own, only that part changes.
+    """
+    strategy = _PARTS.get((kind.name, subresource)) or strategy_for(kind)
+    return _before_update(new_value, old, kind, context, strategy, status=False)
 
 
 def before_status_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
     """Prepare and validate an update of the status; `old` is in the hub version."""
-    return _before_update(new_value, old, kind, context, status=True)
+    return _before_update(new_value, old, kind, context, strategy_for(kind), status=True)
 
 
 def _before_update(
-    new_value: Any, old: Any, kind: Kind, context: Context, *, status: bool
+    new_value: Any,
+    old: Any,
+    kind: Kind,
+    context: Context,
+    strategy: Strategy[Any],
+    *,
+    status: bool,
 ) -> RegistryResult:
-    strategy = strategy_for(kind)
     new = defaulted_hub(new_value, kind, context)
     new = _in_namespace(new, kind, old.metadata.namespace)
     if new.metadata.namespace != _expected_namespace(kind, old.metadata.namespace):

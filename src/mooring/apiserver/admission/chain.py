@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from mooring.apiserver.auth.authorizer import ClusterAuthorizer
     from mooring.apiserver.server_context import ServerContext
 
+RESIZE = "resize"
 GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 _NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
@@ -231,11 +232,12 @@ def run_update_strategy(
 ) -> StrategyResult:
     """Return a changed object after its strategy's steps; it may be invalid."""
     subresource = request.target.subresource
-    admit = before_status_update if subresource == "status" else before_update
     new = server_defaults.with_kept_priority(body.value, old)
+    if subresource == "status":
+        return before_status_update(new, old, request.kind, context)
     if isinstance(new, Pod) and not subresource:
         new = with_default_tolerations(new)
-    return admit(new, old, request.kind, context)
+    return before_update(new, old, request.kind, context, subresource)
 
 
 async def admit_changed(
@@ -362,7 +364,7 @@ class AdmissionPlugins:
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
         """Raise if a change is forbidden; charge quotas for its additional usage."""
-        if request.target.subresource:
+        if request.target.subresource not in ("", RESIZE):
             return
         self._priorities.check_default(request, new)
         async with self._quotas.charged(request, new, old):

@@ -1,6 +1,7 @@
 """Validation of Pods, one module for each part of a pod.
 
 strategy            PodStrategy: preparation, dropped fields, validation
+subresources        the strategies of ephemeralcontainers and resize
 defaults            default values
 spec                the pod as a whole: claims, placement, tolerations
 containers          containers, and the volumes that they mount

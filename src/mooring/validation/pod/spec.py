@@ -52,6 +52,7 @@ from mooring.validation.pod.volumes import validate_volumes
 
 SPEC = root("spec")
 
+PROJECTED_TOKEN = "serviceAccountToken"  # noqa: S105  # a field
 ACTIVE_DEADLINE_MAX = 2**31 - 1
 
 
@@ -60,12 +61,37 @@ def validate_pod(pod: Pod, old: Annotations | None = None) -> ErrorList:
     found = validate_metadata(pod.metadata, namespaced=True)
     found += validate_annotations(pod.metadata.annotations, pod.spec, ANNOTATIONS, old)
     found += validate_pod_spec(pod.spec, pod.metadata, SPEC)
+    if old is not None:
+        found += _validate_tokens(pod.spec)
     grace_period = pod.spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
         path = SPEC.child("terminationGracePeriodSeconds")
         found.append(invalid(path, grace_period, NEGATIVE))
     found += validate_images(pod.spec.containers, SPEC.child("containers"))
     return found + validate_images(pod.spec.init_containers, SPEC.child("initContainers"))
+
+
+def _validate_tokens(spec: PodSpec) -> ErrorList:
+    """Validate that a pod without a service account has no volumes with its tokens.
+
+    New pods get an account on admission, and those that do not, mirror pods, are refused there.
+    """
+    if spec.service_account_name:
+        return []
+    detail = "must not be specified when serviceAccountName is not set"
+    return [
+        forbidden(
+            SPEC.child("volumes")
+            .index(i)
+            .child("projected", "sources")
+            .index(j)
+            .child(PROJECTED_TOKEN),
+            detail,
+        )
+        for i, volume in enumerate(spec.volumes)
+        for j, source in enumerate(volume.get("projected", {}).get("sources") or ())
+        if PROJECTED_TOKEN in source
+    ]
 
 
 def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> ErrorList:

@@ -18,7 +18,6 @@ from mooring.validation.pod.containers import BLANKS
 from mooring.validation.pod.spec import ACTIVE_DEADLINE_MAX, SPEC, validate_pod
 from mooring.validation.pod.tolerations import validate_added_tolerations
 
-PROJECTED_TOKEN = "serviceAccountToken"  # noqa: S105  # a field
 CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),"
@@ -30,7 +29,6 @@ def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
     """Validate an updated pod, and that only fields that may change did."""
     found = validate_metadata_update(new.metadata, old.metadata)
     found += validate_pod(new, old.metadata.annotations)
-    found += _validate_tokens(new.spec)
     found += validate_annotations_update(new, old)
     for name, containers, old_containers in (
         ("containers", new.spec.containers, old.spec.containers),
@@ -47,29 +45,6 @@ def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
     found += validate_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
     found += _validate_removed_gates(new.spec, old.spec, SPEC.child("schedulingGates"))
     return found + _validate_rest(new.spec, old.spec)
-
-
-def _validate_tokens(spec: PodSpec) -> ErrorList:
-    """Validate that a pod without a service account has no volumes with its tokens.
-
-    New pods get an account on admission, and those that do not, mirror pods, are refused there.
-    """
-    if spec.service_account_name:
-        return []
-    detail = "must not be specified when serviceAccountName is not set"
-    return [
-        forbidden(
-            SPEC.child("volumes")
-            .index(i)
-            .child("projected", "sources")
-            .index(j)
-            .child(PROJECTED_TOKEN),
-            detail,
-        )
-        for i, volume in enumerate(spec.volumes)
-        for j, source in enumerate(volume.get("projected", {}).get("sources") or ())
-        if PROJECTED_TOKEN in source
-    ]
 
 
 def _validate_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
