@@ -42,6 +42,10 @@ class Timestamp:
         """Whether this is the first instant of the calendar, which is the zero time of Go."""
         return self.instant == NO_TIME.instant
 
+    def truncated(self) -> Timestamp:
+        """Return the instant at the start of its second."""
+        return Timestamp(self.instant.replace(microsecond=0))
+
     def after(self, seconds: float) -> Timestamp:
         """Return the instant some seconds later; the calendar's last one if there is none so late.
 
@@ -51,10 +55,6 @@ class Timestamp:
             return Timestamp(self.instant + timedelta(seconds=seconds))
         except OverflowError:
             return LATEST if seconds > 0 else NO_TIME
-
-    def truncated(self) -> Timestamp:
-        """Return the instant at the start of its second."""
-        return Timestamp(self.instant.replace(microsecond=0))
 
     def __str__(self) -> str:
         return _seconds_text(self.instant)

@@ -112,40 +112,6 @@ def _for(old: Any, body: DecodedBody, request: ResourceRequest) -> DecodedBody:
         raise conflict(request.resource.about, old.metadata.name, why)
 
 
-async def change_object(
-    server: ServerContext,
-    request: ResourceRequest,
-    body_for: Callable[[Any], DecodedBody],
-    *,
-    verb: str,
-    is_applied: bool = False,
-) -> WrittenObject:
-    """Store what `body_for` makes of the stored object; retry if it was changed meanwhile."""
-    namespace = await server.namespace(request.target.namespace)
-    context = strategy_context(server, request, namespace, verb=verb)
-    warnings: tuple[str, ...] = ()
-
-    async def changed(old: Any) -> Any:
-        nonlocal warnings
-        body = _with_readable_managers(body_for(old), old.metadata.managed_fields)
-        body = _with_single_owners(body, _IN_PATCH[verb])
-        strategy = run_update_strategy(request, body, old, context)
-        warnings = (*body.warnings, *strategy.warnings)
-        return await admit_changed(server, request, body, strategy, old, is_applied=is_applied)
-
-    registry, target = server.registry, request.target
-    try:
-        if request.is_dry_run:
-            old = await registry.get(request.resource, target.namespace, target.name)
-            new = with_revision(await changed(old), int(old.metadata.resource_version))
-        else:
-            new = await registry.change(request.resource, target.namespace, target.name, changed)
-    except StatusError as error:
-        error.warnings = (*warnings, *error.warnings)
-        raise
-    return WrittenObject(new, warnings=warnings)
-
-
 def _with_single_owners(body: DecodedBody, when: str = "") -> DecodedBody:
     """Return an object with each owner once; a warning names those that it had again."""
     owners = body.value.metadata.owner_references
@@ -179,6 +145,40 @@ def _is_readable(entry: ManagedFieldsEntry) -> bool:
         and bool(entry.api_version)
         and entry.fields_type == "FieldsV1"
     )
+
+
+async def change_object(
+    server: ServerContext,
+    request: ResourceRequest,
+    body_for: Callable[[Any], DecodedBody],
+    *,
+    verb: str,
+    is_applied: bool = False,
+) -> WrittenObject:
+    """Store what `body_for` makes of the stored object; retry if it was changed meanwhile."""
+    namespace = await server.namespace(request.target.namespace)
+    context = strategy_context(server, request, namespace, verb=verb)
+    warnings: tuple[str, ...] = ()
+
+    async def changed(old: Any) -> Any:
+        nonlocal warnings
+        body = _with_readable_managers(body_for(old), old.metadata.managed_fields)
+        body = _with_single_owners(body, _IN_PATCH[verb])
+        strategy = run_update_strategy(request, body, old, context)
+        warnings = (*body.warnings, *strategy.warnings)
+        return await admit_changed(server, request, body, strategy, old, is_applied=is_applied)
+
+    registry, target = server.registry, request.target
+    try:
+        if request.is_dry_run:
+            old = await registry.get(request.resource, target.namespace, target.name)
+            new = with_revision(await changed(old), int(old.metadata.resource_version))
+        else:
+            new = await registry.change(request.resource, target.namespace, target.name, changed)
+    except StatusError as error:
+        error.warnings = (*warnings, *error.warnings)
+        raise
+    return WrittenObject(new, warnings=warnings)
 
 
 def other_name(name: str, request: ResourceRequest) -> StatusError:
