@@ -98,7 +98,7 @@ class Strategy(Generic[O]):
 
     def warnings_on_update(self, new: O, old: O) -> list[str]:  # noqa: ARG002
         """Return warnings for the user of an update that is accepted."""
-        return []
+        return self.warnings_on_create(new)
 
     def warnings_on_status_update(self, new: O) -> list[str]:  # noqa: ARG002
         """Return warnings for the user of an update of the status that is accepted."""

@@ -73,6 +73,10 @@ class PodStrategy(Strategy[Pod]):
         """Return warnings about fields."""
         return pod_warnings(new)
 
+    def warnings_on_update(self, new: Pod, old: Pod) -> list[str]:  # noqa: ARG002
+        """Return none: updates of pods come from programs, and often."""
+        return []
+
     def warnings_on_status_update(self, new: Pod) -> list[str]:
         """Return warnings about addresses."""
         status = new.status
