@@ -259,7 +259,7 @@ def _recorded(answer: Response, request: bytes) -> Tree:
     found: Tree = {"code": answer.status}
     warnings = [text for name, text in answer.headers if name.lower() == "warning"]
     if warnings:
-        found["warnings"] = sorted(_unquoted(text) for text in warnings)
+        found["warnings"] = sorted(_UID.sub("<uid>", _unquoted(text)) for text in warnings)
     if answer.status < 400:
         return found | {"object": _masked_object(tree, request.decode(errors="replace"))}
     details = tree.get("details") or {}

@@ -208,3 +208,51 @@ def test_what_a_node_shows_runs_as_nobody(client: Client) -> None:
     body["spec"]["serviceAccountName"] = "default"
     body["metadata"]["name"] = "k"
     assert "a mirror pod may not reference service accounts" in client.post(PODS, body).message
+
+
+MIRROR = {"kubernetes.io/config.mirror": "x"}
+TOKEN_SOURCE = {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"serviceAccountName": "default"}, "reference service accounts"),
+        ({"serviceAccount": "default"}, "reference service accounts"),
+        ({"imagePullSecrets": [{"name": "s"}]}, "reference secrets"),
+        ({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}, "reference secrets"),
+        (
+            {"volumes": [{"name": "v", "projected": {"sources": [TOKEN_SOURCE]}}]},
+            "use ServiceAccountToken volume projections",
+        ),
+    ],
+)
+def test_a_mirror_pod_has_no_part_in_the_cluster(
+    client: Client, spec: dict[str, Any], why: str
+) -> None:
+    made = pod(node="n", annotations=MIRROR)
+    reply = client.post(PODS, {**made, "spec": {**made["spec"], **spec}})
+    assert (reply.status, f"a mirror pod may not {why}" in reply.message) == (403, True)
+
+
+def test_a_mirror_pod_gets_the_tolerations_of_all_pods(client: Client) -> None:
+    made = client.post(PODS, pod(node="n", annotations=MIRROR)).json["spec"]
+    assert [each["key"] for each in made["tolerations"]] == [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ]
+    assert "serviceAccountName" not in made
+
+
+def test_default_tolerations_come_back_with_an_update(client: Client) -> None:
+    made = client.post(PODS, pod()).json
+    reply = client.put(f"{PODS}/p", {**made, "spec": {**made["spec"], "tolerations": []}})
+    assert (reply.status, reply.json["spec"]["tolerations"]) == (200, made["spec"]["tolerations"])
+
+
+def test_a_pod_that_admission_refuses_has_no_warnings_about_its_fields(client: Client) -> None:
+    made = pod("a.b")
+    refused = client.post(PODS, {**made, "spec": {**made["spec"], "priorityClassName": "none"}})
+    assert refused.status == 403
+    assert not [value for name, value in refused.headers if name == "warning"]
+    assert [value for name, value in client.post(PODS, made).headers if name == "warning"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.apiserver.client import (
     CLASSES,
     CONFIG_MAPS,
@@ -63,7 +65,7 @@ def test_policies_leave_a_mark_for_the_garbage_collector(client: Client) -> None
         assert reply.json["metadata"]["finalizers"] == [finalizer]
     assert client.delete(f"{CLASSES}/orphan?propagationPolicy=Background").status == 200
     assert client.get(f"{CLASSES}/orphan").status == 404
-    assert client.delete(f"{CLASSES}/foreground?propagationPolicy=Never").status == 400
+    assert client.delete(f"{CLASSES}/foreground?propagationPolicy=Never").status == 422
 
 
 def test_preconditions(client: Client) -> None:
@@ -93,6 +95,105 @@ def test_a_pod_on_a_node_gets_time(client: Client) -> None:
     assert sooner["deletionTimestamp"] == "2026-11-15T12:00:05Z"
     client.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
     assert client.get(f"{PODS}/p").status == 404
+
+
+@pytest.mark.parametrize("seconds", [10**18, 2**63 - 1, 10**11, 3 * 10**11])
+def test_a_grace_period_beyond_the_calendar_is_one_without_end(
+    client: Client, seconds: int
+) -> None:
+    wanted = pod(node="n")
+    wanted["spec"]["terminationGracePeriodSeconds"] = seconds
+    client.post(PODS, wanted)
+    marked = client.delete(f"{PODS}/p").json["metadata"]
+    assert marked["deletionGracePeriodSeconds"] == seconds
+    if seconds > 10**11:
+        assert marked["deletionTimestamp"] == "9999-12-31T23:59:59Z"
+    client.later(60)
+    sooner = client.delete(f"{PODS}/p", {"gracePeriodSeconds": 5}).json["metadata"]
+    assert sooner["deletionGracePeriodSeconds"] == 5
+    assert sooner["deletionTimestamp"] in ("2026-11-15T12:00:05Z", "2026-11-15T12:01:05Z")
+    client.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
+    assert client.get(f"{PODS}/p").status == 404
+
+
+@pytest.mark.parametrize("seconds", [10**18, 2**63 - 1])
+def test_a_grace_period_beyond_the_calendar_in_options(client: Client, seconds: int) -> None:
+    for name, how in (("p", f"?gracePeriodSeconds={seconds}"), ("q", ""), ("e", "")):
+        client.post(PODS, pod(name, node="n"))
+        options = {"gracePeriodSeconds": seconds}
+        if name == "e":
+            body = {"metadata": {"name": name}, "deleteOptions": options}
+            assert client.post(f"{PODS}/{name}/eviction", body).status == 201
+        elif how:
+            assert client.delete(f"{PODS}/{name}{how}").status == 200
+        else:
+            assert client.delete(f"{PODS}/{name}", options).status == 200
+        marked = client.get(f"{PODS}/{name}").json["metadata"]
+        assert marked["deletionGracePeriodSeconds"] == seconds
+
+
+def test_a_negative_grace_period_is_one_second(client: Client) -> None:
+    client.post(PODS, pod(node="n"))
+    marked = client.delete(f"{PODS}/p", {"gracePeriodSeconds": -5}).json["metadata"]
+    assert marked["deletionGracePeriodSeconds"] == 1
+    client.post(PODS, pod("q", node="n"))
+    marked = client.delete(f"{PODS}/q?gracePeriodSeconds=-5").json["metadata"]
+    assert marked["deletionGracePeriodSeconds"] == 1
+
+
+def test_a_namespace_with_a_pod_of_any_grace_period_is_emptied(client: Client) -> None:
+    client.post(NAMESPACES, {"metadata": {"name": "team"}})
+    pods = PODS.replace("default", "team")
+    wanted = pod(node="n")
+    wanted["spec"]["terminationGracePeriodSeconds"] = 10**18
+    client.post(pods, {**wanted, "metadata": {"name": "p", "namespace": "team"}})
+    client.delete(f"{NAMESPACES}/team")
+    client.until(lambda: client.get(f"{pods}/p").json["metadata"].get("deletionTimestamp"))
+    client.delete(f"{pods}/p", {"gracePeriodSeconds": 0})
+    client.until(lambda: client.get(f"{NAMESPACES}/team").status == 404)
+
+
+BOTH = "orphanDependents and deletionPropagation cannot be both set"
+UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "message"),
+    [
+        ({"propagationPolicy": "Orphan", "orphanDependents": True}, "propagationPolicy", BOTH),
+        ({"propagationPolicy": "Orphan", "orphanDependents": False}, "propagationPolicy", BOTH),
+        ({"propagationPolicy": "X"}, "propagationPolicy", 'Unsupported value: "X"'),
+        ({"propagationPolicy": ""}, "propagationPolicy", 'Unsupported value: ""'),
+        ({"dryRun": ["x"]}, "dryRun", 'supported values: "All"'),
+        ({UNSAFE: True, "gracePeriodSeconds": 1}, UNSAFE, "together with .gracePeriodSeconds"),
+        ({UNSAFE: True, "preconditions": {}}, UNSAFE, "together with .preconditions"),
+    ],
+)
+def test_invalid_options(client: Client, options: dict[str, Any], field: str, message: str) -> None:
+    client.post(CLASSES, device_class())
+    client.post(PODS, pod(node="n"))
+    eviction = {"metadata": {"name": "p"}, "deleteOptions": options}
+    reply = client.delete(f"{CLASSES}/gpu", options)
+    assert reply.status == 422
+    assert [cause["field"] for cause in reply.json["details"]["causes"]] == [field]
+    assert message in reply.message
+    assert client.post(f"{PODS}/p/eviction", eviction).status == 422
+    assert "deletionTimestamp" not in client.get(f"{PODS}/p").json["metadata"]
+
+
+def test_a_policy_and_its_old_form_in_a_query(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    query = "orphanDependents=true&propagationPolicy=Orphan"
+    assert client.delete(f"{CLASSES}/gpu?{query}").status == 422
+    orphaned = client.delete(f"{CLASSES}/gpu?orphanDependents=true").json["metadata"]
+    assert orphaned["finalizers"] == ["orphan"]
+
+
+def test_an_object_that_can_be_read_is_not_deleted_unsafely(client: Client) -> None:
+    client.post(CLASSES, device_class())
+    reply = client.delete(f"{CLASSES}/gpu", {UNSAFE: True})
+    assert (reply.status, "decodable from storage" in reply.message) == (409, True)
+    assert client.get(f"{CLASSES}/gpu").status == 200
 
 
 def test_a_pod_without_a_node_goes_at_once(client: Client) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.meta import ListMeta
 from mooring.apiserver.http.negotiation import Representation
-from mooring.apiserver.http.response_encoder import ResponseEncoder
+from mooring.apiserver.http.response_encoder import ResponseEncoder, warning_headers
 from mooring.apiserver.verbs.list import ListOptions, ListPage, list_entries
 from mooring.apiserver.verbs.selectors import Selection
 from mooring.store.contract import Entry
@@ -73,3 +73,16 @@ def test_what_is_not_stored_as_usual_is_read() -> None:
     value = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
     painter = ResponseEncoder(CATALOGUE.find("v1", "ConfigMap"), Representation(), START)
     assert painter.stored([Entry("/k", value, 1, 1)], METADATA) is None
+
+
+def test_a_few_warnings_are_whole_and_many_are_cut() -> None:
+    long = "x" * 1000
+    assert warning_headers((long,)) == (("Warning", f'299 - "{long}"'),)
+    many = warning_headers(tuple(f"{number}{long}" for number in range(40)))
+    assert {len(value) for _, value in many} == {len('299 - ""') + 256}
+    assert len(many) == 16
+
+
+def test_a_warning_is_utf_8_without_characters_that_control_terminals() -> None:
+    ((_, value),) = warning_headers(('a"b\\ü\x1b[31m\x85',))
+    assert value.encode("latin-1").decode() == '299 - "a\\"b\\\\ü?[31m?"'

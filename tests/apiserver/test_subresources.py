@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from mooring.api import protobuf
 from tests.apiserver.client import MERGE_PATCH, PODS, TOKEN, Client, pod
 
@@ -81,7 +83,20 @@ def test_eviction(client: Client) -> None:
     reply = client.post(f"{PODS}/p/eviction", body)
     assert (reply.status, reply.json["status"]) == (201, "Success")
     assert client.get(f"{PODS}/p").json["metadata"]["deletionGracePeriodSeconds"] == 5
-    assert client.post(f"{PODS}/nope/eviction", body).status == 404
+    nope = {**body, "metadata": {"name": "nope"}}
+    assert client.post(f"{PODS}/nope/eviction", nope).status == 404
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, {}, {"name": "other"}, {"name": "p", "namespace": "kube-system"}, "p"]
+)
+def test_an_eviction_names_the_pod_of_its_url(client: Client, metadata: object) -> None:
+    for name in ("p", "other"):
+        client.post(PODS, pod(name, node="n"))
+    reply = client.post(f"{PODS}/p/eviction", {"metadata": metadata})
+    assert (reply.status, "does not match" in reply.message) == (400, True)
+    for name in ("p", "other"):
+        assert "deletionTimestamp" not in client.get(f"{PODS}/{name}").json["metadata"]
 
 
 def test_parts_that_there_are_not(client: Client) -> None:

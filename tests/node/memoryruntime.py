@@ -54,6 +54,7 @@ class MemoryRuntime:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
+        self.title = "memory://1"
         self._states: dict[ContainerId, ContainerState] = {}
         self._queues: list[asyncio.Queue[ContainerState | Exception]] = []
         self._ends: dict[ContainerId, asyncio.Event] = {}
@@ -70,7 +71,7 @@ class MemoryRuntime:
 
     @property
     def name(self) -> str:
-        return "memory://1"
+        return self.title
 
     def now(self) -> Timestamp:
         return Timestamp(self.clock.now())

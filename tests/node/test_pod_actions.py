@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mooring.api.core import Pod
 from mooring.api.core.pod import ContainerStatus
-from mooring.api.timestamp import Timestamp
+from mooring.api.timestamp import LATEST, Timestamp
 from mooring.client.errors import ConflictError, UnavailableError
 from mooring.kit.clock import settle
 from mooring.node.pods.pod_actions import CleanUp, Requeue, SetUp, Start, Stop, plan, termination_of
@@ -53,6 +53,20 @@ def record(*states: ContainerState, pod: Pod | None = None, **more: Any) -> PodR
 def test_devices_come_before_the_first_container() -> None:
     assert plan(PodRecord(make_pod()), NOW) == (SetUp(),)
     assert plan(PodRecord(make_pod(), in_progress={SetUp()}), NOW) == ()
+
+
+def test_a_grace_period_beyond_the_calendar_is_one_without_end() -> None:
+    deleted = make_pod()
+    metadata = replace(
+        deleted.metadata, deletion_timestamp=NOW, deletion_grace_period_seconds=2**63 - 1
+    )
+    spec = replace(deleted.spec, termination_grace_period_seconds=10**18)
+    pod = replace(deleted, metadata=metadata, spec=spec)
+    ending = termination_of(record(state("c"), pod=pod), NOW)
+    assert ending is not None
+    assert ending.deadline == LATEST
+    steps = plan(record(state("c"), pod=pod, termination=ending), NOW)
+    assert [step.id.name for step in steps if isinstance(step, Stop)] == ["c"]
 
 
 def test_what_failed_is_tried_again_at_its_time() -> None:

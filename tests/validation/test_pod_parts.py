@@ -321,3 +321,8 @@ def test_label_keys_are_compared_about_as_often_as_there_are_keys() -> None:
     found = validate_affinity(Affinity(pod_affinity=near), root("spec"))
     assert len(found) == len(keys)
     assert compared < 20 * len(keys)
+
+
+def test_a_pod_with_resources_and_no_containers_is_refused() -> None:
+    found = create("Pod", {"spec": {"containers": None, "resources": {"requests": {"cpu": "1"}}}})
+    assert causes(found) == ["Required spec.containers: Required value"]

@@ -325,3 +325,76 @@ def test_claim_statuses_are_kept_while_the_pod_has_claims() -> None:
     old = pod({"resourceClaims": [GPU]})
     new = pod({"resourceClaims": [GPU]}, {"resourceClaimStatuses": [{"name": "gpu"}]})
     assert PODS.prepare_for_status_update(new, old, under(ALL_OFF)).status == new.status
+
+
+# --- addresses, users and states ----------------------------------------------------------
+
+
+def ended(name: str, code: int) -> Tree:
+    return {"name": name, "state": {"terminated": {"exitCode": code}}}
+
+
+def restart_on(code: int) -> Tree:
+    return {"action": "Restart", "exitCodes": {"operator": "In", "values": [code]}}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}]}, []),
+        (
+            {"podIP": "x", "podIPs": [{"ip": "x"}]},
+            ['status.podIPs[0]: Invalid value: "x": must be a valid IP address'],
+        ),
+        (
+            {"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}, {"ip": "1.1.1.2"}]},
+            ['status.podIPs: Invalid value: [{"IP":"1.1.1.1"},{"IP":"1.1.1.2"}]: may specify no'],
+        ),
+        (
+            {"hostIP": "1.1.1.1", "hostIPs": [{"ip": "1.1.1.2"}]},
+            ['status.hostIPs[0].ip: Invalid value: "1.1.1.2": must be equal to `hostIP`'],
+        ),
+        (
+            {"containerStatuses": [{"name": "c", "user": {"linux": {"uid": 2**32, "gid": -1}}}]},
+            [
+                "status.containerStatuses[0].user.linux.uid: Invalid value: 4294967296: must be",
+                "status.containerStatuses[0].user.linux.gid: Invalid value: -1: must be between",
+            ],
+        ),
+    ],
+)
+def test_addresses_and_users(status: Tree, expected: list[str]) -> None:
+    found = status_of(pod(status=status), pod())
+    assert len(found) == len(expected)
+    assert all(map(str.startswith, found, expected))
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "code", "may_run"),
+    [
+        ("Always", [], 0, True),
+        ("OnFailure", [], 0, False),
+        ("OnFailure", [], 1, True),
+        ("Never", [], 1, False),
+        ("Never", [restart_on(1)], 1, True),
+        (
+            "Never",
+            [{"action": "Restart", "exitCodes": {"operator": "In", "values": [2]}}],
+            1,
+            False,
+        ),
+        ("Never", [{"action": "RestartAllContainers"}], 0, True),
+    ],
+)
+def test_a_container_that_ended_for_good_does_not_run_again(
+    policy: str, rules: list[Tree], code: int, may_run: bool
+) -> None:
+    own = {"restartPolicy": "Never", "restartPolicyRules": rules} if rules else {}
+    spec = {"restartPolicy": policy, "containers": [container(**own)]}
+    old = pod(spec, status={"containerStatuses": [ended("c", code)]})
+    new = pod(spec, status={"containerStatuses": [{"name": "c", "state": {"running": {}}}]})
+    refused = (
+        "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated "
+        "state"
+    )
+    assert status_of(new, old) == ([] if may_run else [refused])

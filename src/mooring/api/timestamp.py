@@ -46,6 +46,16 @@ class Timestamp:
         """Return the instant at the start of its second."""
         return Timestamp(self.instant.replace(microsecond=0))
 
+    def after(self, seconds: float) -> Timestamp:
+        """Return the instant some seconds later; the calendar's last one if there is none so late.
+
+        Seconds come from objects, where any 64-bit number is valid.
+        """
+        try:
+            return Timestamp(self.instant + timedelta(seconds=seconds))
+        except OverflowError:
+            return LATEST if seconds > 0 else NO_TIME
+
     def __str__(self) -> str:
         return _seconds_text(self.instant)
 
@@ -95,6 +105,7 @@ def _offset(sign: str, hours: int, minutes: int) -> timedelta:
 
 
 NO_TIME = Timestamp(datetime(1, 1, 1, tzinfo=UTC))
+LATEST = Timestamp(datetime.max.replace(microsecond=0, tzinfo=UTC))
 
 
 class MicroTimestamp(Timestamp):

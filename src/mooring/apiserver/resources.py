@@ -148,7 +148,7 @@ _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 # Besides status, which kinds declare.
 _MORE_SUBRESOURCES = {
     "Deployment": ("scale",),
-    "Pod": ("attach", "binding", "eviction", "exec", "log"),
+    "Pod": ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "resize"),
     "ReplicaSet": ("scale",),
     "StatefulSet": ("scale",),
     "Namespace": ("finalize",),

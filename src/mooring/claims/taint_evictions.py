@@ -19,7 +19,6 @@ what would happen with NoExecute?
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -43,7 +42,6 @@ from mooring.claims.pod_claims import ClaimFeatures, Named, check_made_for_pod, 
 from mooring.claims.reservations import is_reserved_for
 
 FOREVER = -1
-LATEST = Timestamp(datetime.max.replace(tzinfo=UTC))
 
 CONDITION = "EvictionInProgress"
 OTHER_EFFECT = "Eviction only happens for the NoExecute effect."
@@ -210,7 +208,7 @@ class _TaintedClaims:
             for mark in self._devices.taints(name):
                 tolerated_s = _tolerated_s(mark.taint, result.tolerations)
                 if tolerated_s != FOREVER:
-                    when = _later(mark.taint.time_added or self._now, tolerated_s or 0)
+                    when = (mark.taint.time_added or self._now).after(tolerated_s or 0)
                     yield EvictionCause(
                         mark, namespaced_name(claim.metadata), name, when, tolerated_s
                     )
@@ -227,13 +225,6 @@ def _tolerated_s(taint: DeviceTaint, tolerations: Iterable[DeviceToleration]) ->
         seconds = max(toleration.toleration_seconds, 0)
         shortest = seconds if shortest is None else min(shortest, seconds)
     return shortest
-
-
-def _later(then: Timestamp, seconds: int) -> Timestamp:
-    try:
-        return Timestamp(then.instant + timedelta(seconds=seconds))
-    except OverflowError:  # beyond the last date
-        return LATEST
 
 
 def _order(cause: EvictionCause) -> tuple[bool, str, DeviceName, int, str]:

@@ -9,7 +9,6 @@ is of; there are no ControllerRevisions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from typing import ClassVar, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -173,7 +172,7 @@ def _replace_failed(
     """Delete pods that ended; a new one comes after that."""
     for pod in failed:
         ended = pod.status.start_time or pod.metadata.creation_timestamp or now
-        wait = ended.instant + timedelta(seconds=FAILED_KEPT_S) - now.instant
+        wait = ended.after(FAILED_KEPT_S).instant - now.instant
         if wait.total_seconds() > 0:
             yield RequeueAfter(object_key(owner), wait.total_seconds())
             continue

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from msgspec.structs import replace
 
 from mooring.api.apps import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
@@ -168,8 +166,7 @@ def _gets_on(old: DeploymentStatus, new: DeploymentStatus) -> bool:
 
 def _left_s(found: DeploymentCondition, limit_s: int, now: Timestamp) -> float:
     since = found.last_update_time or now
-    end = since.instant + timedelta(seconds=limit_s)
-    return (end - now.instant).total_seconds()
+    return (since.after(limit_s).instant - now.instant).total_seconds()
 
 
 def with_failure(

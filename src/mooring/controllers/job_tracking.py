@@ -13,7 +13,6 @@ A pod failure policy decides what a failed pod means for its job.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -273,8 +272,8 @@ def waits_s(pods: Iterable[Pod], now: Timestamp) -> float:
     if failures == 0:
         return 0.0
     delay = min(BACKOFF_S * 2.0 ** min(failures - 1, 20), BACKOFF_MAX_S)
-    end = _at(ended[-1]).instant + timedelta(seconds=delay)
-    return max(0.0, (end - now.instant).total_seconds())
+    end = _at(ended[-1]).after(delay)
+    return max(0.0, (end.instant - now.instant).total_seconds())
 
 
 def _at(pod: Pod) -> Timestamp:
@@ -377,4 +376,4 @@ def deadline_s(job: Job, now: Timestamp) -> float | None:
     limit_s, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit_s is None or start is None or job.spec.suspend:
         return None
-    return (start.instant + timedelta(seconds=limit_s) - now.instant).total_seconds()
+    return (start.after(limit_s).instant - now.instant).total_seconds()

@@ -36,6 +36,7 @@ from mooring.controllers.pod_control import is_over
 FINALIZER = "kubernetes"
 GRACE_S = 5.0  # between the deletion and the first look
 FAILED_S_MAX = 60.0  # between two looks at a namespace that cannot be emptied
+LOOK_AGAIN_S = 3600  # between two looks, however long its pods may take to end
 FINALIZERS_S = 15  # how long finalizers are thought to take
 NAMESPACE = "namespace"  # the index of pods by their namespace
 DEFAULT_ACCOUNT = "default"
@@ -130,7 +131,7 @@ def _finalize(
         yield RequeueAfter(key, FAILED_S_MAX)
     else:
         estimate_s = max(grace_s, FINALIZERS_S if remains.finalizers else 0)
-        yield RequeueAfter(key, estimate_s // 2 + 1)
+        yield RequeueAfter(key, min(estimate_s // 2 + 1, LOOK_AGAIN_S))
 
 
 def _namespace_keys(change: ObjectChange, name: str) -> Iterator[ObjectKey]:

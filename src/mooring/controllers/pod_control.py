@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -269,7 +268,7 @@ def available_in_s(pod: Pod, min_ready_s: int, now: Timestamp) -> float | None:
     since = ready_since(pod)
     if since is None:
         return None
-    left = since.instant + timedelta(seconds=min_ready_s) - now.instant
+    left = since.after(min_ready_s).instant - now.instant
     return max(0.0, left.total_seconds())
 
 

@@ -174,4 +174,4 @@ def _ttl_left_s(job: Job, now: Timestamp) -> float | None:
     kept_s, end = job.spec.ttl_seconds_after_finished, finished_at(job)
     if kept_s is None or end is None or job.metadata.deletion_timestamp is not None:
         return None
-    return (end.instant + timedelta(seconds=kept_s) - now.instant).total_seconds()
+    return (end.after(kept_s).instant - now.instant).total_seconds()

@@ -6,7 +6,7 @@ its failure conditions when it never will be; both are reported in the claim's s
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from mooring.api.meta import Condition
 from mooring.api.resource.v1 import (
@@ -72,7 +72,7 @@ def _is_late(claim: ResourceClaim, now: datetime | None, timeout_s: float) -> bo
     allocation = claim.status.allocation
     if now is None or allocation is None or allocation.allocation_timestamp is None:
         return False
-    return allocation.allocation_timestamp.instant + timedelta(seconds=timeout_s) < now
+    return allocation.allocation_timestamp.after(timeout_s).instant < now
 
 
 def failure(claim: ResourceClaim) -> Condition | None:

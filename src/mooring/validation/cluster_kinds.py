@@ -37,7 +37,7 @@ from mooring.validation.metadata import METADATA, validate_metadata, validate_me
 from mooring.validation.pod.defaults import rounded
 from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.resources import validate_container_resources
-from mooring.validation.pod.spec import validate_tolerations
+from mooring.validation.pod.tolerations import validate_tolerations
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy
 
 

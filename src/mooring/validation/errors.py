@@ -89,7 +89,10 @@ class FieldError(Struct, frozen=True):
         """The text without the path."""
         text = _PHRASES[self.type]
         if self.type not in _WITHOUT_VALUE and self.bad_value is not OMITTED:
-            text += f": {shown(self.bad_value)}"
+            value = self.bad_value
+            # Kubernetes has types of their own for sets of words, and prints these as JSON.
+            is_word = self.type is ErrorType.NOT_SUPPORTED and isinstance(value, str)
+            text += f": {go_json(value) if is_word else shown(value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:

@@ -27,9 +27,11 @@ from mooring.validation.errors import (
 )
 from mooring.validation.field_rules import not_negative, unchanged, validate_labels, value_or
 from mooring.validation.metadata import validate_annotations as validate_annotation_names
+from mooring.validation.pod.annotations import validate_template_annotations
 from mooring.validation.pod.defaults import default_pod_spec, filled_each
-from mooring.validation.pod.spec import validate_annotations, validate_pod_spec
+from mooring.validation.pod.spec import validate_pod_spec
 from mooring.validation.pod.strategy import drop_disabled_spec
+from mooring.validation.pod.warnings import template_warnings
 from mooring.validation.selectors import is_empty, selector_of, validate_label_selector
 from mooring.validation.strategy import Context, ObjectStrategy
 
@@ -52,6 +54,14 @@ class TemplateStrategy(ObjectStrategy[W]):
         """Validate that the selector is unchanged."""
         after, before = _spec(new), _spec(old)
         return unchanged(after.selector, before.selector, root("spec").child("selector"))
+
+    def warnings_on_create(self, new: W) -> list[str]:
+        """Return warnings about the template."""
+        return template_warnings(_spec(new).template, "spec.template")
+
+    def warnings_on_update(self, new: W, old: W) -> list[str]:
+        """Return warnings about the template of a changed spec."""
+        return [] if _spec(new) == _spec(old) else self.warnings_on_create(new)
 
     def drop_disabled_fields(self, new: W, old: W | None, context: Context) -> W:
         """Drop disabled fields of the template."""
@@ -76,7 +86,7 @@ def validate_template(template: PodTemplateSpec, path: Path) -> ErrorList:
     found = validate_labels(template.metadata.labels, path.child("labels"))
     annotations_path = path.child("annotations")
     found += validate_annotation_names(template.metadata.annotations, annotations_path)
-    found += validate_annotations(template, annotations_path)
+    found += validate_template_annotations(template, path)
     found += validate_pod_spec(template.spec, None, path.child("spec"))
     if template.spec.ephemeral_containers:
         detail = "ephemeral containers not allowed in pod template"

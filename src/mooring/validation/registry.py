@@ -50,6 +50,7 @@ from mooring.validation.namespace import (
     ServiceAccountStrategy,
 )
 from mooring.validation.pod.strategy import PodStrategy
+from mooring.validation.pod.subresources import EphemeralContainersStrategy, ResizeStrategy
 from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
 from mooring.validation.rbac import (
     ClusterRoleBindingStrategy,
@@ -95,6 +96,10 @@ STRATEGIES: dict[str, Strategy[Any]] = {
     "ServiceAccount": ServiceAccountStrategy(),
     "StatefulSet": StatefulSetStrategy(),
     "Workload": WorkloadStrategy(),
+}
+_PARTS: dict[tuple[str, str], Strategy[Any]] = {
+    ("Pod", "ephemeralcontainers"): EphemeralContainersStrategy(),
+    ("Pod", "resize"): ResizeStrategy(),
 }
 _NEW_EVENTS = NewEventStrategy()  # stored as core Events, but validated more strictly
 
@@ -154,27 +159,41 @@ def before_create(
     if new.metadata.namespace != _expected_namespace(kind, namespace):
         return RegistryResult(refused=WRONG_NAMESPACE)
     dropped = strategy.disabled_gates(new, None, context)
+    warnings = [*strategy.warnings_on_prepare(new), *_drop_warnings(dropped, context)]
     new = strategy.prepare_for_create(new, context)
     errors = first_errors(partial(strategy.validate, new, context))
+    if not errors:
+        warnings += strategy.warnings_on_create(new)
     if prefix:  # The placeholder is for readers, who want to see the whole prefix.
         new = _with_metadata(new, name=f"{prefix}{GENERATED_SUFFIX}")
-    return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
+    return _canonicalized(new, errors, kind, context, warnings)
 
 
-def before_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
-    """Prepare and validate an update of everything but the status; `old` is in the hub version."""
-    return _before_update(new_value, old, kind, context, status=False)
+def before_update(
+    new_value: Any, old: Any, kind: Kind, context: Context, subresource: str = ""
+) -> RegistryResult:
+    """Prepare and validate an update of everything but the status; `old` is in the hub version.
+
+    Of a subresource with a strategy of its own, only that part changes.
+    """
+    strategy = _PARTS.get((kind.name, subresource)) or strategy_for(kind)
+    return _before_update(new_value, old, kind, context, strategy, status=False)
 
 
 def before_status_update(new_value: Any, old: Any, kind: Kind, context: Context) -> RegistryResult:
     """Prepare and validate an update of the status; `old` is in the hub version."""
-    return _before_update(new_value, old, kind, context, status=True)
+    return _before_update(new_value, old, kind, context, strategy_for(kind), status=True)
 
 
 def _before_update(
-    new_value: Any, old: Any, kind: Kind, context: Context, *, status: bool
+    new_value: Any,
+    old: Any,
+    kind: Kind,
+    context: Context,
+    strategy: Strategy[Any],
+    *,
+    status: bool,
 ) -> RegistryResult:
-    strategy = strategy_for(kind)
     new = defaulted_hub(new_value, kind, context)
     new = _in_namespace(new, kind, old.metadata.namespace)
     if new.metadata.namespace != _expected_namespace(kind, old.metadata.namespace):
@@ -197,7 +216,12 @@ def _before_update(
     errors = validate_path_segments(new.metadata, namespaced=kind.namespaced)
     errors += first_errors(partial(validate, new, old, context))
     errors = ratcheted(errors, new, old)
-    return _canonicalized(new, errors, kind, context, _drop_warnings(dropped, context))
+    warnings = _drop_warnings(dropped, context)
+    if not errors and status:
+        warnings += strategy.warnings_on_status_update(new)
+    elif not errors:
+        warnings += strategy.warnings_on_update(new, old)
+    return _canonicalized(new, errors, kind, context, warnings)
 
 
 def _canonicalized(
@@ -211,7 +235,7 @@ def _canonicalized(
     if kind.api_version != kind.hub_version:
         # Whoever reads the object from storage reads it with the defaults of the hub version.
         stored = strategy.default(stored, kind.hub_version, context)
-    return RegistryResult(stored=stored, warnings=(*warnings, *strategy.warnings_on_create(new)))
+    return RegistryResult(stored=stored, warnings=tuple(warnings))
 
 
 def _without_repetitions(errors: ErrorList, kind: Kind) -> Iterable[FieldError]:

@@ -88,8 +88,20 @@ class Strategy(Generic[O]):
         """Return the errors of an update of the status."""
         return []
 
+    def warnings_on_prepare(self, new: O) -> list[str]:  # noqa: ARG002
+        """Return warnings for the user of a new object, accepted or not, before it is prepared."""
+        return []
+
     def warnings_on_create(self, new: O) -> list[str]:  # noqa: ARG002
-        """Return warnings for the user of an object that is accepted."""
+        """Return warnings for the user of a new object that is accepted."""
+        return []
+
+    def warnings_on_update(self, new: O, old: O) -> list[str]:  # noqa: ARG002
+        """Return warnings for the user of an update that is accepted."""
+        return self.warnings_on_create(new)
+
+    def warnings_on_status_update(self, new: O) -> list[str]:  # noqa: ARG002
+        """Return warnings for the user of an update of the status that is accepted."""
         return []
 
 

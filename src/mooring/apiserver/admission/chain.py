@@ -50,7 +50,11 @@ from mooring.apiserver.admission.node_restriction import (
 )
 from mooring.apiserver.admission.pod_security import PodSecurityAdmission
 from mooring.apiserver.admission.quota_controller import QuotaController
-from mooring.apiserver.admission.service_account import ServiceAccountAdmission, with_pod_defaults
+from mooring.apiserver.admission.service_account import (
+    ServiceAccountAdmission,
+    with_default_tolerations,
+    with_pod_defaults,
+)
 from mooring.apiserver.auth.rbac import RBAC_KINDS, RoleWrite, refuse_escalation
 from mooring.apiserver.auth.users import User, node_of
 from mooring.apiserver.http.status import (
@@ -86,6 +90,7 @@ if TYPE_CHECKING:
     from mooring.apiserver.auth.authorizer import ClusterAuthorizer
     from mooring.apiserver.server_context import ServerContext
 
+RESIZE = "resize"
 GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 _NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
@@ -146,7 +151,13 @@ async def admit_new(
     name = _name_of(body.value.metadata, server)
     user, size = request.user.name, len(request.body)
     if strategy.errors:
-        await _mutate(server, request, to_hub(body.value, request.kind), is_valid=False)
+        written = to_hub(body.value, request.kind)
+        mutated = await _mutate(server, request, written, is_valid=False)
+        context = strategy_context(server, request, namespace, verb="create")
+        merged = await server.workers.run(
+            user, size, _with_merged_tolerations, request, body, mutated, context
+        )
+        strategy = merged or strategy
     stored = await server.workers.run(user, size, _accepted, strategy, request, name)
     metadata = replace(
         stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
@@ -161,6 +172,24 @@ async def admit_new(
     if server.admission is not None:
         await server.admission.validate(request, new, None, namespace)
     return new
+
+
+def _with_merged_tolerations(
+    request: ResourceRequest, body: DecodedBody, mutated: Any, context: Context
+) -> StrategyResult | None:
+    """Return the strategy's result without tolerations that RuntimeClass merges into others.
+
+    None if there are none. Whether such a toleration is valid does not matter.
+    """
+    if not isinstance(mutated, Pod) or mutated.spec.runtime_class_name is None:
+        return None
+    spec = body.value.spec
+    merged = set(map(repr, mutated.spec.tolerations))
+    kept = tuple(each for each in spec.tolerations if repr(each) in merged)
+    if len(kept) == len(spec.tolerations):
+        return None
+    value = replace(body.value, spec=replace(spec, tolerations=kept))
+    return run_create_strategy(request, body._replace(value=value), context)
 
 
 async def _mutate(
@@ -223,8 +252,13 @@ def run_update_strategy(
     request: ResourceRequest, body: DecodedBody, old: Any, context: Context
 ) -> StrategyResult:
     """Return a changed object after its strategy's steps; it may be invalid."""
-    admit = before_status_update if request.target.subresource == "status" else before_update
-    return admit(server_defaults.with_kept_priority(body.value, old), old, request.kind, context)
+    subresource = request.target.subresource
+    new = server_defaults.with_kept_priority(body.value, old)
+    if subresource == "status":
+        return before_status_update(new, old, request.kind, context)
+    if isinstance(new, Pod) and not subresource:
+        new = with_default_tolerations(new)
+    return before_update(new, old, request.kind, context, subresource)
 
 
 async def admit_changed(
@@ -354,6 +388,8 @@ class AdmissionPlugins:
         new = await self._priorities.admit(request, new)
         if account is not None:
             new = self._accounts.admit(new, account)
+        elif isinstance(new, Pod):
+            new = with_default_tolerations(new)
         if isinstance(new, Pod):
             new = await self._runtimes.admit(request, new, is_valid=is_valid)
         return new
@@ -366,7 +402,7 @@ class AdmissionPlugins:
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
         """Raise if a change is forbidden; charge quotas for its additional usage."""
-        if request.target.subresource:
+        if request.target.subresource not in ("", RESIZE):
             return
         self._priorities.check_default(request, new)
         async with self._quotas.charged(request, new, old):

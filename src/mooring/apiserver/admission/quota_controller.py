@@ -90,7 +90,8 @@ class QuotaController:
         self, request: ResourceRequest, new: Any, old: Any | None = None
     ) -> AbstractAsyncContextManager[None]:
         """Return a context to store an object within; entering it raises 403 if a quota is full."""
-        if request.target.subresource or request.target.namespace not in self._cache.quotas:
+        is_part = request.target.subresource not in ("", "resize")
+        if is_part or request.target.namespace not in self._cache.quotas:
             return _NO_CHARGE
         resource = GroupResource(request.resource.group, request.resource.plural)
         around = UsageContext(self._now(), self._cache.classes, self._has_extended)

@@ -14,10 +14,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod, PodSpec, ServiceAccount, Toleration
-from mooring.api.core.pod import MIRROR_POD_ANNOTATION
 from mooring.api.meta import ObjectMeta
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission.cache import AdmissionCache
+from mooring.apiserver.auth.node_authorizer import (
+    SECRETS,
+    audiences_of,
+    is_mirror,
+    references_of,
+)
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.storage.registry import Registry
@@ -64,10 +69,9 @@ class ServiceAccountAdmission:
 
     async def find_for(self, request: ResourceRequest, pod: Pod) -> ServiceAccount | None:
         """Return the account of a pod, or raise 403; mirror pods have none."""
-        if MIRROR_POD_ANNOTATION in pod.metadata.annotations:
-            if pod.spec.service_account_name:
-                why = "a mirror pod may not reference service accounts"
-                raise request.forbidden(pod, why)
+        if is_mirror(pod):
+            if why := _refuse_mirror(pod):
+                raise request.forbidden(pod, f"a mirror pod may not {why}")
             return None
         name, namespace = _account_name(pod.spec), request.target.namespace
         account = await self._find(namespace, name)
@@ -145,6 +149,24 @@ class ServiceAccountAdmission:
 
 
 # --- pods -----------------------------------------------------------------------------------------
+
+
+def _refuse_mirror(pod: Pod) -> str:
+    """Return what a mirror pod may not do although it does, or ""."""
+    if pod.spec.service_account_name or pod.spec.service_account:
+        return "reference service accounts"
+    if any(each.resource == SECRETS for each in references_of(pod)):
+        return "reference secrets"
+    return "use ServiceAccountToken volume projections" if audiences_of(pod) else ""
+
+
+def with_default_tolerations(pod: Pod) -> Pod:
+    """Return a changed pod with the tolerations that every new pod gets."""
+    missing = _default_tolerations(pod.spec.tolerations)
+    if not missing:
+        return pod
+    tolerations = (*pod.spec.tolerations, *missing)
+    return replace(pod, spec=replace(pod.spec, tolerations=tolerations))
 
 
 def _account_name(spec: PodSpec) -> str:

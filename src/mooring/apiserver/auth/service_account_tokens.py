@@ -13,7 +13,6 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -207,7 +206,7 @@ def _refuse_object(what: str, found: Any, wanted: BoundReference, now: Timestamp
             f"({wanted.uid})"
         )
     deleted = found.metadata.deletion_timestamp
-    if deleted is not None and deleted.instant < now.instant - timedelta(seconds=LEEWAY_S):
+    if deleted is not None and deleted.after(LEEWAY_S) < now:
         return _INVALIDATED
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -101,7 +100,7 @@ def issue(
         sub=service_account_name(account.namespace, account.name),
     )
     token = key.sign(msgspec.to_builtins(claims))
-    expiry = Timestamp(now.truncated().instant + timedelta(seconds=seconds))
+    expiry = now.truncated().after(seconds)
     metadata = _metadata(request, objects.account, now)
     spec = replace(request.spec, audiences=audiences, expiration_seconds=seconds)
     status = TokenRequestStatus(token=token, expiration_timestamp=expiry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -295,17 +296,22 @@ def error_response(error: StatusError, request: Request) -> Response:
 
 
 def warning_headers(warnings: tuple[str, ...]) -> Headers:
-    """Return Warning headers, each warning once; shortened only if all are too long together."""
-    texts = [text for text in dict.fromkeys(warnings) if text]
-    is_long = sum(map(len, texts)) > WARNINGS_LENGTH_MAX
+    """Return Warning headers, each warning once; many long ones are cut short, as in Kubernetes."""
+    texts = ["".join(map(_plain, text)) for text in dict.fromkeys(warnings) if text]
+    if sum(map(len, texts)) > WARNINGS_LENGTH_MAX:
+        texts = [text[:WARNING_LENGTH_MAX] for text in texts]
     kept: list[tuple[str, str]] = []
     length = 0
     for text in texts:
         if length >= WARNINGS_LENGTH_MAX:
             break
-        short = text[:WARNING_LENGTH_MAX] if is_long else text
-        length += len(short)
-        clean = "".join(c if c.isprintable() and ord(c) < 0x7F else "?" for c in short)
-        clean = clean.replace("\\", "\\\\").replace('"', '\\"')
-        kept.append(("Warning", f'299 - "{clean}"'))
+        length += len(text)
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        # Headers are bytes, and these are UTF-8.
+        kept.append(("Warning", f'299 - "{quoted}"'.encode(errors="replace").decode("latin-1")))
     return tuple(kept)
+
+
+def _plain(character: str) -> str:
+    """Return a character, or "?" for one that controls terminals."""
+    return "?" if unicodedata.category(character) == "Cc" else character

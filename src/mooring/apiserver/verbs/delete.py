@@ -8,8 +8,7 @@ propagation policy          Orphan and Foreground add a finalizer, which the gar
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,16 +18,20 @@ from mooring.api.codec import decode_tree
 from mooring.api.core import Namespace, Pod
 from mooring.api.core.namespace import TERMINATING
 from mooring.api.errors import ApiError
+from mooring.api.field_path import root
+from mooring.api.go_integers import parse_int64
 from mooring.api.structs import Closed, Int64
-from mooring.api.timestamp import Timestamp
+from mooring.api.timestamp import LATEST, Timestamp
 from mooring.apiserver.admission.chain import admit_write
 from mooring.apiserver.admission.node_restriction import Operation
 from mooring.apiserver.http.status import (
     MODIFIED,
+    About,
     StatusError,
     bad_request,
     conflict,
     forbidden,
+    invalid,
     precondition_failed,
 )
 from mooring.apiserver.resources import Resource
@@ -37,11 +40,17 @@ from mooring.apiserver.storage.registry import RETRIES_MAX, is_released, with_re
 from mooring.apiserver.verbs.list import ListOptions, list_entries, selecting, size_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import Selection
+from mooring.validation.errors import ErrorList, not_supported
+from mooring.validation.errors import invalid as invalid_value
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 POLICIES = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
+OPTIONS = About("deleteoptions", "DeleteOptions", "meta.k8s.io")
 SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+
+_BOTH_SET = "orphanDependents and deletionPropagation cannot be both set"
+_READABLE = "unsafe deletion is not allowed because the object is decodable from storage"
 
 
 class Preconditions(Closed, frozen=True):
@@ -75,31 +84,73 @@ class DeletedObject(NamedTuple):
 
 
 def read_delete_options(request: ResourceRequest) -> DeleteOptions:
-    """Return the delete options of a request, from its body or its query."""
-    tree = read_plain_tree(request, "v1", "DeleteOptions")
-    return checked_options(tree, request.query)
+    """Return the delete options of a request: those of its body, or else those of its query."""
+    tree = read_plain_tree(request, "v1", OPTIONS.kind)
+    if not request.body:
+        tree = _query_options(request.query)
+    elif tree.get("kind") not in (None, "", OPTIONS.kind):
+        raise bad_request(f"the body of the request must be one {OPTIONS.kind}")
+    return checked_options(tree)
 
 
-def checked_options(tree: Any, query: Any) -> DeleteOptions:
-    """Return delete options, or raise 400 if they are invalid."""
+def _query_options(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of a query; as in Kubernetes, a flag is true unless it is false or 0."""
+    tree: dict[str, Any] = {}
+    if "gracePeriodSeconds" in query:
+        text = query["gracePeriodSeconds"]
+        tree["gracePeriodSeconds"] = parse_int64(text)
+        if tree["gracePeriodSeconds"] is None:
+            raise bad_request(f'strconv.ParseInt: parsing "{text[:32]}": invalid syntax')
+    for name in ("orphanDependents", "ignoreStoreReadErrorWithClusterBreakingPotential"):
+        if name in query:
+            tree[name] = query[name].lower() not in ("0", "false")
+    if "propagationPolicy" in query:
+        tree["propagationPolicy"] = query["propagationPolicy"]
+    return tree
+
+
+def checked_options(tree: Any) -> DeleteOptions:
+    """Return delete options, or raise why they cannot be read or are invalid."""
     try:
         options = decode_tree(tree, DeleteOptions).value
     except ApiError as error:
         raise bad_request(f"the options cannot be read: {error}") from None
-    policy = options.propagation_policy or query.get("propagationPolicy") or None
+    if errors := _validate_options(options):
+        raise invalid(OPTIONS, "", errors)
+    if options.orphan_dependents is None:
+        return options
+    policy = "Orphan" if options.orphan_dependents else "Background"
+    return replace(options, propagation_policy=policy)
+
+
+def _validate_options(options: DeleteOptions) -> ErrorList:
+    policy, path = options.propagation_policy, root("propagationPolicy")
+    found: ErrorList = []
+    if policy is not None and options.orphan_dependents is not None:
+        found.append(invalid_value(path, policy, _BOTH_SET))
     if policy is not None and policy not in POLICIES:
-        raise bad_request(
-            f'invalid propagationPolicy "{policy[:32]}": must be Orphan, Background or Foreground'
+        supported = ("Foreground", "Background", "Orphan", "nil")
+        found.append(not_supported(path, policy, supported))
+    if any(wish != "All" for wish in options.dry_run):
+        found.append(not_supported(root("dryRun"), list(options.dry_run), ("All",)))
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        found += _validate_unsafe(options)
+    return found
+
+
+def _validate_unsafe(options: DeleteOptions) -> ErrorList:
+    """Validate that a deletion of an object that cannot be read has no other option."""
+    path = root("ignoreStoreReadErrorWithClusterBreakingPotential")
+    return [
+        invalid_value(path, True, f"cannot be set together with .{name}")
+        for name, value in (
+            ("propagationPolicy", options.propagation_policy),
+            ("orphanDependents", options.orphan_dependents),
+            ("gracePeriodSeconds", options.grace_period_seconds),
+            ("preconditions", options.preconditions),
         )
-    grace = options.grace_period_seconds
-    if grace is None and query.get("gracePeriodSeconds"):
-        text = query["gracePeriodSeconds"]
-        if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise bad_request("gracePeriodSeconds: must be a number of seconds")
-        grace = int(text)
-    if policy is None and options.orphan_dependents is not None:
-        policy = "Orphan" if options.orphan_dependents else "Background"
-    return replace(options, propagation_policy=policy, grace_period_seconds=grace)
+        if value is not None
+    ]
 
 
 async def delete(server: ServerContext, request: ResourceRequest) -> DeletedObject:
@@ -130,6 +181,8 @@ async def delete_object(
         old = await server.registry.get(resource, namespace, name)
         if admit is not None:
             await admit(old)
+        if options.ignore_store_read_error_with_cluster_breaking_potential:
+            raise conflict(resource.about, name, _READABLE)
         _check_preconditions(resource, old, options)
         new = marked(old, options, server.now())
         if is_dry_run:
@@ -225,10 +278,10 @@ def marked(old: Any, options: DeleteOptions, now: Timestamp) -> Any:
     when, generation = metadata.deletion_timestamp, metadata.generation
     before_s = metadata.deletion_grace_period_seconds
     if when is None:
-        when = _after(now, grace)
+        when = now.after(grace)
         generation = generation + 1 if generation else 0
     elif before_s is not None and grace < before_s:
-        when = _after(when, grace - before_s)
+        when = _sooner(when, before_s, grace, now)
     else:
         grace = before_s or 0
     metadata = replace(
@@ -265,8 +318,13 @@ def _grace_s(value: Any, options: DeleteOptions) -> int:
     wanted = options.grace_period_seconds
     if wanted is None:
         wanted = value.spec.termination_grace_period_seconds
-    return 30 if wanted is None else max(wanted, 0)
+    if wanted is None:
+        return 30
+    return 1 if wanted < 0 else wanted
 
 
-def _after(time: Timestamp, seconds: int) -> Timestamp:
-    return Timestamp(time.instant + timedelta(seconds=seconds))
+def _sooner(when: Timestamp, before_s: int, grace_s: int, now: Timestamp) -> Timestamp:
+    """Return the end of a shorter grace period, from the time when the first one began."""
+    if when == LATEST:  # It began at a time that the mark no longer says.
+        return now.after(grace_s)
+    return when.after(grace_s - before_s)

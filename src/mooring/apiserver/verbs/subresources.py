@@ -9,6 +9,7 @@ serviceaccounts/token    issues a token for an account, bound to an object or no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from mooring.api.meta import ObjectMeta
 from mooring.apiserver.admission.chain import admit_write
 from mooring.apiserver.admission.node_restriction import Operation
 from mooring.apiserver.auth.token_requests import IssuedToken, TokenObjects, bound_lookup, issue
+from mooring.apiserver.http.messages import Target
 from mooring.apiserver.http.status import (
     MODIFIED,
     About,
@@ -49,6 +51,7 @@ from mooring.apiserver.verbs.resource_request import (
 )
 from mooring.apiserver.verbs.write import WrittenObject, other_name, read_object
 from mooring.validation.errors import invalid as invalid_value
+from mooring.validation.registry import WRONG_NAMESPACE
 
 DONE = Status(status="Success", code=201)
 SCALE_SUBRESOURCE = "scale"
@@ -58,6 +61,9 @@ _ALREADY_BOUND = "pod {name} is already assigned to node {node!r}"
 _GATED = "pod {name} has non-empty .spec.schedulingGates"
 _DELETED = "pod {name} is being deleted, cannot be assigned to a host"
 _SCALE = About("scales", "Scale", "autoscaling")
+_EVICTION = About("evictions", "Eviction", "policy")
+_UNSAFE = root("deleteOptions").child("ignoreStoreReadErrorWithClusterBreakingPotential")
+_NOT_UNSAFE = "can not be set for pod eviction, try after removing the option"
 _NEGATIVE = "must be greater than or equal to 0"
 
 
@@ -69,7 +75,7 @@ async def bind(server: ServerContext, request: ResourceRequest) -> Status:
     except ApiError as error:
         raise bad_request(f"the binding cannot be read: {error}") from None
     name = request.target.name or binding.metadata.name
-    if binding.metadata.name and binding.metadata.name != name:
+    if binding.metadata.name != name:
         raise bad_request("name in URL does not match name in Binding object")
     node = binding.target.name
     if not node or binding.target.kind not in ("", "Node"):
@@ -123,17 +129,31 @@ def _with_condition(
 
 
 async def evict(server: ServerContext, request: ResourceRequest) -> Status:
-    """Delete a pod."""
-    tree = read_plain_tree(request, "policy/v1", "Eviction")
-    options = checked_options(tree.get("deleteOptions") or {}, request.query)
-    is_dry_run = request.is_dry_run or "All" in options.dry_run
+    """Delete a pod; the body names it again."""
     target = request.target
-
+    tree = read_plain_tree(request, "policy/v1", "Eviction")
+    _check_named(tree, target)
+    if tree.get("kind") not in (None, "", "Eviction"):
+        raise bad_request("the body of the request must be one Eviction")
+    options = checked_options(tree.get("deleteOptions") or {})
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        raise invalid(_EVICTION, target.name, [invalid_value(_UNSAFE, True, _NOT_UNSAFE)])
+    is_dry_run = request.is_dry_run or "All" in options.dry_run
     admit = partial(_admit_eviction, server, request)
     await delete_object(
         server, request.resource, target.namespace, target.name, options, is_dry_run, admit
     )
     return DONE
+
+
+def _check_named(tree: Mapping[str, Any], target: Target) -> None:
+    """Raise unless an eviction is for the pod of its URL."""
+    metadata = tree.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    if named.get("namespace") not in (None, "", target.namespace):
+        raise bad_request(WRONG_NAMESPACE)
+    if named.get("name") != target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
 
 
 async def _admit_eviction(server: ServerContext, request: ResourceRequest, pod: Pod) -> None:

@@ -8,8 +8,12 @@ The server alone sets uid, times, generation and revision; it ignores what clien
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
+from mooring.api.meta import ManagedFieldsEntry, OwnerReference
 from mooring.apiserver.admission.chain import (
     admit_changed,
     admit_new,
@@ -23,14 +27,22 @@ from mooring.apiserver.http.status import (
     StatusError,
     already_exists,
     bad_request,
+    conflict,
     method_not_allowed,
     warned,
 )
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import with_revision
+from mooring.apiserver.verbs.managed_fields import with_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest, read_body
 
 SLOW_FORMAT_FACTOR = 2  # Reading YAML and protobuf takes longer than reading JSON.
+_OWNERS_AGAIN = (
+    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner "
+    "references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
+    "duplicate UID(s) observed: {uids}"
+)
+_IN_PATCH = {"update": "", "patch": " after mutating admission happens"}  # as Kubernetes says it
 
 
 class WrittenObject(NamedTuple):
@@ -69,6 +81,9 @@ async def create_decoded(
 ) -> WrittenObject:
     """Store a new object from its decoded body."""
     namespace = await server.namespace(request.target.namespace)
+    if not is_applied:
+        body = _with_readable_managers(body, ())
+    body = _with_single_owners(body)
     context = strategy_context(server, request, namespace, verb="create")
     strategy = await server.workers.run(
         request.user.name, len(request.body), run_create_strategy, request, body, context
@@ -76,6 +91,14 @@ async def create_decoded(
     warnings = (*body.warnings, *strategy.warnings)
     try:
         new = await admit_new(server, request, body, strategy, namespace, is_applied=is_applied)
+    except StatusError as error:
+        # Plugins run before the strategy in Kubernetes: one that refuses hides its warnings.
+        is_forbidden = error.status.code == HTTPStatus.FORBIDDEN
+        told = body.warnings if is_forbidden else warnings
+        error.warnings = (*told, *request.warnings, *error.warnings)
+        raise
+    warnings = (*warnings, *request.warnings)
+    with warned(warnings):
         async with charged(server, request, new):
             if not request.is_dry_run:
                 new = await server.registry.create(request.resource, new)
@@ -83,10 +106,7 @@ async def create_decoded(
                 metadata, resource = new.metadata, request.resource
                 if await server.registry.find(resource, metadata.namespace, metadata.name):
                     raise already_exists(resource.about, metadata.name)
-    except StatusError as error:
-        error.warnings = (*warnings, *request.warnings, *error.warnings)
-        raise
-    return WrittenObject(new, is_new=True, warnings=(*warnings, *request.warnings))
+    return WrittenObject(new, is_new=True, warnings=warnings)
 
 
 async def replace_object(server: ServerContext, request: ResourceRequest) -> WrittenObject:
@@ -100,7 +120,52 @@ async def replace_object(server: ServerContext, request: ResourceRequest) -> Wri
     may_create = request.resource.is_made_by_update and not target.subresource
     if may_create and not await registry.find(request.resource, target.namespace, target.name):
         return await create_decoded(server, request, body)
-    return await change_object(server, request, lambda _: body, verb="update")
+    return await change_object(server, request, lambda old: _for(old, body, request), verb="update")
+
+
+def _for(old: Any, body: DecodedBody, request: ResourceRequest) -> DecodedBody:
+    """Return the body of an update, or raise that it is for another object of the same name."""
+    wanted, found = body.value.metadata.uid, old.metadata.uid
+    if not wanted or wanted == found:
+        return body
+    with warned(body.warnings):
+        why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        raise conflict(request.resource.about, old.metadata.name, why)
+
+
+def _with_single_owners(body: DecodedBody, when: str = "") -> DecodedBody:
+    """Return an object with each owner once; a warning names those that it had again."""
+    owners = body.value.metadata.owner_references
+    single = tuple(dict.fromkeys(owners)) if owners else ()
+    if len(single) == len(owners):
+        return body
+    seen: set[OwnerReference] = set()
+    again: list[str] = []
+    for owner in owners:
+        if owner in seen:
+            again.append(owner.uid)
+        seen.add(owner)
+    value = replace(body.value, metadata=replace(body.value.metadata, owner_references=single))
+    warning = _OWNERS_AGAIN.format(when=when, uids=", ".join(again))
+    return body._replace(value=value, warnings=(*body.warnings, warning))
+
+
+def _with_readable_managers(
+    body: DecodedBody, stored: tuple[ManagedFieldsEntry, ...]
+) -> DecodedBody:
+    """Return an object with the managedFields that are stored unless its own can be read."""
+    entries = body.value.metadata.managed_fields
+    if all(map(_is_readable, entries)):
+        return body
+    return body._replace(value=with_owners(body.value, stored))
+
+
+def _is_readable(entry: ManagedFieldsEntry) -> bool:
+    return (
+        entry.operation in ("Apply", "Update")
+        and bool(entry.api_version)
+        and entry.fields_type == "FieldsV1"
+    )
 
 
 async def change_object(
@@ -121,6 +186,8 @@ async def change_object(
         nonlocal warnings
         user, size = request.user.name, len(request.body) + registry.size_of(old)
         body = await server.workers.run(user, size, body_for, old)
+        body = _with_readable_managers(body, old.metadata.managed_fields)
+        body = _with_single_owners(body, _IN_PATCH[verb])
         strategy = await server.workers.run(
             user, size, run_update_strategy, request, body, old, context
         )

@@ -98,8 +98,8 @@ class _PodEvaluator:
         return missing_amounts(value, set(names))
 
     def counts_change(self, old: Pod, new: Pod) -> bool:
-        """Return whether a pod moves to another scope."""
-        return is_terminating(old) != is_terminating(new)
+        """Return whether a pod moves to another scope, or is resized."""
+        return is_terminating(old) != is_terminating(new) or _resources(old) != _resources(new)
 
 
 class _ClaimEvaluator:
@@ -191,6 +191,11 @@ def is_terminating(pod: Pod) -> bool:
     """Return whether a pod has a deadline."""
     deadline_s = pod.spec.active_deadline_seconds
     return deadline_s is not None and deadline_s >= 0
+
+
+def _resources(pod: Pod) -> list[ResourceRequirements | None]:
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return [pod.spec.resources, *(each.resources for each in containers)]
 
 
 def is_best_effort(pod: Pod) -> bool:

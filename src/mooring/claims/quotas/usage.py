@@ -24,7 +24,7 @@ Names of a quota:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -156,7 +156,7 @@ def is_living(pod: Pod, now: Timestamp) -> bool:
     if metadata.deletion_timestamp is None or grace_s is None:
         return True
     # A pod on a lost node stays for ever; it must not block others.
-    return now.instant <= metadata.deletion_timestamp.instant + timedelta(seconds=grace_s)
+    return not metadata.deletion_timestamp.after(grace_s) < now
 
 
 def pod_limits(pod: Pod) -> ResourceList:

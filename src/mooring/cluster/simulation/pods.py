@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from typing import Any, ClassVar
 from zlib import crc32
 
@@ -174,7 +173,7 @@ class SimulatedPods(Controller):
         trouble = self._troubles.get(uid)
         if trouble is None or trouble.message != message or not now < trouble.until:
             failures = 1 if trouble is None else trouble.failures + 1
-            until = Timestamp(now.instant + timedelta(seconds=SET_UP_BACKOFF.delay_s(failures)))
+            until = now.after(SET_UP_BACKOFF.delay_s(failures))
             trouble = self._troubles[uid] = FailedAttempt(reason, message, until, failures)
             yield RecordEvent(pod, reason, message, is_warning=True)
         self._again.discard(uid)

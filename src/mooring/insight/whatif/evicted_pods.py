@@ -10,7 +10,6 @@ Claims created for a pod go with it. Others lose its reservation, and their devi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -44,7 +43,6 @@ from mooring.claims import (
     unprotected,
 )
 from mooring.claims.pod_claims import controller_of, statuses_of
-from mooring.claims.taint_evictions import LATEST
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import full_name, taint_text
 from mooring.insight.plan.planner import Plan
@@ -326,17 +324,10 @@ def _eviction(pod: Pod, taints: list[Taint], now: Timestamp) -> NodeEviction | N
         if first is None:
             return NodeEviction(pod, now, taint)
         if first.toleration_seconds is not None:
-            when = _later(taint.time_added or now, max(first.toleration_seconds, 0))
+            when = (taint.time_added or now).after(max(first.toleration_seconds, 0))
             if earliest is None or when < earliest.when:
                 earliest = NodeEviction(pod, when, taint)
     return earliest
-
-
-def _later(then: Timestamp, seconds: int) -> Timestamp:
-    try:
-        return Timestamp(then.instant + timedelta(seconds=seconds))
-    except OverflowError:
-        return LATEST
 
 
 class RuleOutlook(Struct, frozen=True):

@@ -9,7 +9,13 @@ from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.pod import ContainerState as ApiContainerState
-from mooring.api.core.pod import ContainerStateTerminated, ContainerStatus, ResourceStatus
+from mooring.api.core.pod import (
+    ContainerStateTerminated,
+    ContainerStatus,
+    EphemeralContainer,
+    ResourceStatus,
+)
+from mooring.api.core.resources import ResourceList, ResourceRequirements
 from mooring.api.timestamp import Timestamp
 from mooring.node.pods.pod_record import (
     CRASH_LOOP,
@@ -18,6 +24,7 @@ from mooring.node.pods.pod_record import (
     KILLED,
     UNKNOWN_END,
     PodRecord,
+    container_of,
     is_running,
     should_restart,
     wait_until,
@@ -56,6 +63,35 @@ def container_statuses(
     return tuple(found)
 
 
+def ephemeral_statuses(record: PodRecord, now: Timestamp) -> tuple[ContainerStatus, ...]:
+    """Return the statuses of ephemeral containers; they have no resources and are never ready."""
+    builder = _StatusBuilder(record, now)
+    return tuple(
+        replace(
+            builder.status(each, is_initial=False),
+            ready=False,
+            resources=None,
+            allocated_resources={},
+        )
+        for each in record.pod.spec.ephemeral_containers
+    )
+
+
+def unresized(record: PodRecord) -> list[str]:
+    """Return the running containers that have other resources than the pod says by now."""
+    found = []
+    for name, state in sorted(record.latest.items()):
+        has = record.resources.get(state.id)
+        wants = container_of(record.pod, name).resources
+        if is_running(state) and has is not None and _amounts(has) != _amounts(wants):
+            found.append(name)
+    return found
+
+
+def _amounts(resources: ResourceRequirements) -> tuple[ResourceList, ResourceList]:
+    return resources.requests, resources.limits
+
+
 def _ended(record: PodRecord, found: tuple[ContainerStatus, ...]) -> Iterator[ContainerStatus]:
     """Yield statuses of init containers of a pod that is over: skipped ones did end somehow."""
     ran = [n for n, each in enumerate(found) if each.state.waiting is None]
@@ -86,6 +122,9 @@ class _StatusBuilder:
         if is_initial and not container.is_sidecar:
             is_ready = last is not None and last.phase is Phase.EXITED and last.exit_code == 0
         has_started = last is not None
+        resources = container.resources
+        if last is not None:
+            resources = self._record.resources.get(last.id, resources)
         return ContainerStatus(
             name=container.name,
             state=state,
@@ -96,8 +135,8 @@ class _StatusBuilder:
             image=container.image,
             image_id="" if last is None else last.image_id,
             container_id="" if last is None else last.handle,
-            resources=container.resources if has_started else None,
-            allocated_resources=container.resources.requests if has_started else {},
+            resources=resources if has_started else None,
+            allocated_resources=resources.requests if has_started else {},
             volume_mounts=tuple(map(_mount, container.volume_mounts)),
         )
 
@@ -136,6 +175,8 @@ class _StatusBuilder:
         self, container: Container, last: ContainerState, is_initial: bool
     ) -> dict[str, Any] | None:
         record, pod = self._record, self._pod
+        if isinstance(container, EphemeralContainer):
+            return None
         if record.termination is not None or not should_restart(pod, container, last.exit_code):
             return None
         if is_initial and not container.is_sidecar and last.exit_code == 0:

@@ -159,6 +159,9 @@ def _run(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
     yield from _forget_old(record)
     yield from _stop_unhealthy(record, now)
     latest, has_begun, pod = record.latest, record.has_started_regular, record.pod
+    for added in pod.spec.ephemeral_containers:  # first: they may help where nothing else starts
+        if added.name not in latest:  # They are not restarted.
+            yield from _keep(record, added, None, now)
     for container in pod.spec.init_containers:
         state = latest.get(container.name)
         if container.is_sidecar or not has_begun:

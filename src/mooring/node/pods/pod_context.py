@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.namespace import ObjectReference
+from mooring.api.core.pod import EphemeralContainer
 from mooring.api.meta import object_text
 from mooring.api.timestamp import Timestamp
 from mooring.client.event_recorder import reference_to
@@ -112,12 +113,18 @@ class PodContext(Struct, frozen=True):
 
 def type_of(pod: Pod, name: str) -> str:
     """Return the type of a container, as metrics have it."""
+    if any(each.name == name for each in pod.spec.ephemeral_containers):
+        return "ephemeral_container"
     return "init_container" if _is_initial(pod, name) else "container"
 
 
 def reference_of(pod: Pod, container: Container) -> ObjectReference:
     """Return the reference that events of a container are about."""
-    group = "initContainers" if _is_initial(pod, container.name) else "containers"
+    group = "containers"
+    if _is_initial(pod, container.name):
+        group = "initContainers"
+    elif isinstance(container, EphemeralContainer):
+        group = "ephemeralContainers"
     return replace(reference_to(pod), field_path=f"spec.{group}{{{container.name}}}")
 
 

@@ -12,12 +12,12 @@ this starts over.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct, field
 
 from mooring.api.core import Container, Pod
+from mooring.api.core.resources import ResourceRequirements
 from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import is_older
 from mooring.node.pods.probes import READINESS, STARTUP, probe_of
@@ -37,7 +37,7 @@ RESTART = "Restart"
 
 def later(moment: Timestamp, seconds: float) -> Timestamp:
     """Return the time some seconds after another."""
-    return Timestamp(moment.instant + timedelta(seconds=seconds))
+    return moment.after(seconds)
 
 
 class FailedAttempt(Struct, frozen=True):
@@ -76,6 +76,8 @@ class PodRecord(Struct):
     sync_failure: FailedAttempt | None = None  # why it is not set up, or not cleaned up
     start_failures: dict[str, FailedAttempt] = field(default_factory=dict)  # by container
     crash_backoffs: dict[str, CrashBackoff] = field(default_factory=dict)
+    # What containers were started with; a pod may be resized meanwhile.
+    resources: dict[ContainerId, ResourceRequirements] = field(default_factory=dict)
     started: set[ContainerId] = field(default_factory=set)  # past their startup probe
     ready: set[ContainerId] = field(default_factory=set)
     unhealthy: dict[ContainerId, str] = field(default_factory=dict)  # why each is killed
@@ -104,10 +106,17 @@ class PodRecord(Struct):
             known = statuses.get(state.id.name)
             if state.phase is not Phase.RUNNING or known is None:
                 continue
+            if known.resources is not None and known.container_id == state.handle:
+                self.note_resources(state.id, known.resources)
             if known.started:
                 self.started.add(state.id)
             if known.ready:
                 self.ready.add(state.id)
+
+    def note_resources(self, id_: ContainerId, resources: ResourceRequirements) -> None:
+        """Take in what a container was started with, in place of its earlier attempts."""
+        others = {each: known for each, known in self.resources.items() if each.name != id_.name}
+        self.resources = {**others, id_: resources}
 
     def note(self, state: ContainerState) -> bool:
         """Take in the state of a container; return whether it is news. An ended one stays so."""
@@ -185,7 +194,8 @@ def is_running(state: ContainerState | None) -> bool:
 
 def container_of(pod: Pod, name: str) -> Container:
     """Return a container of a pod by name, with nothing but the name if there is none."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
+    spec = pod.spec
+    for container in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers):
         if container.name == name:
             return container
     return Container(name=name)

@@ -26,8 +26,10 @@ from mooring.client.writes import Patch, Target
 from mooring.node.pods.container_status import (
     HealthOf,
     container_statuses,
+    ephemeral_statuses,
     initial_statuses,
     no_health,
+    unresized,
 )
 from mooring.node.pods.pod_record import PodRecord
 
@@ -45,12 +47,15 @@ FIELDS = (
     "startTime",
     "initContainerStatuses",
     "containerStatuses",
+    "ephemeralContainerStatuses",
 )
 READY_TO_START = "PodReadyToStartContainers"
 INITIALIZED = "Initialized"
 READY = "Ready"
 CONTAINERS_READY = "ContainersReady"
-OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED)
+RESIZE_PENDING = "PodResizePending"
+OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED, RESIZE_PENDING)
+DEFERRED = "Deferred"
 COMPLETED = "PodCompleted"
 POD_FAILED = "PodFailed"
 NOT_READY = "ContainersNotReady"
@@ -95,6 +100,7 @@ def status_of(
         start_time=pod.status.start_time or _start_time(record),
         init_container_statuses=initial,
         container_statuses=regular,
+        ephemeral_container_statuses=ephemeral_statuses(record, now),
     )
 
 
@@ -151,9 +157,20 @@ def _conditions(
         _ready(pod, kept, containers),
         containers,
         _condition(POD_SCHEDULED, True),  # whoever bound it
+        *_resize_pending(record),
     )
     before = {each.type: each for each in pod.status.conditions}
     return (*kept, *(_dated(pod, each, before.get(each.type), now) for each in own))
+
+
+def _resize_pending(record: PodRecord) -> Iterator[PodCondition]:
+    """Yield that running containers keep their resources: this node resizes none while it runs."""
+    if waiting := unresized(record):
+        message = (
+            "running containers are not resized on this node: new resources of "
+            f"[{' '.join(waiting)}] apply when they start again"
+        )
+        yield _condition(RESIZE_PENDING, True, DEFERRED, message)
 
 
 def _condition(type_: str, holds: bool, reason: str = "", message: str = "") -> PodCondition:

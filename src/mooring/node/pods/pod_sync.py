@@ -213,12 +213,19 @@ class PodSyncer:
             record.start_failures.pop(action.name, None)
             if action.crash is not None:
                 record.crash_backoffs[action.name] = action.crash
+            record.note_resources(state.id, container.resources)
             self._report_started(container, state)
             self._started(state)
             await self._after_start(container, state.id)
 
     async def _start(self, container: Container, attempt: int) -> ContainerState:
         record, context = self._record, self._context
+        target = getattr(container, "target_container_name", "")
+        if target and context.runtime.name.startswith("podman"):
+            raise ConfigError(
+                f"targetContainerName: no container can join the processes of {target}, which has "
+                f"a process namespace of its own in {context.runtime.name}"
+            )
         run_options = context.devices.run_options(record.pod, container.name)
         needed = needed_by_container(container)
         contents = await context.sources.read(record.pod.metadata.namespace, needed)

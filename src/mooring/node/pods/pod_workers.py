@@ -280,7 +280,12 @@ def _age(pod: Pod) -> tuple[object, str]:
 def recalled(pod: Pod, names: Iterable[str], now: Timestamp) -> list[ContainerState]:
     """Return the ends of containers by the pod's status, except those of these names."""
     there = frozenset(names)
-    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    status = pod.status
+    statuses = (
+        *status.init_container_statuses,
+        *status.container_statuses,
+        *status.ephemeral_container_statuses,
+    )
     found = (_recalled(pod, status, now) for status in statuses if status.name not in there)
     return [state for state in found if state is not None]
 

@@ -202,7 +202,6 @@ def _validate_container(container: Container, context: ContainerContext, path: P
 # --- volume mounts and devices ------------------------------------------------------------
 
 PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
-BIND_OPTIONS = ("nodev", "noexec", "nosuid")
 RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 _NOT_A_CLAIM = (
@@ -223,7 +222,6 @@ def validate_mounts(container: Container, volumes: Volumes, path: Path) -> Error
         found += _validate_not_device(mount, devices.keys(), device_paths, place)
         found += _validate_sub_path(mount, place)
         found += _validate_options(mount, container, place)
-        found += _validate_bind_options(mount, volumes, place.child("bindMountOptions"))
     return found + _validate_devices(container, volumes, mounted, path.child("volumeDevices"))
 
 
@@ -285,21 +283,6 @@ def _validate_recursive(mount: Tree, propagation: str | None, path: Path) -> Err
     if propagation not in (None, "None"):
         detail = "may only be specified when mountPropagation is None or not specified"
         found.append(forbidden(path, detail))
-    return found
-
-
-def _validate_bind_options(mount: Tree, volumes: Volumes, path: Path) -> ErrorList:
-    options = mount.get("bindMountOptions", [])
-    found: ErrorList = []
-    seen: set[str] = set()
-    for position, option in enumerate(options):
-        found += one_of(option, BIND_OPTIONS, path.index(position))
-        if option in seen:
-            found.append(duplicate(path.index(position), option))
-        seen.add(option)
-    if options and "image" in volumes.get(mount.get("name", ""), ()):
-        detail = "bindMountOptions may not be used with image volumes"
-        found.append(invalid(path, options, detail))
     return found
 
 

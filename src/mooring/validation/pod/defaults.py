@@ -19,12 +19,14 @@ from mooring.api.core.pod import (
     DEFAULT_SCHEDULER,
     Container,
     ContainerPort,
+    ContainerStatus,
     Pod,
     PodIP,
     PodSpec,
     PodStatus,
 )
 from mooring.api.core.resources import ResourceList, ResourceRequirements
+from mooring.api.errors import QuantityError
 from mooring.api.go_types import message_named
 from mooring.api.quantity import Quantity
 
@@ -70,6 +72,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         overhead=rounded(spec.overhead),
         resources=spec.resources and _default_resources(spec.resources),
+        eviction_responders=(),  # EvictionRequestAPI
         containers=tuple(map(_default_container, spec.containers)),
         init_containers=tuple(map(_default_container, spec.init_containers)),
         ephemeral_containers=tuple(map(_default_container, spec.ephemeral_containers)),
@@ -84,10 +87,11 @@ def _default_container(container: C) -> C:
         termination_message_policy=container.termination_message_policy or "File",
         ports=tuple(replace(p, protocol=p.protocol or "TCP") for p in container.ports),
         env=filled_each(container.env, "core/v1.EnvVar"),
+        volume_mounts=filled_each(container.volume_mounts, "core/v1.VolumeMount"),
         liveness_probe=filled(container.liveness_probe, "core/v1.Probe"),
         readiness_probe=filled(container.readiness_probe, "core/v1.Probe"),
         startup_probe=filled(container.startup_probe, "core/v1.Probe"),
-        lifecycle=filled(container.lifecycle, "core/v1.Lifecycle"),
+        lifecycle=_default_lifecycle(container.lifecycle),
         resources=_default_resources(container.resources),
     )
 
@@ -125,13 +129,37 @@ def _rounded_up(amount: Quantity) -> Quantity:
 
 
 def _default_status(status: PodStatus) -> PodStatus:
-    """Return the status with podIP and podIPs in agreement."""
+    """Return the status with rounded amounts, and podIP and podIPs in agreement."""
+    if status.container_statuses or status.init_container_statuses:
+        status = replace(
+            status,
+            container_statuses=tuple(map(_default_container_status, status.container_statuses)),
+            init_container_statuses=tuple(
+                map(_default_container_status, status.init_container_statuses)
+            ),
+        )
+    if status.allocated_resources or status.resources:
+        status = replace(
+            status,
+            allocated_resources=rounded(status.allocated_resources),
+            resources=status.resources and _default_resources(status.resources),
+        )
     first = status.pod_ips[0].ip if status.pod_ips else ""
     if status.pod_ip == first:
         return status
     if not status.pod_ip:
         return replace(status, pod_ip=first)
     return replace(status, pod_ips=(PodIP(ip=status.pod_ip),))
+
+
+def _default_container_status(status: ContainerStatus) -> ContainerStatus:
+    if not status.allocated_resources and status.resources is None:
+        return status
+    return replace(
+        status,
+        allocated_resources=rounded(status.allocated_resources),
+        resources=status.resources and _default_resources(status.resources),
+    )
 
 
 # --- defaults of parts that are kept as JSON ----------------------------------------------
@@ -187,6 +215,7 @@ _OFF: Mapping[str, tuple[str, ...]] = {
     "core/v1.GRPCAction": ("mode",),  # GRPCContainerProbeTLS
     "core/v1.HTTPGetAction": ("protocol",),  # H2CContainerProbe
     "core/v1.Lifecycle": ("stopSignal",),  # ContainerStopSignals
+    "core/v1.VolumeMount": ("bindMountOptions",),  # VolumeBindMountOptions
 }
 
 
@@ -232,6 +261,34 @@ def _has_defaults(message: str) -> bool:
 # --- defaults that depend on something ----------------------------------------------------
 
 
+def _default_lifecycle(lifecycle: Any) -> Any:
+    """Return hooks; where there was nothing but a stop signal, which is dropped, there are none."""
+    found = filled(lifecycle, "core/v1.Lifecycle")
+    return None if not found and lifecycle else found
+
+
+def _default_projected(volume: Tree) -> Tree:
+    """Return a projected volume as Go writes it: with sources, null if there are none."""
+    return volume if "sources" in volume else {**volume, "sources": None}
+
+
+def _default_amounts(resources: Tree) -> Tree:
+    """Return the resources of a claim with rounded amounts."""
+    found = dict(resources)
+    for name in ("limits", "requests"):
+        amounts = resources.get(name)
+        if isinstance(amounts, dict):
+            found[name] = {key: _rounded_text(amount) for key, amount in amounts.items()}
+    return found
+
+
+def _rounded_text(amount: Any) -> Any:
+    try:
+        return str(_rounded_up(Quantity.parse(amount)))
+    except (QuantityError, TypeError):
+        return amount
+
+
 def _default_volume(volume: Tree) -> Tree:
     """Return the volume; without a source it is an emptyDir."""
     return volume if volume.keys() - {"name"} else {**volume, "emptyDir": {}}
@@ -255,7 +312,9 @@ def _default_claim(claim: Tree) -> Tree:
 _COMPUTED: Mapping[str, Callable[[Tree], Tree]] = {
     "core/v1.ImageVolumeSource": _default_image,
     "core/v1.PersistentVolumeClaim": _default_claim,
+    "core/v1.ProjectedVolumeSource": _default_projected,
     "core/v1.Volume": _default_volume,
+    "core/v1.VolumeResourceRequirements": _default_amounts,
 }
 
 _COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
@@ -264,12 +323,13 @@ _match_image = re.compile(
     rf"({_COMPONENT}(?:/{_COMPONENT})*)"
     r"(?::([a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?(?:@([a-zA-Z0-9+._-]+:[0-9a-fA-F]{32,}))?"
 ).fullmatch
+_is_identifier = re.compile("[a-f0-9]{64}").fullmatch  # of an image, which is no name
 
 
 def pull_policy(image: str) -> str:
     """Return Always for the tag latest, the default of an image without tag and digest."""
     reference = _match_image(image)
-    if reference is None:
+    if reference is None or _is_identifier(image):
         return "IfNotPresent"
     repository, tag, digest = reference.groups()
     if len(repository if "/" in image else f"{LIBRARY}{repository}") > REPOSITORY_MAX:

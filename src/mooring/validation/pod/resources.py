@@ -299,7 +299,7 @@ def _huge_limits(resources: ResourceRequirements, allowed: ResourceList) -> Reso
 
 def _all_limited(spec: PodSpec, name: str) -> bool:
     containers = (*spec.containers, *spec.init_containers)
-    return all(name in container.resources.limits for container in containers)
+    return bool(containers) and all(name in each.resources.limits for each in containers)
 
 
 # --- QoS classes --------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def _validate_profiles(context: Tree, path: Path) -> ErrorList:
     if "windowsOptions" in context:
         found += validate_windows_options(context["windowsOptions"], path.child("windowsOptions"))
     if "appArmorProfile" in context:
-        found += _validate_app_armor(context["appArmorProfile"], path.child("appArmorProfile"))
+        found += validate_app_armor(context["appArmorProfile"], path.child("appArmorProfile"))
     return found
 
 
@@ -130,7 +130,8 @@ def _validate_seccomp(profile: Tree, path: Path) -> ErrorList:
     return found
 
 
-def _validate_app_armor(profile: Tree, path: Path) -> ErrorList:
+def validate_app_armor(profile: Tree, path: Path) -> ErrorList:
+    """Validate a profile of AppArmor."""
     kind = profile.get("type", "")
     found = _validate_profile_type(profile, "appArmorProfile", path)
     file, place = profile.get("localhostProfile"), path.child("localhostProfile")

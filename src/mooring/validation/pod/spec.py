@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api import names
-from mooring.api.core.placement import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Toleration
 from mooring.api.core.pod import (
     MIRROR_POD_ANNOTATION,
     Pod,
@@ -13,7 +11,6 @@ from mooring.api.core.pod import (
     PodSchedulingGate,
     PodSchedulingGroup,
     PodSpec,
-    PodTemplateSpec,
 )
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.field_path import Path, root
@@ -23,20 +20,18 @@ from mooring.validation.errors import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 from mooring.validation.field_rules import (
     NEGATIVE,
-    each,
-    each_invalid,
     label,
     label_name,
     subdomain,
     validate_labels,
 )
-from mooring.validation.metadata import METADATA, validate_metadata
+from mooring.validation.metadata import validate_metadata
 from mooring.validation.pod.affinity import validate_affinity, validate_spreading
+from mooring.validation.pod.annotations import ANNOTATIONS, Annotations, validate_annotations
 from mooring.validation.pod.container_fields import validate_file_volumes
 from mooring.validation.pod.containers import validate_containers, validate_images, with_paths
 from mooring.validation.pod.field_rules import required_one_of
@@ -52,19 +47,22 @@ from mooring.validation.pod.security_context import (
     validate_os,
     validate_pod_security,
 )
+from mooring.validation.pod.tolerations import validate_tolerations
 from mooring.validation.pod.volumes import validate_volumes
 
 SPEC = root("spec")
-ANNOTATIONS = METADATA.child("annotations")
 
+PROJECTED_TOKEN = "serviceAccountToken"  # noqa: S105  # a field
 ACTIVE_DEADLINE_MAX = 2**31 - 1
 
 
-def validate_pod(pod: Pod) -> ErrorList:
-    """Validate metadata and spec of a pod, new or changed."""
+def validate_pod(pod: Pod, old: Annotations | None = None) -> ErrorList:
+    """Validate metadata and spec of a pod, new or changed; `old` are its annotations before."""
     found = validate_metadata(pod.metadata, namespaced=True)
-    found += validate_annotations(pod)
+    found += validate_annotations(pod.metadata.annotations, pod.spec, ANNOTATIONS, old)
     found += validate_pod_spec(pod.spec, pod.metadata, SPEC)
+    if old is not None:
+        found += _validate_tokens(pod.spec)
     grace_period = pod.spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
         path = SPEC.child("terminationGracePeriodSeconds")
@@ -73,13 +71,27 @@ def validate_pod(pod: Pod) -> ErrorList:
     return found + validate_images(pod.spec.init_containers, SPEC.child("initContainers"))
 
 
-def validate_annotations(pod: Pod | PodTemplateSpec, path: Path = ANNOTATIONS) -> ErrorList:
-    """Validate that a mirror pod names its node."""
-    mark = pod.metadata.annotations.get(MIRROR_POD_ANNOTATION)
-    if mark is None or pod.spec.node_name:
+def _validate_tokens(spec: PodSpec) -> ErrorList:
+    """Validate that a pod without a service account has no volumes with its tokens.
+
+    New pods get an account on admission, and those that do not, mirror pods, are refused there.
+    """
+    if spec.service_account_name:
         return []
-    detail = "must set spec.nodeName if mirror pod annotation is set"
-    return [invalid(path.key(MIRROR_POD_ANNOTATION), mark, detail)]
+    detail = "must not be specified when serviceAccountName is not set"
+    return [
+        forbidden(
+            SPEC.child("volumes")
+            .index(i)
+            .child("projected", "sources")
+            .index(j)
+            .child(PROJECTED_TOKEN),
+            detail,
+        )
+        for i, volume in enumerate(spec.volumes)
+        for j, source in enumerate(volume.get("projected", {}).get("sources") or ())
+        if PROJECTED_TOKEN in source
+    ]
 
 
 def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) -> ErrorList:
@@ -143,9 +155,6 @@ def _validate_placement(spec: PodSpec, path: Path) -> ErrorList:
         found += validate_container_resources(overhead, path.child("overhead"), ())
     if spec.scheduling_group is not None:
         found += _validate_group(spec.scheduling_group, path.child("schedulingGroup"))
-        if spec.eviction_responders:
-            detail = "may not be set when evictionResponders is set"
-            found.append(forbidden(path.child("schedulingGroup"), detail))
     return found
 
 
@@ -158,7 +167,7 @@ def validate_resource_claims(
     """Validate the resource claims of a pod or pod template; the latter has no metadata."""
     if metadata is not None and MIRROR_POD_ANNOTATION in metadata.annotations:
         detail = "static pods do not support resource claims"
-        return [forbidden(Path(""), detail) for _ in claims]
+        return [forbidden(Path("[]"), detail) for _ in claims]
     found: ErrorList = []
     taken: set[str] = set()
     for position, claim in enumerate(claims):
@@ -236,47 +245,3 @@ def _validate_group(group: PodSchedulingGroup, path: Path) -> ErrorList:
     if group.pod_group_name is None:
         return [invalid(path, None, "must specify one of: `podGroupName`")]
     return subdomain(group.pod_group_name, path)
-
-
-def validate_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> ErrorList:
-    """Validate tolerations."""
-    return each(tolerations, _validate_toleration, path)
-
-
-def _validate_toleration(toleration: Toleration, path: Path) -> ErrorList:
-    found: ErrorList = []
-    if toleration.key:
-        found += label_name(toleration.key, path.child("key"))
-    elif toleration.operator != "Exists":
-        detail = (
-            "operator must be Exists when `key` is empty, "
-            'which means "match all values and all keys"'
-        )
-        found.append(invalid(path.child("operator"), toleration.operator, detail))
-    if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
-        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        found.append(invalid(path.child("effect"), toleration.effect, detail))
-    found += _validate_toleration_value(toleration, path)
-    effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
-    if toleration.effect and toleration.effect not in effects:
-        found.append(not_supported(path.child("effect"), toleration.effect, effects))
-    return found
-
-
-def _validate_toleration_value(toleration: Toleration, path: Path) -> ErrorList:
-    operator_path = path.child("operator")
-    match toleration.operator:
-        case "" | "Equal":
-            messages = names.label_value(toleration.value)
-            joined = [";".join(messages)] if messages else []
-            return each_invalid(operator_path, toleration.value, joined)
-        case "Exists" if toleration.value:
-            detail = "value must be empty when `operator` is 'Exists'"
-            return [invalid(operator_path, toleration.value, detail)]
-        case "Exists":
-            return []
-        case "Lt" | "Gt":
-            operators = ("Equal", "Exists", "Lt", "Gt")
-            return [not_supported(operator_path, toleration.operator, operators)]
-        case _:
-            return [not_supported(operator_path, toleration.operator, ("Equal", "Exists"))]

@@ -1,4 +1,7 @@
-"""Rules of a pod status: conditions, resource claims, the health of devices."""
+"""Rules of a pod status: conditions, resource claims, the health of devices.
+
+`status_fields` has the rules of addresses, users and states.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,11 @@ from mooring.validation.errors import (
 from mooring.validation.field_rules import label, label_name, subdomain
 from mooring.validation.metadata import IMMUTABLE
 from mooring.validation.pod.resources import is_node_allocatable
+from mooring.validation.pod.status_fields import (
+    validate_addresses,
+    validate_states,
+    validate_user,
+)
 
 STATUS = root("status")
 
@@ -58,7 +66,17 @@ def validate_pod_status(new: Pod, old: Pod) -> ErrorList:
         found.append(invalid(path, status.observed_generation, "must be a non-negative integer"))
     if status.qos_class != old.status.qos_class:
         found.append(invalid(STATUS.child("qosClass"), status.qos_class, IMMUTABLE))
-    return found + _validate_claims(status, new.spec) + _validate_healths(status, new.spec)
+    found += validate_states(new, old, STATUS)
+    found += _validate_claims(status, new.spec)
+    found += validate_addresses(new, old, STATUS)
+    for name, statuses in (
+        ("containerStatuses", status.container_statuses),
+        ("initContainerStatuses", status.init_container_statuses),
+        ("ephemeralContainerStatuses", status.ephemeral_container_statuses),
+    ):
+        for position, container in enumerate(statuses):
+            found += validate_user(container, new.spec, STATUS.child(name).index(position))
+    return found + _validate_healths(status, new.spec)
 
 
 def _validate_claims(status: PodStatus, spec: PodSpec) -> ErrorList:

@@ -29,12 +29,19 @@ from mooring.validation.errors import ErrorList, forbidden
 from mooring.validation.field_rules import value_or
 from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.pod.affinity import with_label_keys
+from mooring.validation.pod.annotations import (
+    validate_annotations_update,
+    validate_profiles,
+    with_app_armor,
+    without_obsolete,
+)
 from mooring.validation.pod.defaults import default_pod
 from mooring.validation.pod.resources import default_whole_resources, qos_class
 from mooring.validation.pod.security_context import PROFILE_MAX_BYTES
 from mooring.validation.pod.spec import SPEC, validate_pod
 from mooring.validation.pod.status import validate_pod_status
-from mooring.validation.pod.update import validate_annotations_update, validate_pod_update
+from mooring.validation.pod.update import validate_pod_update
+from mooring.validation.pod.warnings import address_warnings, pod_warnings
 from mooring.validation.strategy import Context, Strategy
 
 GATED_REASON = "SchedulingGated"
@@ -58,7 +65,29 @@ class PodStrategy(Strategy[Pod]):
         spec = with_app_armor_profiles(spec, new.metadata.annotations)
         conditions = (_gated_condition(context.now),) if spec.scheduling_gates else ()
         status = PodStatus(phase=PENDING, conditions=conditions, qos_class=qos_class(spec))
-        return replace(new, metadata=replace(new.metadata, generation=1), spec=spec, status=status)
+        metadata = replace(without_obsolete(new.metadata), generation=1)
+        return with_app_armor(replace(new, metadata=metadata, spec=spec, status=status))[0]
+
+    def warnings_on_prepare(self, new: Pod) -> list[str]:
+        """Return warnings about annotations that become fields."""
+        return with_app_armor(new)[1]
+
+    def warnings_on_create(self, new: Pod) -> list[str]:
+        """Return warnings about fields."""
+        return pod_warnings(new)
+
+    def warnings_on_update(self, new: Pod, old: Pod) -> list[str]:  # noqa: ARG002
+        """Return none: updates of pods come from programs, and often."""
+        return []
+
+    def warnings_on_status_update(self, new: Pod) -> list[str]:
+        """Return warnings about addresses."""
+        status = new.status
+        found: list[str] = []
+        for name, addresses in (("podIPs", status.pod_ips), ("hostIPs", status.host_ips)):
+            for position, address in enumerate(addresses):
+                found += address_warnings(f"status.{name}[{position}].ip", address.ip)
+        return found
 
     def validate(self, new: Pod, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything."""
@@ -68,7 +97,7 @@ class PodStrategy(Strategy[Pod]):
         if new.spec.node_name and new.spec.scheduling_gates:
             detail = "cannot be set until all schedulingGates have been cleared"
             found.append(forbidden(SPEC.child("nodeName"), detail))
-        return found
+        return found + validate_profiles(new.metadata.annotations, new.spec, SPEC)
 
     def prepare_for_update(self, new: Pod, old: Pod, context: Context) -> Pod:
         """Return the pod with its old status; a changed spec is a new generation."""
@@ -77,7 +106,7 @@ class PodStrategy(Strategy[Pod]):
             # Clients that do not know pod-level resources leave them out.
             spec = replace(spec, resources=old.spec.resources)
         spec = drop_disabled_spec(spec, old.spec, context.gates)
-        new = replace(new, spec=spec, status=old.status)
+        new = replace(new, metadata=without_obsolete(new.metadata), spec=spec, status=old.status)
         if semantic_equal(spec, old.spec):
             return new
         return replace(new, metadata=replace(new.metadata, generation=new.metadata.generation + 1))
@@ -246,6 +275,8 @@ def _drop_disabled_status(new: PodStatus, old: Pod, gates: Gates) -> PodStatus:
         and not status.node_allocatable_resource_claim_statuses
     ):
         new = replace(new, node_allocatable_resource_claim_statuses=None)
+    if new.volume_health and not status.volume_health:  # CSIVolumeHealth, which Mooring lacks
+        new = replace(new, volume_health=())
     return new
 
 

@@ -6,22 +6,17 @@ import difflib
 
 from msgspec.structs import replace
 
-from mooring.api.core.placement import Affinity, NodeAffinity, NodeSelectorTerm, Toleration
-from mooring.api.core.pod import MIRROR_POD_ANNOTATION, Container, Pod, PodSchedulingGate, PodSpec
+from mooring.api.core.placement import Affinity, NodeAffinity, NodeSelectorTerm
+from mooring.api.core.pod import Container, Pod, PodSchedulingGate, PodSpec
 from mooring.api.field_path import Path
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, forbidden, invalid, required
 from mooring.validation.go_layout import internal_lines
 from mooring.validation.metadata import validate_metadata_update
+from mooring.validation.pod.annotations import validate_annotations_update
 from mooring.validation.pod.containers import BLANKS
-from mooring.validation.pod.spec import (
-    ACTIVE_DEADLINE_MAX,
-    ANNOTATIONS,
-    SPEC,
-    validate_annotations,
-    validate_pod,
-    validate_tolerations,
-)
+from mooring.validation.pod.spec import ACTIVE_DEADLINE_MAX, SPEC, validate_pod
+from mooring.validation.pod.tolerations import validate_added_tolerations
 
 CHANGEABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -33,7 +28,7 @@ CHANGEABLE = (
 def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
     """Validate an updated pod, and that only fields that may change did."""
     found = validate_metadata_update(new.metadata, old.metadata)
-    found += validate_pod(new)
+    found += validate_pod(new, old.metadata.annotations)
     found += validate_annotations_update(new, old)
     for name, containers, old_containers in (
         ("containers", new.spec.containers, old.spec.containers),
@@ -47,22 +42,9 @@ def validate_pod_update(new: Pod, old: Pod) -> ErrorList:
     found += deadline_errors
     if deadline_errors and new.spec.active_deadline_seconds is not None:
         return found
-    found += _validate_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
+    found += validate_added_tolerations(new.spec, old.spec, SPEC.child("tolerations"))
     found += _validate_removed_gates(new.spec, old.spec, SPEC.child("schedulingGates"))
     return found + _validate_rest(new.spec, old.spec)
-
-
-def validate_annotations_update(new: Pod, old: Pod) -> ErrorList:
-    """Validate that the mirror pod annotation is unchanged."""
-    path = ANNOTATIONS.key(MIRROR_POD_ANNOTATION)
-    mark = new.metadata.annotations.get(MIRROR_POD_ANNOTATION)
-    old_mark = old.metadata.annotations.get(MIRROR_POD_ANNOTATION)
-    found: ErrorList = []
-    if old_mark is not None and mark != old_mark:
-        found.append(forbidden(path, "may not remove or update mirror pod annotation"))
-    if old_mark is None and mark is not None:
-        found.append(forbidden(path, "may not add mirror pod annotation"))
-    return found + validate_annotations(new)
 
 
 def _validate_images(containers: tuple[Container, ...], path: Path) -> ErrorList:
@@ -89,18 +71,6 @@ def _validate_deadline(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
     if old_deadline is not None and old_deadline < deadline:
         return [invalid(path, deadline, "must be less than or equal to previous value")]
     return []
-
-
-def _validate_added_tolerations(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:
-    kept = [_without_seconds(toleration) for toleration in new.tolerations]
-    if any(_without_seconds(toleration) not in kept for toleration in old.tolerations):
-        detail = "existing toleration can not be modified except its tolerationSeconds"
-        return [forbidden(path, detail)]
-    return validate_tolerations(new.tolerations, path)
-
-
-def _without_seconds(toleration: Toleration) -> Toleration:
-    return replace(toleration, toleration_seconds=None)
 
 
 def _validate_removed_gates(new: PodSpec, old: PodSpec, path: Path) -> ErrorList:

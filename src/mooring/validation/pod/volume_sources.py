@@ -56,7 +56,7 @@ def validate_projected(volume: Tree, path: Path, validate_key: KeyCheck) -> Erro
     """Validate all sources of a volume."""
     paths = _Paths(path)
     found: ErrorList = []
-    for position, source in enumerate(volume.get("sources", ())):
+    for position, source in enumerate(volume.get("sources") or ()):
         place = path.child("sources").index(position)
         for name in ("secret", "configMap"):
             if name in source:

@@ -31,6 +31,7 @@ from mooring.node.runtime.podman.security_options import security_options
 OWNER = "dev.mooring.owner"  # the agent, by its root folder
 POD, CONTAINER, ATTEMPT = "dev.mooring.pod", "dev.mooring.container", "dev.mooring.attempt"
 HOSTNAME_LENGTH_MAX = 63
+GRACE_S_MAX = 2**31 - 1  # podman refuses more; pods may have any number of 64 bits
 ANNOTATION_LENGTH_MAX = 16_384
 FILE_VALUE_LENGTH_MAX = 8_192  # podman reads lines of up to 64 KiB
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,256}")
@@ -117,7 +118,8 @@ def _fits_file(key: str, value: str) -> bool:
 
 def stop_line(name: str, grace_s: float) -> list[str]:
     """Return the command that stops a container."""
-    return ["stop", "--ignore", f"--time={max(math.ceil(grace_s), 0)}", name]
+    seconds = min(max(math.ceil(grace_s), 0), GRACE_S_MAX)
+    return ["stop", "--ignore", f"--time={seconds}", name]
 
 
 def list_line(owner: str, pod_uid: str | None = None) -> list[str]:
