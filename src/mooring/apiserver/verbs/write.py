@@ -22,6 +22,7 @@ from mooring.apiserver.http.status import (
     StatusError,
     already_exists,
     bad_request,
+    conflict,
     method_not_allowed,
     warned,
 )
@@ -69,15 +70,23 @@ async def create_decoded(
 async def replace_object(server: ServerContext, request: ResourceRequest) -> WrittenObject:
     """Store a newer version of an object."""
     body = read_body(request, gates=server.gates, extensions=server.extensions)
-    name = body.value.metadata.name
     with warned(body.warnings):
-        if name != request.target.name:
-            raise other_name(name, request)
+        check_name(body.value, request)
     registry, target = server.registry, request.target
     may_create = request.resource.is_made_by_update and not target.subresource
     if may_create and not await registry.find(request.resource, target.namespace, target.name):
         return await create_decoded(server, request, body)
-    return await change_object(server, request, lambda _: body, verb="update")
+    return await change_object(server, request, lambda old: _for(old, body, request), verb="update")
+
+
+def _for(old: Any, body: DecodedBody, request: ResourceRequest) -> DecodedBody:
+    """Return the body of an update, or raise that it is for another object of the same name."""
+    wanted, found = body.value.metadata.uid, old.metadata.uid
+    if not wanted or wanted == found:
+        return body
+    with warned(body.warnings):
+        why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        raise conflict(request.resource.about, old.metadata.name, why)
 
 
 async def change_object(
@@ -113,9 +122,15 @@ async def change_object(
     return WrittenObject(new, warnings=warnings)
 
 
-def other_name(name: str, request: ResourceRequest) -> StatusError:
-    """Return the error of a body whose name differs from the name in the URL."""
-    return bad_request(
-        f"the name of the object ({name}) does not match the name on the URL "
-        f"({request.target.name})"
-    )
+def check_name(value: Any, request: ResourceRequest) -> None:
+    """Raise that an object has another name than the URL, or none."""
+    name, wanted = value.metadata.name, request.target.name
+    if not name:
+        raise bad_request(
+            f"the name of the object ({wanted} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != wanted:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )
