@@ -377,26 +377,6 @@ REFUSALS: list[tuple[str, Tree, list[str]]] = [
         ["Invalid spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
     ),
     (
-        "Lease",
-        {"spec": {"preferredHolder": "you"}},
-        [
-            (
-                "Forbidden spec.preferredHolder: Forbidden: "
-                "may only be specified if `strategy` is defined"
-            )
-        ],
-    ),
-    (
-        "Lease",
-        {"spec": {"strategy": "Youngest"}},
-        [
-            (
-                'NotSupported spec.strategy.strategy: Unsupported value: "Youngest": '
-                'supported values: "OldestEmulationVersion"'
-            )
-        ],
-    ),
-    (
         "Namespace",
         {"metadata": {"name": "a.b"}},
         ['Invalid metadata.name: Invalid value: "a.b": must not contain dots'],
