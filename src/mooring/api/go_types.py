@@ -339,11 +339,23 @@ def _short(message: str) -> str:
     return message.rpartition(".")[2]
 
 
+# What Go reads a scalar as, where that is not its name in the table.
+_GO_TYPES = {
+    "bytes": "[]uint8",
+    "strings": "[]string",
+    "time": "string",
+    "microtime": "string",
+    "int-or-string": "int32",
+}
+
+
 def _go_type(field: schema.Field) -> str:
     if "." in field.type:
         version, _, name = field.type.rpartition(".")
         return f"{version.rpartition('/')[2]}.{name}"
-    return {"bytes": "[]uint8", "strings": "[]string"}.get(field.type, field.type)
+    if field.name == "uid":
+        return "types.UID"
+    return _GO_TYPES.get(field.type, field.type)
 
 
 def _map_type(field: schema.Field) -> str:

@@ -6,8 +6,6 @@ always in events.k8s.io.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from msgspec.structs import replace
 
 from mooring.api import names
@@ -205,14 +203,9 @@ class EventStrategy(ObjectStrategy[Event]):
     qualified_finalizers = False
     reporter = root("reportingComponent")
 
-    def default(self, value: Event, api_version: str, context: Context) -> Event:  # noqa: ARG002
-        """Drop times that are Go's zero time, which is no time."""
-        return replace(
-            value,
-            first_timestamp=_unless_zero(value.first_timestamp),
-            last_timestamp=_unless_zero(value.last_timestamp),
-            event_time=_unless_zero(value.event_time),
-        )
+    def validate(self, new: Event, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate the fields, and the metadata of an event that is valid otherwise."""
+        return self.validate_fields(new) or self.validate_metadata(new)
 
     def validate_fields(self, new: Event) -> ErrorList:
         """Validate namespace, reporter, action and reason."""
@@ -269,8 +262,13 @@ class NewEventStrategy(EventStrategy):
             ("reason", new.reason, old.reason),
             ("message", new.message, old.message),
             ("source", new.source, old.source),
-            ("firstTimestamp", new.first_timestamp, old.first_timestamp),
-            ("lastTimestamp", new.last_timestamp, old.last_timestamp),
+            *(
+                (name, _unless_zero(value), _unless_zero(before))
+                for name, value, before in (
+                    ("firstTimestamp", new.first_timestamp, old.first_timestamp),
+                    ("lastTimestamp", new.last_timestamp, old.last_timestamp),
+                )
+            ),
             ("count", new.count, old.count),
             ("type", new.type, old.type),
             ("eventTime", new.event_time, old.event_time),
@@ -283,10 +281,7 @@ class NewEventStrategy(EventStrategy):
         return found
 
 
-T = TypeVar("T", bound=Timestamp)
-
-
-def _unless_zero(time: T | None) -> T | None:
+def _unless_zero(time: Timestamp | None) -> Timestamp | None:
     return None if time is None or time.is_zero else time
 
 

@@ -71,10 +71,10 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
         status = new.status
         return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
 
-    def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:
+    def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:  # noqa: ARG002
         """Validate that the phase is Terminating exactly if the namespace is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")
-        is_deleted = old.metadata.deletion_timestamp is not None
+        is_deleted = new.metadata.deletion_timestamp is not None
         if phase == (TERMINATING if is_deleted else ACTIVE):
             return []
         if is_deleted:
