@@ -538,8 +538,8 @@ CHANGES: list[tuple[str, Tree, Tree, list[str]]] = [
         {"roleRef": {"kind": "ClusterRole"}},
         [
             (
-                'Invalid roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io",'
-                f'"kind":"ClusterRole","name":"r"}}: {IMMUTABLE}'
+                'Invalid roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io",'
+                f'"Kind":"ClusterRole","Name":"r"}}: {IMMUTABLE}'
             )
         ],
     ),
@@ -549,8 +549,8 @@ CHANGES: list[tuple[str, Tree, Tree, list[str]]] = [
         {"roleRef": {"name": "edit"}},
         [
             (
-                'Invalid roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io",'
-                f'"kind":"ClusterRole","name":"edit"}}: {IMMUTABLE}'
+                'Invalid roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io",'
+                f'"Kind":"ClusterRole","Name":"edit"}}: {IMMUTABLE}'
             )
         ],
     ),

@@ -111,3 +111,38 @@ def test_a_failure_policy_without_rules_is_not_the_same_as_none() -> None:
         "Job", {"spec": {"podReplacementPolicy": "Failed"}}, {"spec": {"podFailurePolicy": {}}}
     )
     assert "spec.podFailurePolicy" in {str(error.path) for error in changed.errors}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "shown"),
+    [
+        ({"type": "Recreate"}, '{"Type":"Recreate","RollingUpdate":null}'),
+        (
+            {"type": "Other", "rollingUpdate": {"partition": 1}},
+            '{"Type":"Other","RollingUpdate":{"Partition":1,"MaxUnavailable":null}}',
+        ),
+    ],
+)
+def test_a_stateful_set_rolls_or_waits_for_deletions(strategy: Tree, shown: str) -> None:
+    made = create("StatefulSet", {"spec": {"updateStrategy": strategy}})
+    detail = "must be 'RollingUpdate' or 'OnDelete'"
+    assert causes(made) == [f"Invalid spec.updateStrategy: Invalid value: {shown}: {detail}"]
+
+
+def test_a_daemon_set_that_waits_for_deletions_shows_limits_of_zero() -> None:
+    strategy = {"type": "OnDelete", "rollingUpdate": {}}
+    made = create("DaemonSet", {"spec": {"updateStrategy": strategy}}).stored
+    assert made.spec.update_strategy.rolling_update == {"maxUnavailable": 0, "maxSurge": 0}
+
+
+def test_a_history_without_limit_is_warned_of() -> None:
+    made = create("StatefulSet", {"spec": {"revisionHistoryLimit": -1}})
+    assert [text.partition(":")[0] for text in made.warnings] == ["spec.revisionHistoryLimit"]
+
+
+def test_a_long_manager_of_a_job_is_refused_whatever_else_is_wrong() -> None:
+    made = create("Job", {"spec": {"managedBy": "a" * 64}})
+    assert {error.type.value for error in made.errors} == {
+        "FieldValueInvalid",
+        "FieldValueTooLong",
+    }

@@ -313,7 +313,7 @@ REFUSALS: list[tuple[str, Tree, list[str]]] = [
         [
             (
                 "Invalid spec.updateStrategy.rollingUpdate: Invalid value: "
-                '{"Partition":1}: '
+                '{"Partition":1,"MaxUnavailable":null}: '
                 "only allowed for updateStrategy 'RollingUpdate'"
             )
         ],

@@ -280,6 +280,13 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
         """Validate the spec."""
         return _validate_keeping(new.spec) + _validate_stateful_pods(new.spec)
 
+    def warnings_on_create(self, new: StatefulSet) -> list[str]:
+        """Warn of a limit that limits nothing."""
+        if (new.spec.revision_history_limit or 0) >= 0:
+            return []
+        advice = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        return [f"spec.revisionHistoryLimit: {advice}"]
+
     def validate_changes(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
         """Validate that the fields that identify pods and their storage are unchanged."""
         spec, before = new.spec, old.spec

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mooring.api import names
+from mooring.api.codec import to_tree
 from mooring.api.coordination import Lease
 from mooring.api.core.namespace import NORMAL, WARNING, Event
 from mooring.api.core.placement import Toleration
@@ -32,6 +33,7 @@ from mooring.validation.field_rules import (
     unchanged,
     validate_labels,
 )
+from mooring.validation.go_layout import internal_form
 from mooring.validation.metadata import METADATA, validate_metadata_update
 from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.resources import validate_container_resources
@@ -110,7 +112,8 @@ def _validate_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Er
     for position, toleration in enumerate(tolerations):
         key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
         if key in seen:
-            found.append(duplicate(path.index(position), toleration))
+            shown = internal_form(to_tree(toleration), "Toleration")
+            found.append(duplicate(path.index(position), shown))
         seen.add(key)
     return found
 

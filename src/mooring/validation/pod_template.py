@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -196,7 +196,7 @@ def validate_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorL
         case "RollingUpdate":
             return _validate_limits(strategy, _validate_deployment_limits, path)
         case _:
-            return [not_supported(path, _internal(strategy), (RECREATE, ROLLING))]
+            return [not_supported(path, _internal(strategy, _LIMITS), (RECREATE, ROLLING))]
 
 
 def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
@@ -207,7 +207,7 @@ def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
         case "RollingUpdate":
             return _validate_limits(strategy, _validate_daemon_limits, path)
         case _:
-            return [not_supported(path, _internal(strategy), (ROLLING, ON_DELETE))]
+            return [not_supported(path, _internal(strategy, _LIMITS), (ROLLING, ON_DELETE))]
 
 
 def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
@@ -219,15 +219,15 @@ def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorLis
             if strategy.rolling_update is None:
                 return []
             return _validate_limits(strategy, _validate_stateful_limits, path)
-        case "OnDelete" | "Recreate":
+        case "OnDelete":
             if strategy.rolling_update is None:
                 return []
             detail = f"only allowed for updateStrategy '{ROLLING}'"
-            shown = _internal_limits(strategy.rolling_update)
+            shown = _internal(strategy, _STATEFUL_LIMITS)["RollingUpdate"]
             return [invalid(path.child("rollingUpdate"), shown, detail)]
         case _:
-            detail = f"must be '{ROLLING}', '{ON_DELETE}', or '{RECREATE}'"
-            return [invalid(path, _internal(strategy), detail)]
+            detail = f"must be '{ROLLING}' or '{ON_DELETE}'"
+            return [invalid(path, _internal(strategy, _STATEFUL_LIMITS), detail)]
 
 
 def _validate_limits(
@@ -305,12 +305,15 @@ def _number(amount: Any) -> int:
     return amount if isinstance(amount, int) else 0
 
 
-def _internal(strategy: UpdateStrategy) -> dict[str, Any]:
+# The limits of an update strategy in the order of Go, with what Go prints for those not set.
+_LIMITS = {"maxUnavailable": 0, "maxSurge": 0}
+_STATEFUL_LIMITS = {"partition": 0, "maxUnavailable": None}
+
+
+def _internal(strategy: UpdateStrategy, unset: Mapping[str, Any]) -> dict[str, Any]:
     """Return the strategy as Kubernetes prints it in errors: with the names of its Go fields."""
-    return {"Type": strategy.type, "RollingUpdate": _internal_limits(strategy.rolling_update)}
-
-
-def _internal_limits(limits: Any) -> Any:
-    if not isinstance(limits, dict):
-        return limits
-    return {f"{name[:1].upper()}{name[1:]}": limit for name, limit in limits.items()}
+    limits = strategy.rolling_update
+    if isinstance(limits, dict):
+        ordered = {name: limits.get(name, value) for name, value in unset.items()}
+        limits = {f"{name[:1].upper()}{name[1:]}": limit for name, limit in ordered.items()}
+    return {"Type": strategy.type, "RollingUpdate": limits}

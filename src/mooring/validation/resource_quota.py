@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from mooring.api.codec import to_tree
 from mooring.api.core.namespace import (
     ResourceQuota,
     ResourceQuotaSpec,
@@ -14,6 +15,7 @@ from mooring.api.core.namespace import (
 from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
 from mooring.api.field_path import Path, root
 from mooring.validation.errors import ErrorList, invalid, required
+from mooring.validation.go_layout import internal_form
 from mooring.validation.pod.defaults import rounded
 from mooring.validation.pod.resources import (
     STANDARD_RESOURCES,
@@ -126,7 +128,8 @@ def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
         if scope not in _SCOPES:
             found.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
         detail = "unsupported scope applied to resource"
-        found += [invalid(path, spec.scope_selector, detail) for _ in _uncounted(scope, spec.hard)]
+        shown = internal_form(to_tree(spec.scope_selector), "ScopeSelector")
+        found += [invalid(path, shown, detail) for _ in _uncounted(scope, spec.hard)]
         found += _validate_scope_requirement(requirement, path)
     scopes = tuple(requirement.scope_name for requirement in requirements)
     return found + _validate_conflicts(scopes, spec, path)
