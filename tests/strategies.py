@@ -161,6 +161,8 @@ def _values(annotation: Any, depth: int) -> st.SearchStrategy[Any]:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         (bounds,) = annotation.__metadata__
+        if bounds.pattern is not None:
+            return st.binary(max_size=6).map(lambda data: b64encode(data).decode())
         return st.integers(bounds.ge, bounds.le)
     if origin in (Union, types.UnionType):
         return st.none() | _values(_some(arguments), depth)
@@ -191,7 +193,7 @@ def _full_value(annotation: Any, depth: int) -> Any:
         return {"any": [1, None, {"thing": True}]}
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return 7
+        return 7 if arguments[0] is int else "aGk="
     if origin in (Union, types.UnionType):
         return _full_value(_some(arguments), depth)
     if origin is tuple:

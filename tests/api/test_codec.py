@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_json, decode_tree, dotted, encode_json, fitting, to_tree
+from mooring.api.core.namespace import Secret
 from mooring.api.errors import DecodeError
 from mooring.api.field_path import MapKey
 from mooring.api.resource import v1
+from mooring.api.timestamp import MicroTimestamp
 from tests.strategies import instances
 
 RESOURCE_KINDS = [kind for kind in CATALOGUE if kind.group == "resource.k8s.io"]
@@ -132,8 +134,8 @@ def test_null_is_what_absence_is(text: str, expected: v1.ResourceSliceSpec) -> N
         (
             '{"metadata": {"creationTimestamp": "yesterday"}}',
             (
-                'metadata.creationTimestamp: parsing time "yesterday": '
-                "not of the form 2006-01-02T15:04:05Z"
+                'metadata.creationTimestamp: parsing time "yesterday" as '
+                '"2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"'
             ),
         ),
         ("[]", "the object: expected a ResourceSlice (a map), got a list"),
@@ -222,3 +224,55 @@ def test_structs_are_not_tracked_by_the_garbage_collector() -> None:
     value = decode_json(b'{"spec":{"devices":[{"name":"a"}]}}', v1.ResourceSlice).value
     assert not gc.is_tracked(value)
     assert isinstance(value, msgspec.Struct)
+
+
+# --- bytes and times, as Go reads them ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("", ""),
+        ("aGk=", "aGk="),
+        ("aG\nk=\r\n", "aGk="),  # line breaks do not count
+        ("aB==", "aA=="),  # bits that no byte needs do not count
+        ([104, 105], "aGk="),
+        (None, ""),
+    ],
+)
+def test_bytes_are_read_as_go_reads_them(written: Any, read: str) -> None:
+    decoded = decode_tree({"data": {"a": written}}, Secret).value
+    assert decoded.data == {"a": read}
+    assert decode_json(msgspec.json.encode({"data": {"a": written}}), Secret).value == decoded
+
+
+@pytest.mark.parametrize(
+    ("written", "position"),
+    [("a", 0), ("aGk", 0), ("aG!k", 2), ("aG=k", 2), ("a===", 1), ("aA==aA==", 4), ("é", 0)],
+)
+def test_text_that_is_no_base64_is_refused_with_its_position(written: str, position: int) -> None:
+    with pytest.raises(DecodeError) as error:
+        decode_tree({"data": {"a": written}}, Secret)
+    assert str(error.value) == f"data[a]: illegal base64 data at input byte {position}"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("2026-01-02", ' as "2006-01-02T15:04:05.000000Z07:00": cannot parse "" as "T"'),
+        (
+            "2026-01-02T03:04:05Z",
+            ' as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"',
+        ),
+        (
+            "2026-01-02T03:04:05.1Z",
+            ' as "2006-01-02T15:04:05.000000Z07:00": cannot parse ".1Z" as ".000000"',
+        ),
+        ("2026-01-02T03:04:05.000001Zx", ': extra text: "x"'),
+    ],
+)
+def test_a_microtime_has_six_digits(text: str, fault: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        MicroTimestamp.parse(text)
+    assert str(error.value) == f'parsing time "{text}"{fault}'
+    assert str(MicroTimestamp.parse("2026-01-02T03:04:05.000001Z")) == "2026-01-02T03:04:05.000001Z"

@@ -146,6 +146,8 @@ def is_one(hint: Any, field: Field) -> bool:
         return True
     if field.is_struct:
         return isinstance(hint, type) and issubclass(hint, Struct)
+    if get_origin(hint) is Annotated and hint.__metadata__[0].pattern is not None:
+        return field.type == "bytes"
     if get_origin(hint) is Annotated:
         return bool(hint.__metadata__[0].le == BOUNDS.get(field.type))
     return (get_origin(hint) or hint) in SCALARS[field.type]

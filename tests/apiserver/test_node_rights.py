@@ -104,7 +104,7 @@ LIFE = [
     Step(200, "GET", f"{NODES}?fieldSelector=metadata.name=node-a"),
     Step(404, "GET", f"{LEASES}/node-a"),
     Step(201, "POST", LEASES, lease("node-a")),
-    Step(200, "PUT", f"{LEASES}/node-a", lease("node-a")),
+    Step(422, "PUT", f"{LEASES}/node-a", lease("node-a")),  # It may, but not without a version.
     Step(200, "PATCH", f"{LEASES}/node-a", {"spec": {"holderIdentity": "node-a"}}, type=MERGE),
     # Its pods and their claims.
     Step(200, "GET", f"/api/v1/pods?{OWN}"),

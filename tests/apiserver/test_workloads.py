@@ -196,7 +196,8 @@ def test_scales_that_are_refused(client: Client) -> None:
         ),
     )
     assert client.put(url, {"metadata": {"name": "e"}}).status == 400
-    assert client.patch(url, {"spec": {"replicas": "x"}}, MERGE_PATCH).status == 400
+    assert client.patch(url, {"spec": {"replicas": "x"}}, MERGE_PATCH).status == 422
+    assert client.put(url, {"metadata": {"name": "d"}, "spec": {"replicas": "x"}}).status == 400
     assert client.patch(url, {}, "application/json").status == 415
     assert client.get(f"{DEPLOYMENTS}/e/scale").status == 404
     assert client.get(f"{JOBS}/d/scale").status == 404

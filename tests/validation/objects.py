@@ -59,6 +59,19 @@ VALID: dict[str, Tree] = {
         "reason": "Ran",
         "type": "Normal",
     },
+    "Node": {
+        "apiVersion": "v1",
+        "spec": {
+            "podCIDRs": ["10.1.0.0/24", "2001:db8::/64"],
+            "providerID": "cloud://1",
+            "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
+        },
+        "status": {
+            "capacity": {"cpu": "4", "pods": "10", "example.org/gpu": "2"},
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+            "declaredFeatures": ["Alpha", "Beta/gamma"],
+        },
+    },
     "Pod": {"apiVersion": "v1", "spec": POD["spec"]},
     "PriorityClass": {"apiVersion": "scheduling.k8s.io/v1", "value": 1000},
     "ReplicaSet": {"apiVersion": "apps/v1", "spec": KEPT},
@@ -106,12 +119,22 @@ def update(kind: str, before: Tree, change: Tree, **server: Any) -> RegistryResu
     return _admit(_merged(_tree_of(old), change), old)
 
 
-def update_status(kind: str, status: Tree, before: Tree | None = None) -> RegistryResult:
-    """Admit a status of a valid object."""
-    old = with_resource_version(create(kind).stored, "1")
+def update_status(
+    kind: str,
+    status: Tree,
+    before: Tree | None = None,
+    *,
+    spec_before: Tree | None = None,
+    **others: Tree,
+) -> RegistryResult:
+    """Admit a status of a valid object, and with it changes of other fields."""
+    made = create(kind, {} if spec_before is None else {"spec": spec_before})
+    old = with_resource_version(made.stored, "1")
     old = _with(old, {"status": before or {}})
     found = _kind(_tree_of(old))
-    new = decode_tree(_merged(_tree_of(old), {"status": status}), found.struct).value
+    changed = _merged(_tree_of(old), {"status": status, **others})
+    new = decode_tree(changed, found.struct).value
+    new, _ = read_parts(new, found.api_version, found.name)
     return before_status_update(new, old, found, CONTEXT)
 
 

@@ -377,26 +377,6 @@ REFUSALS: list[tuple[str, Tree, list[str]]] = [
         ["Invalid spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
     ),
     (
-        "Lease",
-        {"spec": {"preferredHolder": "you"}},
-        [
-            (
-                "Forbidden spec.preferredHolder: Forbidden: "
-                "may only be specified if `strategy` is defined"
-            )
-        ],
-    ),
-    (
-        "Lease",
-        {"spec": {"strategy": "Youngest"}},
-        [
-            (
-                'NotSupported spec.strategy.strategy: Unsupported value: "Youngest": '
-                'supported values: "OldestEmulationVersion"'
-            )
-        ],
-    ),
-    (
         "Namespace",
         {"metadata": {"name": "a.b"}},
         ['Invalid metadata.name: Invalid value: "a.b": must not contain dots'],
@@ -558,8 +538,8 @@ CHANGES: list[tuple[str, Tree, Tree, list[str]]] = [
         {"roleRef": {"kind": "ClusterRole"}},
         [
             (
-                'Invalid roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io",'
-                f'"kind":"ClusterRole","name":"r"}}: {IMMUTABLE}'
+                'Invalid roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io",'
+                f'"Kind":"ClusterRole","Name":"r"}}: {IMMUTABLE}'
             )
         ],
     ),
@@ -569,8 +549,8 @@ CHANGES: list[tuple[str, Tree, Tree, list[str]]] = [
         {"roleRef": {"name": "edit"}},
         [
             (
-                'Invalid roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io",'
-                f'"kind":"ClusterRole","name":"edit"}}: {IMMUTABLE}'
+                'Invalid roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io",'
+                f'"Kind":"ClusterRole","Name":"edit"}}: {IMMUTABLE}'
             )
         ],
     ),

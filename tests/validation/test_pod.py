@@ -9,8 +9,8 @@ import pytest
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Node, Pod, PodSpec
 from mooring.api.timestamp import Timestamp
-from mooring.validation.cluster_kinds import NodeStrategy
 from mooring.validation.go_layout import internal_lines
+from mooring.validation.node import NodeStrategy
 from mooring.validation.pod.defaults import default_pod
 from mooring.validation.pod.strategy import PodStrategy
 from tests.corpus import corpus

@@ -14,7 +14,6 @@ each of them: a body of 3 MiB can hold 700,000 empty containers, each with sever
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +26,7 @@ from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import MicroTimestamp, Timestamp
+from mooring.api.tolerant_reader import go_base64
 
 S = TypeVar("S", bound=Struct)
 
@@ -206,7 +206,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "int32": _NUMBERS,
     "int64": _NUMBERS,
-    "bytes": (str,),
+    "bytes": (str, list),
     "quantity": (str, bool, *_NUMBERS, list, dict),  # Go parses the text of whatever is there
     "time": (str,),
     "microtime": (str,),
@@ -262,9 +262,9 @@ def _time(wanted: type[Timestamp]) -> Callable[[Any, str, Place], str | None]:
 
 def _bytes(value: Any, _: str, place: Place) -> str:
     try:
-        return b64encode(b64decode(value, validate=True)).decode()
-    except ValueError:
-        raise _unreadable(ApiError("illegal base64 data"), place) from None
+        return go_base64(value)
+    except ApiError as error:
+        raise _unreadable(error, place) from None
 
 
 def _int_or_string(value: Any, owner: str, place: Place) -> Any:
@@ -339,11 +339,23 @@ def _short(message: str) -> str:
     return message.rpartition(".")[2]
 
 
+# What Go reads a scalar as, where that is not its name in the table.
+_GO_TYPES = {
+    "bytes": "[]uint8",
+    "strings": "[]string",
+    "time": "string",
+    "microtime": "string",
+    "int-or-string": "int32",
+}
+
+
 def _go_type(field: schema.Field) -> str:
     if "." in field.type:
         version, _, name = field.type.rpartition(".")
         return f"{version.rpartition('/')[2]}.{name}"
-    return {"bytes": "[]uint8", "strings": "[]string"}.get(field.type, field.type)
+    if field.name == "uid":
+        return "types.UID"
+    return _GO_TYPES.get(field.type, field.type)
 
 
 def _map_type(field: schema.Field) -> str:

@@ -46,6 +46,14 @@ T = TypeVar("T")
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+# Bytes, as Go writes them: what does not fit may be another spelling of bytes, or none.
+Base64 = Annotated[
+    str,
+    Meta(
+        pattern=r"\A(?:[A-Za-z0-9+/]{4})*"
+        r"(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?\Z"
+    ),
+]
 
 NULL = Raw(b"null")  # raw JSON that is absent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -17,10 +18,28 @@ _RFC3339 = re.compile(
 REMEMBERED_LENGTH_MAX = 40
 
 
+def _parts(fraction: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield the parts of a layout and what follows each of them."""
+    digits = re.compile(r"\d\d", re.ASCII)
+    yield "2006", re.compile(r"\d{4}", re.ASCII)
+    yield from (("-", re.compile("-")), ("01", digits), ("-", re.compile("-")), ("02", digits))
+    yield from (("T", re.compile("T")), ("15", re.compile(r"\d\d?", re.ASCII)))
+    yield from ((":", re.compile(":")), ("04", digits), (":", re.compile(":")))
+    if fraction:
+        yield "05", digits
+        yield fraction, re.compile(r"[.,]\d{6}", re.ASCII)
+    else:
+        yield "05", re.compile(r"\d\d(?:[.,]\d+)?", re.ASCII)
+    yield "Z07:00", re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII)
+
+
 class Timestamp:
     """An instant, written in UTC with whole seconds."""
 
     __slots__ = ("instant",)
+
+    _form = _RFC3339
+    _fraction = ""  # of the layout in which Go reads and writes it
 
     def __init__(self, instant: datetime) -> None:
         self.instant = instant.astimezone(UTC)
@@ -28,7 +47,9 @@ class Timestamp:
     @classmethod
     def parse(cls, text: str) -> Timestamp:
         """Return the instant that an RFC 3339 text names."""
-        return cls(_instant(text) if len(text) <= REMEMBERED_LENGTH_MAX else _read(text))
+        if (match := cls._form.fullmatch(text)) is None:
+            raise DecodeError(f'parsing time "{text[:64]}"{cls._fault(text)}')
+        return cls(_instant(text) if len(text) <= REMEMBERED_LENGTH_MAX else _read(match))
 
     @staticmethod
     def instead_of(value: object) -> str:
@@ -41,6 +62,18 @@ class Timestamp:
     def is_zero(self) -> bool:
         """Whether this is the first instant of the calendar, which is the zero time of Go."""
         return self.instant == NO_TIME.instant
+
+    @classmethod
+    def _fault(cls, text: str) -> str:
+        """Return the first part of the layout that a text does not follow, in the words of Go."""
+        layout = f"2006-01-02T15:04:05{cls._fraction}Z07:00"
+        rest = text
+        for part, pattern in _parts(cls._fraction):
+            match = pattern.match(rest)
+            if match is None:
+                return f' as "{layout}": cannot parse "{rest[:64]}" as "{part}"'
+            rest = rest[match.end() :]
+        return f': extra text: "{rest[:64]}"'
 
     def truncated(self) -> Timestamp:
         """Return the instant at the start of its second."""
@@ -72,10 +105,7 @@ class Timestamp:
         return hash(self.instant)
 
 
-def _read(text: str) -> datetime:
-    match = _RFC3339.fullmatch(text)
-    if match is None:
-        raise DecodeError(f'parsing time "{text[:64]}": not of the form 2006-01-02T15:04:05Z')
+def _read(match: re.Match[str]) -> datetime:
     year, month, day, hour, minute, second, fraction, sign, hours, minutes = match.groups()
     microsecond = int((fraction or "0")[:6].ljust(6, "0"))
     try:
@@ -83,12 +113,16 @@ def _read(text: str) -> datetime:
         y, m, d, hh, mm, ss = map(int, (year, month, day, hour, minute, second))
         return datetime(y, m, d, hh, mm, ss, microsecond, UTC) - offset
     except (ValueError, OverflowError) as error:
-        raise DecodeError(f'parsing time "{text[:64]}": {error}') from None
+        raise DecodeError(f'parsing time "{match[0][:64]}": {error}') from None
 
 
 # Most times of a cluster occur many times: the same second in many objects, and several times in
 # each of them.
-_instant = lru_cache(maxsize=8192)(_read)
+@lru_cache(maxsize=8192)
+def _instant(text: str) -> datetime:
+    match = _RFC3339.fullmatch(text)
+    assert match is not None
+    return _read(match)
 
 
 @lru_cache(maxsize=8192)
@@ -112,6 +146,10 @@ class MicroTimestamp(Timestamp):
     """An instant, written in UTC with microseconds (leases and events)."""
 
     __slots__ = ()
+
+    # Go reads what it writes: neither fewer nor more digits.
+    _form = re.compile(_RFC3339.pattern.replace(r"(?:[.,](\d+))?", r"[.,](\d{6})"), re.ASCII)
+    _fraction = ".000000"
 
     def __str__(self) -> str:
         return self.instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")

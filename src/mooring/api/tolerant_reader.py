@@ -7,6 +7,8 @@ stricter, has given up.
 
 from __future__ import annotations
 
+import base64
+import re
 import types
 from collections.abc import Callable
 from functools import lru_cache
@@ -90,6 +92,8 @@ def _reader(annotation: Any) -> Reader:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         (bounds,) = annotation.__metadata__
+        if bounds.pattern is not None:
+            return _read_bytes
         return _integer_reader(bounds.ge, bounds.le)
     if origin in (Union, types.UnionType):
         (wanted,) = (a for a in arguments if a is not types.NoneType)
@@ -109,6 +113,49 @@ def _read_string(value: Any, place: Place, _: _Notes) -> str:
     if type(value) is not str:
         raise _mismatch(value, "a string", place)
     return _without_surrogates(value)
+
+
+def _read_bytes(value: Any, place: Place, _: _Notes) -> str:
+    if value is None:
+        return ""
+    try:
+        return go_base64(value)
+    except ApiError as error:
+        raise DecodeError(f"{_shown(place)}: {error}", place) from None
+
+
+def go_base64(value: Any) -> str:
+    """Return bytes that JSON has in base64 or as a list of numbers as Go writes them."""
+    if type(value) is list and all(type(n) is int and 0 <= n < 256 for n in value):
+        return base64.b64encode(bytes(value)).decode()
+    if type(value) is not str:
+        raise ApiError(f"expected base64, got {json_name(value)}")
+    data = value.encode("utf-8", "surrogatepass")
+    if (position := _base64_fault(data)) is not None:
+        raise ApiError(f"illegal base64 data at input byte {position}")
+    return base64.b64encode(base64.b64decode(data)).decode()
+
+
+_DIGITS = re.compile(rb"[A-Za-z0-9+/\r\n]*")
+_LINE_BREAKS = re.compile(rb"[\r\n]*")
+
+
+def _base64_fault(data: bytes) -> int | None:
+    """Return where Go gives up reading base64; None if it reads all of it."""
+    position = _DIGITS.match(data).end()  # type: ignore[union-attr]  # It always matches.
+    over = len(data[:position].translate(None, b"\r\n")) % 4
+    if position == len(data):
+        return position - over if over else None
+    if data[position : position + 1] != b"=" or over < 2:
+        return position
+    position = _LINE_BREAKS.match(data, position + 1).end()  # type: ignore[union-attr]
+    if over == 2:
+        if position == len(data):
+            return position
+        if data[position : position + 1] != b"=":
+            return position - 1
+        position = _LINE_BREAKS.match(data, position + 1).end()  # type: ignore[union-attr]
+    return None if position == len(data) else position
 
 
 def _read_bool(value: Any, place: Place, _: _Notes) -> bool:

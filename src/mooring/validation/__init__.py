@@ -21,10 +21,13 @@ plain_devices                 a fast path for common devices
 pod                           Pod (a package)
 pod_security                  pod security levels, and what violates them (a package)
 pod_group, workload           PodGroup, CompositePodGroup, Workload; pod_group_fields they share
-apps, pod_template            Deployment, ReplicaSet, DaemonSet, StatefulSet
-job, job_spec                 Job
-namespace                     Namespace, ServiceAccount, ConfigMap, Secret, ResourceQuota
-cluster_kinds                 Node, Lease, RuntimeClass, PriorityClass, Event
+apps                          Deployment, ReplicaSet, DaemonSet, StatefulSet
+pod_template                  rules of kinds with a pod template; template_defaults their defaults
+job                           Job; job_spec and job_status are its parts
+namespace                     Namespace, ServiceAccount, ConfigMap, Secret
+resource_quota                ResourceQuota
+node                          Node
+cluster_kinds                 Lease, RuntimeClass, PriorityClass, Event
 rbac                          Role, ClusterRole and their bindings
 scheduler_configuration       KubeSchedulerConfiguration
 """

@@ -23,13 +23,10 @@ from mooring.api.meta import LabelSelector
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
 from mooring.validation.field_rules import label, not_negative, unchanged, value_or
+from mooring.validation.metadata import next_generation
 from mooring.validation.pod.volumes import validate_claim_spec
 from mooring.validation.pod_template import (
     TemplateStrategy,
-    default_daemon_set,
-    default_deployment,
-    default_stateful_set,
-    default_template,
     validate_at_most,
     validate_collisions,
     validate_counts,
@@ -44,6 +41,12 @@ from mooring.validation.pod_template import (
 )
 from mooring.validation.selectors import is_empty
 from mooring.validation.strategy import Context
+from mooring.validation.template_defaults import (
+    default_daemon_set,
+    default_deployment,
+    default_stateful_set,
+    default_template,
+)
 
 SPEC = root("spec")
 STATUS = root("status")
@@ -63,6 +66,24 @@ class DeploymentStrategy(TemplateStrategy[Deployment]):
         found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
         found += not_negative(spec.revision_history_limit, SPEC.child("revisionHistoryLimit"))
         return found + _validate_deadline(spec, SPEC.child("progressDeadlineSeconds"))
+
+    def prepare_for_update(self, new: Deployment, old: Deployment, context: Context) -> Deployment:
+        """Keep the status; changed annotations are a new generation, too."""
+        after = super().prepare_for_update(new, old, context)
+        generation = old.metadata.generation
+        if after.metadata.generation != generation or semantic_equal(
+            after.metadata.annotations, old.metadata.annotations
+        ):
+            return after
+        metadata = replace(after.metadata, generation=next_generation(generation))
+        return replace(after, metadata=metadata)
+
+    def prepare_for_status_update(
+        self, new: Deployment, old: Deployment, context: Context
+    ) -> Deployment:
+        """Keep everything but the status and the metadata; of the metadata keep the labels."""
+        new = super().prepare_for_status_update(new, old, context)
+        return replace(new, metadata=replace(new.metadata, labels=old.metadata.labels))
 
     def validate_status(self, new: Deployment, old: Deployment) -> ErrorList:
         """Validate the counts of pods."""
@@ -246,8 +267,11 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
     set_defaults = staticmethod(default_stateful_set)
 
     def validate(self, new: StatefulSet, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate everything; only a new service name must be a DNS label."""
+        """Validate everything; updates validate neither service name nor claims, which stay."""
         found = self.validate_metadata(new) + _validate_keeping(new.spec)
+        for position, claim in enumerate(new.spec.volume_claim_templates):
+            place = SPEC.child("volumeClaimTemplates").index(position).child("spec")
+            found += validate_claim_spec(claim.get("spec", {}), place)
         if new.spec.service_name:
             found += label(new.spec.service_name, SPEC.child("serviceName"))
         return found + _validate_stateful_pods(new.spec)
@@ -255,6 +279,13 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
     def validate_fields(self, new: StatefulSet) -> ErrorList:
         """Validate the spec."""
         return _validate_keeping(new.spec) + _validate_stateful_pods(new.spec)
+
+    def warnings_on_create(self, new: StatefulSet) -> list[str]:
+        """Warn of a limit that limits nothing."""
+        if (new.spec.revision_history_limit or 0) >= 0:
+            return []
+        advice = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        return [f"spec.revisionHistoryLimit: {advice}"]
 
     def validate_changes(self, new: StatefulSet, old: StatefulSet) -> ErrorList:
         """Validate that the fields that identify pods and their storage are unchanged."""
@@ -289,13 +320,10 @@ class StatefulSetStrategy(TemplateStrategy[StatefulSet]):
 
 
 def _validate_keeping(spec: StatefulSetSpec) -> ErrorList:
-    """Validate replicas, update strategy, pod management and volume claims."""
+    """Validate replicas, update strategy, pod management and retention."""
     found = _validate_management(spec.pod_management_policy, SPEC.child("podManagementPolicy"))
     found += validate_stateful_strategy(spec.update_strategy, SPEC.child("updateStrategy"))
     found += _validate_retention(spec, SPEC.child("persistentVolumeClaimRetentionPolicy"))
-    for position, claim in enumerate(spec.volume_claim_templates):
-        place = SPEC.child("volumeClaimTemplates").index(position).child("spec")
-        found += validate_claim_spec(claim.get("spec", {}), place)
     found += not_negative(spec.replicas, SPEC.child("replicas"))
     found += not_negative(spec.min_ready_seconds, SPEC.child("minReadySeconds"))
     match spec.ordinals:

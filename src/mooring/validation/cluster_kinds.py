@@ -1,4 +1,4 @@
-"""Strategies of Nodes, Leases, RuntimeClasses, PriorityClasses and Events.
+"""Strategies of Leases, RuntimeClasses, PriorityClasses and Events.
 
 The fields of the newer form of Events are required in the core group only if eventTime is set, and
 always in events.k8s.io.
@@ -9,21 +9,21 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mooring.api import names
+from mooring.api.codec import to_tree
 from mooring.api.coordination import Lease
 from mooring.api.core.namespace import NORMAL, WARNING, Event
-from mooring.api.core.node import Node
 from mooring.api.core.placement import Toleration
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.field_path import Path, root
 from mooring.api.names import byte_length
 from mooring.api.runtime_class import Overhead, RuntimeClass
 from mooring.api.scheduling.v1beta1 import HIGHEST_USER_PRIORITY, PriorityClass
+from mooring.api.timestamp import Timestamp
 from mooring.validation.errors import (
     ErrorList,
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 from mooring.validation.field_rules import (
@@ -33,41 +33,27 @@ from mooring.validation.field_rules import (
     unchanged,
     validate_labels,
 )
-from mooring.validation.metadata import METADATA, validate_metadata, validate_metadata_update
-from mooring.validation.pod.defaults import rounded
+from mooring.validation.go_layout import internal_form
+from mooring.validation.metadata import METADATA, validate_metadata_update
 from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.resources import validate_container_resources
 from mooring.validation.pod.tolerations import validate_tolerations
-from mooring.validation.strategy import Context, ObjectStrategy, Strategy
-
-
-class NodeStrategy(Strategy[Node]):
-    """The strategy of Nodes, which kubelets create with their status."""
-
-    def default(self, value: Node, api_version: str, context: Context) -> Node:  # noqa: ARG002
-        """Make all the capacity allocatable, unless the node says how much is."""
-        status = value.status
-        if status.allocatable or not status.capacity:
-            return value
-        return replace(value, status=replace(status, allocatable=status.capacity))
-
-    def validate(self, new: Node, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate the metadata."""
-        return validate_metadata(new.metadata, namespaced=False)
-
-    def validate_update(self, new: Node, old: Node, context: Context) -> ErrorList:  # noqa: ARG002
-        """Validate the metadata."""
-        return validate_metadata_update(new.metadata, old.metadata)
-
+from mooring.validation.strategy import Context, ObjectStrategy
 
 # --- Leases -------------------------------------------------------------------------------
 
 LEASE_SPEC = root("spec")
-_LEASE_STRATEGIES = ("OldestEmulationVersion",)
 
 
 class LeaseStrategy(ObjectStrategy[Lease]):
     """The strategy of Leases."""
+
+    allow_unconditional_update = False
+    qualified_finalizers = False
+
+    def drop_disabled_fields(self, new: Lease, old: Lease | None, context: Context) -> Lease:  # noqa: ARG002
+        """Drop what coordinated leader election needs, which nothing here does."""
+        return replace(new, spec=replace(new.spec, strategy=None, preferred_holder=None))
 
     def validate_fields(self, new: Lease) -> ErrorList:
         """Validate the spec."""
@@ -78,21 +64,7 @@ class LeaseStrategy(ObjectStrategy[Lease]):
             path = LEASE_SPEC.child("leaseDurationSeconds")
             found.append(invalid(path, duration, "must be greater than 0"))
         found += not_negative(spec.lease_transitions, LEASE_SPEC.child("leaseTransitions"))
-        if spec.strategy is not None:
-            # The doubled path of an unsupported strategy is Kubernetes'.
-            found += _validate_strategy(spec.strategy, LEASE_SPEC.child("strategy", "strategy"))
-        if spec.preferred_holder and not spec.strategy:
-            detail = "may only be specified if `strategy` is defined"
-            found.append(forbidden(LEASE_SPEC.child("preferredHolder"), detail))
         return found
-
-
-def _validate_strategy(strategy: str, path: Path) -> ErrorList:
-    if "/" in strategy:
-        return label_name(strategy, path)
-    return (
-        [] if strategy in _LEASE_STRATEGIES else [not_supported(path, strategy, _LEASE_STRATEGIES)]
-    )
 
 
 # --- RuntimeClasses -----------------------------------------------------------------------
@@ -104,13 +76,8 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
     """The strategy of RuntimeClasses."""
 
     namespaced = False
-
-    def default(self, value: RuntimeClass, api_version: str, context: Context) -> RuntimeClass:  # noqa: ARG002
-        """Round the overhead up, like resources of containers."""
-        if value.overhead is None:
-            return value
-        overhead = replace(value.overhead, pod_fixed=rounded(value.overhead.pod_fixed))
-        return replace(value, overhead=overhead)
+    allow_unconditional_update = False
+    qualified_finalizers = False
 
     def validate_fields(self, new: RuntimeClass) -> ErrorList:
         """Validate the handler, the overhead and the nodes."""
@@ -127,10 +94,10 @@ class RuntimeClassStrategy(ObjectStrategy[RuntimeClass]):
         self,
         new: RuntimeClass,
         old: RuntimeClass,
-        context: Context,  # noqa: ARG002
+        context: Context,
     ) -> ErrorList:
-        """Validate that the handler is unchanged; Kubernetes checks nothing else."""
-        found = validate_metadata_update(new.metadata, old.metadata)
+        """Validate everything, and that the handler is unchanged."""
+        found = self.validate(new, context) + self.validate_metadata_update(new, old)
         return found + unchanged(new.handler, old.handler, HANDLER)
 
 
@@ -145,7 +112,8 @@ def _validate_tolerations(tolerations: tuple[Toleration, ...], path: Path) -> Er
     for position, toleration in enumerate(tolerations):
         key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
         if key in seen:
-            found.append(duplicate(path.index(position), toleration))
+            shown = internal_form(to_tree(toleration), "Toleration")
+            found.append(duplicate(path.index(position), shown))
         seen.add(key)
     return found
 
@@ -235,7 +203,12 @@ class EventStrategy(ObjectStrategy[Event]):
     """The strategy of Events of the core group."""
 
     validate_name = staticmethod(names.path_segment)
+    qualified_finalizers = False
     reporter = root("reportingComponent")
+
+    def validate(self, new: Event, context: Context) -> ErrorList:  # noqa: ARG002
+        """Validate the fields, and the metadata of an event that is valid otherwise."""
+        return self.validate_fields(new) or self.validate_metadata(new)
 
     def validate_fields(self, new: Event) -> ErrorList:
         """Validate namespace, reporter, action and reason."""
@@ -262,6 +235,7 @@ class NewEventStrategy(EventStrategy):
     """The strategy of Events of events.k8s.io."""
 
     validate_name = staticmethod(names.dns1123_subdomain)
+    qualified_finalizers = True
     reporter = root("reportingController")
 
     def validate(self, new: Event, context: Context) -> ErrorList:  # noqa: ARG002
@@ -291,8 +265,13 @@ class NewEventStrategy(EventStrategy):
             ("reason", new.reason, old.reason),
             ("message", new.message, old.message),
             ("source", new.source, old.source),
-            ("firstTimestamp", new.first_timestamp, old.first_timestamp),
-            ("lastTimestamp", new.last_timestamp, old.last_timestamp),
+            *(
+                (name, _unless_zero(value), _unless_zero(before))
+                for name, value, before in (
+                    ("firstTimestamp", new.first_timestamp, old.first_timestamp),
+                    ("lastTimestamp", new.last_timestamp, old.last_timestamp),
+                )
+            ),
             ("count", new.count, old.count),
             ("type", new.type, old.type),
             ("eventTime", new.event_time, old.event_time),
@@ -303,6 +282,10 @@ class NewEventStrategy(EventStrategy):
         ):
             found += unchanged(value, before, root(name))
         return found
+
+
+def _unless_zero(time: Timestamp | None) -> Timestamp | None:
+    return None if time is None or time.is_zero else time
 
 
 def _has_time(event: Event) -> bool:

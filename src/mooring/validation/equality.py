@@ -41,6 +41,9 @@ def semantic_equal(a: Any, b: Any) -> bool:
     if isinstance(a, Struct) and type(a) is type(b):
         return all(
             semantic_equal(getattr(a, name), getattr(b, name)) for name in a.__struct_fields__
+        ) and not any(
+            (getattr(a, name) is None) != (getattr(b, name) is None)
+            for name in _json_fields(type(a))
         )
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
         return all(map(semantic_equal, a, b))
@@ -49,6 +52,12 @@ def semantic_equal(a: Any, b: Any) -> bool:
     if isinstance(a, Raw) and isinstance(b, Raw):
         return _is_same_json(a, b)
     return False
+
+
+@lru_cache(maxsize=1024)
+def _json_fields(struct: type[Struct]) -> tuple[str, ...]:
+    """Return the fields that hold messages as JSON: an empty message is not an absent one."""
+    return tuple(name for name, hint in get_type_hints(struct).items() if hint is Any)
 
 
 def _is_same_json(a: Raw, b: Raw) -> bool:

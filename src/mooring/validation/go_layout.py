@@ -53,7 +53,7 @@ def internal_template(spec: ResourceClaimTemplateSpec) -> dict[str, Any]:
 
 
 def internal_form(tree: Mapping[str, Json], name: str) -> dict[str, Json]:
-    """Return a part of a pod's spec in Kubernetes' internal form, by the name of its type."""
+    """Return an object of core/v1 in Kubernetes' internal form, by the name of its type."""
     return _struct(tree, f"core/v1.{name}")
 
 

@@ -19,15 +19,16 @@ from mooring.api.gates import Gate
 from mooring.api.meta import LabelSelector, ObjectMeta
 from mooring.validation.equality import semantic_equal
 from mooring.validation.errors import ErrorList, invalid, required
-from mooring.validation.field_rules import not_negative, unchanged, value_or
+from mooring.validation.field_rules import unchanged, value_or
 from mooring.validation.job_spec import INDEXED, validate_job_spec
+from mooring.validation.job_status import validate_job_status
 from mooring.validation.metadata import METADATA
-from mooring.validation.pod_template import TemplateStrategy, default_template
+from mooring.validation.pod_template import TemplateStrategy
 from mooring.validation.selectors import selector_of
 from mooring.validation.strategy import Context
+from mooring.validation.template_defaults import default_template
 
 SPEC = root("spec")
-STATUS = root("status")
 STAND_IN_UID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -89,21 +90,16 @@ class JobStrategy(TemplateStrategy[Job]):
             ("managedBy", spec.managed_by, before.managed_by),
             ("successPolicy", spec.success_policy, before.success_policy),
         ):
-            found += unchanged(value, old_value, SPEC.child(name))
+            # A policy without rules is another policy than none.
+            if (value is None) != (old_value is None):
+                found.append(invalid(SPEC.child(name), value, "field is immutable"))
+            else:
+                found += unchanged(value, old_value, SPEC.child(name))
         return found + _validate_name(new)
 
-    def validate_status(self, new: Job, old: Job) -> ErrorList:  # noqa: ARG002
-        """Validate the counts of pods."""
-        status, found = new.status, []
-        for name, count in (
-            ("active", status.active),
-            ("succeeded", status.succeeded),
-            ("failed", status.failed),
-            ("ready", status.ready),
-            ("terminating", status.terminating),
-        ):
-            found += not_negative(count, STATUS.child(name))
-        return found
+    def validate_status(self, new: Job, old: Job) -> ErrorList:
+        """Validate counts, conditions and times."""
+        return validate_job_status(new, old)
 
 
 # --- new jobs -----------------------------------------------------------------------------

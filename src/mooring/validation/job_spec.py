@@ -80,16 +80,16 @@ def _validate_numbers(spec: JobSpec, path: Path) -> ErrorList:
 def _validate_manager(manager: str, path: Path) -> ErrorList:
     if not manager:
         return [required(path)]
+    is_long = byte_length(manager) > MANAGER_MAX_BYTES
+    found: ErrorList = [too_long(path, MANAGER_MAX_BYTES)] if is_long else []
     domain, _, rest = manager.partition("/")
     if not domain or not rest:
         detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        return [invalid(path, manager, detail)]
-    found = each_invalid(path, domain, names.dns1123_subdomain(domain))
+        return [invalid(path, manager, detail), *found]
+    found += each_invalid(path, domain, names.dns1123_subdomain(domain))
     if not _is_path(rest):
         detail = f"Invalid path (regex used for validation is '{_PATH}')"
         found.append(invalid(path, rest, detail))
-    if byte_length(manager) > MANAGER_MAX_BYTES:
-        found.append(too_long(path, MANAGER_MAX_BYTES))
     return found
 
 

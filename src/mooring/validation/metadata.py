@@ -55,6 +55,7 @@ def validate_metadata(
     validate_name: NameCheck = names.dns1123_subdomain,
     validate_prefix: bool = True,
     declared_name: bool = False,
+    qualified_finalizers: bool = True,
 ) -> ErrorList:
     """Validate the metadata of a new object."""
     found: ErrorList = []
@@ -73,7 +74,7 @@ def validate_metadata(
         + _validate_namespace(meta, namespaced=namespaced)
         + _validate_common(meta)
         + _validate_finalizers(meta.finalizers)
-        + _validate_kubernetes_finalizers(meta.finalizers)
+        + (_validate_qualified(meta.finalizers) if qualified_finalizers else [])
     )
 
 
@@ -92,7 +93,9 @@ def validate_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     return found + _validate_finalizers(meta.finalizers)
 
 
-def validate_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
+def validate_metadata_update(
+    new: ObjectMeta, old: ObjectMeta, *, qualified_finalizers: bool = True
+) -> ErrorList:
     """Validate updated metadata."""
     found: ErrorList = []
     if old.deletion_timestamp is not None:
@@ -117,7 +120,8 @@ def validate_metadata_update(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
     ):
         if new_value != old_value:
             found.append(invalid(METADATA.child(field_name), new_value, IMMUTABLE))
-    return found + _validate_common(new) + _validate_kubernetes_finalizers(new.finalizers)
+    found += _validate_common(new)
+    return found + (_validate_qualified(new.finalizers) if qualified_finalizers else [])
 
 
 def next_generation(generation: int) -> int:
@@ -287,7 +291,7 @@ def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
     return found
 
 
-def _validate_kubernetes_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
+def _validate_qualified(finalizers: tuple[str, ...]) -> ErrorList:
     path = METADATA.child("finalizers")
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [

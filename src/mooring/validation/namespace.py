@@ -1,38 +1,30 @@
-"""Strategies of Namespaces, ServiceAccounts, ConfigMaps, Secrets and ResourceQuotas."""
+"""Strategies of Namespaces, ServiceAccounts, ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from mooring.api import names
 from mooring.api.core.namespace import (
     ACTIVE,
+    NAME_LABEL,
     TERMINATING,
     ConfigMap,
     Namespace,
     ObjectReference,
-    ResourceQuota,
-    ResourceQuotaSpec,
-    ScopedResourceSelectorRequirement,
     Secret,
     ServiceAccount,
 )
-from mooring.api.core.resources import CPU, HUGE_PAGES_PREFIX, MEMORY, PODS, ResourceList
 from mooring.api.field_path import Path, root
 from mooring.api.names import byte_length
 from mooring.validation.errors import ErrorList, forbidden, invalid, required, too_long
 from mooring.validation.field_rules import each_invalid, label_name, unchanged
 from mooring.validation.metadata import METADATA, STANDARD_FINALIZERS, validate_metadata_update
-from mooring.validation.pod.resources import (
-    STANDARD_RESOURCES,
-    validate_amount,
-    validate_resource_name,
-)
 from mooring.validation.strategy import Context, ObjectStrategy
 
 FINALIZERS = root("spec").child("finalizers")
@@ -42,17 +34,30 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
     """The strategy of Namespaces."""
 
     namespaced = False
+    keeps_metadata_with_status = False
     validate_name = staticmethod(names.dns1123_label)
 
-    def validate(self, new: Namespace, context: Context) -> ErrorList:
-        """Validate metadata and finalizers."""
-        found = super().validate(new, context)
+    def default(self, value: Namespace, api_version: str, context: Context) -> Namespace:  # noqa: ARG002
+        """Set the label with the name, unless the server is yet to generate the name."""
+        metadata = value.metadata
+        if not metadata.name:
+            return value
+        labels = {**metadata.labels, NAME_LABEL: metadata.name}
+        return replace(value, metadata=replace(metadata, labels=labels))
+
+    def validate_fields(self, new: Namespace) -> ErrorList:
+        """Validate finalizers."""
+        found: ErrorList = []
         for finalizer in new.spec.finalizers:
             found += label_name(finalizer, FINALIZERS)
             if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
                 detail = "name is neither a standard finalizer name nor is it fully qualified"
                 found.append(invalid(FINALIZERS, finalizer, detail))
         return found
+
+    def validate_update(self, new: Namespace, old: Namespace, context: Context) -> ErrorList:
+        """Validate everything."""
+        return self.validate_metadata(new) + super().validate_update(new, old, context)
 
     def prepare_for_update(self, new: Namespace, old: Namespace, context: Context) -> Namespace:  # noqa: ARG002
         """Keep spec and status."""
@@ -66,10 +71,10 @@ class NamespaceStrategy(ObjectStrategy[Namespace]):
         status = new.status
         return new if status.phase else replace(new, status=replace(status, phase=ACTIVE))
 
-    def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:
+    def validate_status(self, new: Namespace, old: Namespace) -> ErrorList:  # noqa: ARG002
         """Validate that the phase is Terminating exactly if the namespace is deleted."""
         phase, path = new.status.phase, root("status").child("Phase")
-        is_deleted = old.metadata.deletion_timestamp is not None
+        is_deleted = new.metadata.deletion_timestamp is not None
         if phase == (TERMINATING if is_deleted else ACTIVE):
             return []
         if is_deleted:
@@ -237,148 +242,3 @@ def _validate_docker(data: Mapping[str, str], key: str) -> ErrorList:
     if isinstance(content, dict):
         return []
     return [invalid(DATA.key(key), _REDACTED, "must be a JSON object")]
-
-
-# --- ResourceQuotas -----------------------------------------------------------------------
-
-SPEC = root("spec")
-STATUS = root("status")
-
-_HUGE_PAGES = (HUGE_PAGES_PREFIX, f"requests.{HUGE_PAGES_PREFIX}")
-_QUOTA_RESOURCES = STANDARD_RESOURCES - {"storage"}
-
-_OF_PODS = frozenset(
-    {PODS, CPU, MEMORY, "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}
-)
-_OF_VOLUMES = frozenset({"persistentvolumeclaims", "requests.storage"})
-# The resources that a quota with a scope can limit.
-_SCOPES = {
-    "Terminating": _OF_PODS,
-    "NotTerminating": _OF_PODS,
-    "BestEffort": frozenset({PODS}),
-    "NotBestEffort": _OF_PODS,
-    "PriorityClass": _OF_PODS,
-    "CrossNamespacePodAffinity": _OF_PODS,
-    "VolumeAttributesClass": _OF_VOLUMES,
-}
-_WITH_VALUES = ("PriorityClass", "VolumeAttributesClass")
-_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
-
-_MUST_EXIST = (
-    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
-    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
-    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
-)
-
-
-class ResourceQuotaStrategy(ObjectStrategy[ResourceQuota]):
-    """The strategy of ResourceQuotas."""
-
-    def validate_fields(self, new: ResourceQuota) -> ErrorList:
-        """Validate amounts and scopes."""
-        found = _validate_quota(new.spec.hard, SPEC.child("hard"))
-        found += _validate_scopes(new.spec, SPEC.child("scopes"))
-        return found + _validate_scope_selector(
-            new.spec, SPEC.child("scopeSelector", "matchExpressions")
-        )
-
-    def validate_changes(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:
-        """Validate that the scopes are unchanged."""
-        if set(new.spec.scopes) == set(old.spec.scopes):
-            return []
-        return [invalid(SPEC.child("scopes"), new.spec.scopes, "field is immutable")]
-
-    def validate_status(self, new: ResourceQuota, old: ResourceQuota) -> ErrorList:  # noqa: ARG002
-        """Validate the amounts."""
-        found = _validate_quota(new.status.hard, STATUS.child("hard"))
-        return found + _validate_quota(new.status.used, STATUS.child("used"))
-
-
-def _validate_quota(amounts: ResourceList, path: Path) -> ErrorList:
-    found: ErrorList = []
-    for name, amount in amounts.items():
-        found += validate_amount(name, amount, path.key(name), _validate_quota_resource)
-    return found
-
-
-def _validate_quota_resource(name: str, path: Path) -> ErrorList:
-    found = validate_resource_name(name, path)
-    if "/" in name or _is_standard_quota(name):
-        return found
-    return [*found, invalid(path, name, "must be a standard resource for quota")]
-
-
-def _is_standard_quota(name: str) -> bool:
-    return name in _QUOTA_RESOURCES or name.startswith(_HUGE_PAGES)
-
-
-# --- scopes -------------------------------------------------------------------------------
-
-
-def _validate_scopes(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
-    found: ErrorList = []
-    for scope in spec.scopes:
-        if scope not in _SCOPES:
-            found.append(invalid(path, spec.scopes, "unsupported scope"))
-        detail = "unsupported scope applied to resource"
-        found += [invalid(path, spec.scopes, detail) for _ in _uncounted(scope, spec.hard)]
-    return found + _validate_conflicts(spec.scopes, spec, path)
-
-
-def _validate_scope_selector(spec: ResourceQuotaSpec, path: Path) -> ErrorList:
-    if spec.scope_selector is None:
-        return []
-    found: ErrorList = []
-    requirements = spec.scope_selector.match_expressions
-    for requirement in requirements:
-        scope = requirement.scope_name
-        if scope not in _SCOPES:
-            found.append(invalid(path.child("scopeName"), scope, "unsupported scope"))
-        detail = "unsupported scope applied to resource"
-        found += [invalid(path, spec.scope_selector, detail) for _ in _uncounted(scope, spec.hard)]
-        found += _validate_scope_requirement(requirement, path)
-    scopes = tuple(requirement.scope_name for requirement in requirements)
-    return found + _validate_conflicts(scopes, spec, path)
-
-
-def _validate_scope_requirement(
-    requirement: ScopedResourceSelectorRequirement, path: Path
-) -> ErrorList:
-    operator, scope = requirement.operator, requirement.scope_name
-    place = path.child("operator")
-    found: ErrorList = []
-    if scope in _SCOPES and scope not in _WITH_VALUES and operator != "Exists":
-        found.append(invalid(place, operator, _MUST_EXIST))
-    values = path.child("values")
-    match operator:
-        case "In" | "NotIn" if not requirement.values:
-            detail = (
-                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-            )
-            found.append(required(values, detail))
-        case "Exists" | "DoesNotExist" if requirement.values:
-            detail = (
-                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-            )
-            found.append(invalid(values, requirement.values, detail))
-        case "In" | "NotIn" | "Exists" | "DoesNotExist":
-            pass
-        case _:
-            found.append(invalid(place, operator, "not a valid selector operator"))
-    return found
-
-
-def _uncounted(scope: str, hard: ResourceList) -> Iterable[str]:
-    """Return the resources that a quota with the scope cannot limit."""
-    counted = _SCOPES.get(scope)
-    if counted is None:
-        return ()
-    return [name for name in sorted(hard) if _is_standard_quota(name) and name not in counted]
-
-
-def _validate_conflicts(scopes: tuple[str, ...], spec: ResourceQuotaSpec, path: Path) -> ErrorList:
-    return [
-        invalid(path, spec.scopes or None, "conflicting scopes")
-        for pair in _CONFLICTS
-        if pair <= set(scopes)
-    ]

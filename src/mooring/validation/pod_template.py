@@ -1,4 +1,4 @@
-"""Rules that apps and batch share: pod templates, selectors, update strategies, defaults.
+"""Rules that apps and batch share: pod templates, selectors, update strategies.
 
 # amount: a number of pods, or a percentage of them: 1, "25%"
 """
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from mooring.api.apps import DaemonSet, Deployment, StatefulSet, UpdateStrategy
+from mooring.api.apps import UpdateStrategy
 from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.field_path import Path, root
 from mooring.api.labels import Selector
@@ -25,10 +25,9 @@ from mooring.validation.errors import (
     not_supported,
     required,
 )
-from mooring.validation.field_rules import not_negative, unchanged, validate_labels, value_or
+from mooring.validation.field_rules import not_negative, unchanged, validate_labels
 from mooring.validation.metadata import validate_annotations as validate_annotation_names
 from mooring.validation.pod.annotations import validate_template_annotations
-from mooring.validation.pod.defaults import default_pod_spec, filled_each
 from mooring.validation.pod.spec import validate_pod_spec
 from mooring.validation.pod.strategy import drop_disabled_spec
 from mooring.validation.pod.warnings import template_warnings
@@ -44,6 +43,7 @@ class TemplateStrategy(ObjectStrategy[W]):
     """The strategy of kinds with a pod template."""
 
     tracks_generation = True
+    keeps_metadata_with_status = False
     set_defaults: Callable[[W], W]
 
     def default(self, value: W, api_version: str, context: Context) -> W:  # noqa: ARG002
@@ -206,7 +206,7 @@ def validate_deployment_strategy(strategy: UpdateStrategy, path: Path) -> ErrorL
         case "RollingUpdate":
             return _validate_limits(strategy, _validate_deployment_limits, path)
         case _:
-            return [not_supported(path, _internal(strategy), (RECREATE, ROLLING))]
+            return [not_supported(path, _internal(strategy, _LIMITS), (RECREATE, ROLLING))]
 
 
 def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
@@ -217,7 +217,7 @@ def validate_daemon_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
         case "RollingUpdate":
             return _validate_limits(strategy, _validate_daemon_limits, path)
         case _:
-            return [not_supported(path, _internal(strategy), (ROLLING, ON_DELETE))]
+            return [not_supported(path, _internal(strategy, _LIMITS), (ROLLING, ON_DELETE))]
 
 
 def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorList:
@@ -229,15 +229,15 @@ def validate_stateful_strategy(strategy: UpdateStrategy, path: Path) -> ErrorLis
             if strategy.rolling_update is None:
                 return []
             return _validate_limits(strategy, _validate_stateful_limits, path)
-        case "OnDelete" | "Recreate":
+        case "OnDelete":
             if strategy.rolling_update is None:
                 return []
             detail = f"only allowed for updateStrategy '{ROLLING}'"
-            shown = _internal_limits(strategy.rolling_update)
+            shown = _internal(strategy, _STATEFUL_LIMITS)["RollingUpdate"]
             return [invalid(path.child("rollingUpdate"), shown, detail)]
         case _:
-            detail = f"must be '{ROLLING}', '{ON_DELETE}', or '{RECREATE}'"
-            return [invalid(path, _internal(strategy), detail)]
+            detail = f"must be '{ROLLING}' or '{ON_DELETE}'"
+            return [invalid(path, _internal(strategy, _STATEFUL_LIMITS), detail)]
 
 
 def _validate_limits(
@@ -315,90 +315,15 @@ def _number(amount: Any) -> int:
     return amount if isinstance(amount, int) else 0
 
 
-def _internal(strategy: UpdateStrategy) -> dict[str, Any]:
+# The limits of an update strategy in the order of Go, with what Go prints for those not set.
+_LIMITS = {"maxUnavailable": 0, "maxSurge": 0}
+_STATEFUL_LIMITS = {"partition": 0, "maxUnavailable": None}
+
+
+def _internal(strategy: UpdateStrategy, unset: Mapping[str, Any]) -> dict[str, Any]:
     """Return the strategy as Kubernetes prints it in errors: with the names of its Go fields."""
-    return {"Type": strategy.type, "RollingUpdate": _internal_limits(strategy.rolling_update)}
-
-
-def _internal_limits(limits: Any) -> Any:
-    if not isinstance(limits, dict):
-        return limits
-    return {f"{name[:1].upper()}{name[1:]}": limit for name, limit in limits.items()}
-
-
-# --- defaults -----------------------------------------------------------------------------
-
-HISTORY = 10  # old revisions to keep
-PROGRESS_S = 600  # after which a rollout counts as stuck
-
-_QUARTER: Mapping[str, Any] = {"maxUnavailable": "25%", "maxSurge": "25%"}
-_ONE_BY_ONE: Mapping[str, Any] = {"maxUnavailable": 1, "maxSurge": 0}
-_FROM_THE_TOP: Mapping[str, Any] = {"partition": 0, "maxUnavailable": 1}
-_RETAIN: Mapping[str, Any] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
-
-
-def default_deployment(value: Deployment) -> Deployment:
-    """Return a Deployment with every default."""
-    spec = value.spec
-    changed = replace(
-        spec,
-        replicas=value_or(spec.replicas, 1),
-        template=default_template(spec.template),
-        strategy=_default_update_strategy(spec.strategy, _QUARTER),
-        revision_history_limit=value_or(spec.revision_history_limit, HISTORY),
-        progress_deadline_seconds=value_or(spec.progress_deadline_seconds, PROGRESS_S),
-    )
-    return replace(value, spec=changed)
-
-
-def default_daemon_set(value: DaemonSet) -> DaemonSet:
-    """Return a DaemonSet with every default."""
-    spec = value.spec
-    changed = replace(
-        spec,
-        template=default_template(spec.template),
-        update_strategy=_default_update_strategy(spec.update_strategy, _ONE_BY_ONE),
-        revision_history_limit=value_or(spec.revision_history_limit, HISTORY),
-    )
-    return replace(value, spec=changed)
-
-
-def default_stateful_set(value: StatefulSet) -> StatefulSet:
-    """Return a StatefulSet with every default."""
-    spec = value.spec
-    strategy = spec.update_strategy
-    if not strategy.type or strategy.rolling_update is not None:
-        strategy = _default_update_strategy(strategy, _FROM_THE_TOP)
-    changed = replace(
-        spec,
-        replicas=value_or(spec.replicas, 1),
-        template=default_template(spec.template),
-        volume_claim_templates=filled_each(
-            spec.volume_claim_templates, "core/v1.PersistentVolumeClaim"
-        ),
-        update_strategy=strategy,
-        pod_management_policy=spec.pod_management_policy or "OrderedReady",
-        revision_history_limit=value_or(spec.revision_history_limit, HISTORY),
-        persistent_volume_claim_retention_policy=_filled_map(
-            spec.persistent_volume_claim_retention_policy, _RETAIN
-        ),
-    )
-    return replace(value, spec=changed)
-
-
-def default_template(template: PodTemplateSpec) -> PodTemplateSpec:
-    """Return a pod template with every default."""
-    return replace(template, spec=default_pod_spec(template.spec))
-
-
-def _default_update_strategy(given: UpdateStrategy, rolling: Mapping[str, Any]) -> UpdateStrategy:
-    kind = given.type or ROLLING
-    if kind != ROLLING:
-        return given
-    return replace(given, type=kind, rolling_update=_filled_map(given.rolling_update, rolling))
-
-
-def _filled_map(given: Any, defaults: Mapping[str, Any]) -> Any:
-    if given is not None and not isinstance(given, dict):
-        return given  # It is rejected or kept unchanged.
-    return {**defaults, **(given or {})}
+    limits = strategy.rolling_update
+    if isinstance(limits, dict):
+        ordered = {name: limits.get(name, value) for name, value in unset.items()}
+        limits = {f"{name[:1].upper()}{name[1:]}": limit for name, limit in ordered.items()}
+    return {"Type": strategy.type, "RollingUpdate": limits}

@@ -22,7 +22,7 @@ from mooring.api.rbac import (
 )
 from mooring.validation.equality import both
 from mooring.validation.errors import ErrorList, invalid, not_supported, required
-from mooring.validation.field_rules import each, each_invalid, subdomain, unchanged
+from mooring.validation.field_rules import each, each_invalid, subdomain
 from mooring.validation.metadata import validate_metadata_update
 from mooring.validation.selectors import selector_of, validate_label_selector
 from mooring.validation.strategy import Context, ObjectStrategy
@@ -93,7 +93,11 @@ class BindingStrategy(AccessStrategy[B]):
 
     def validate_changes(self, new: B, old: B) -> ErrorList:
         """Validate that the role is unchanged."""
-        return unchanged(new.role_ref, old.role_ref, ROLE_REF)
+        if new.role_ref == old.role_ref:
+            return []
+        role = new.role_ref
+        shown = {"APIGroup": role.api_group, "Kind": role.kind, "Name": role.name}
+        return [invalid(ROLE_REF, shown, "field is immutable")]
 
 
 class RoleBindingStrategy(BindingStrategy[RoleBinding]):

@@ -33,7 +33,6 @@ from mooring.validation.cluster_kinds import (
     EventStrategy,
     LeaseStrategy,
     NewEventStrategy,
-    NodeStrategy,
     PriorityClassStrategy,
     RuntimeClassStrategy,
 )
@@ -45,10 +44,10 @@ from mooring.validation.metadata import METADATA, validate_path_segments
 from mooring.validation.namespace import (
     ConfigMapStrategy,
     NamespaceStrategy,
-    ResourceQuotaStrategy,
     SecretStrategy,
     ServiceAccountStrategy,
 )
+from mooring.validation.node import NodeStrategy
 from mooring.validation.pod.strategy import PodStrategy
 from mooring.validation.pod.subresources import EphemeralContainersStrategy, ResizeStrategy
 from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
@@ -60,6 +59,7 @@ from mooring.validation.rbac import (
 )
 from mooring.validation.resource_claim import ResourceClaimStrategy, ResourceClaimTemplateStrategy
 from mooring.validation.resource_pool_status_request import ResourcePoolStatusRequestStrategy
+from mooring.validation.resource_quota import ResourceQuotaStrategy
 from mooring.validation.resource_slice import ResourceSliceStrategy
 from mooring.validation.scheduler_configuration import SchedulerConfigurationStrategy
 from mooring.validation.strategy import Context, ObjectStrategy, Strategy

@@ -110,10 +110,15 @@ class ObjectStrategy(Strategy[O]):
 
     The status belongs to its subresource: a new object starts with an empty one, and an update
     keeps the old one. `tracks_generation`: an update that changes the spec is a new generation.
+    `qualified_finalizers`: a finalizer that is not a standard one must have a domain.
+    `keeps_metadata_with_status`: an update of the status cannot change labels and the like; older
+    kinds allow it.
     """
 
     namespaced = True
     tracks_generation = False
+    qualified_finalizers = True
+    keeps_metadata_with_status = True
     validate_name: NameCheck = staticmethod(names.dns1123_subdomain)
 
     def validate_fields(self, new: O) -> ErrorList:  # noqa: ARG002
@@ -156,19 +161,21 @@ class ObjectStrategy(Strategy[O]):
 
     def validate_update(self, new: O, old: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate everything, and that only fields that may change did."""
-        found = _validate_metadata_update(new, old)
+        found = self.validate_metadata_update(new, old)
         return found + self.validate_fields(new) + self.validate_changes(new, old)
 
     def prepare_for_status_update(self, new: O, old: O, context: Context) -> O:  # noqa: ARG002
-        """Keep everything but the status and the managed fields."""
+        """Keep everything but the status and, in older kinds, the metadata."""
         after: Any = new
         before: Any = old
-        metadata = metadata_for_status(after.metadata, before.metadata)
+        metadata = after.metadata
+        if self.keeps_metadata_with_status:
+            metadata = metadata_for_status(metadata, before.metadata)
         return replace(old, status=after.status, metadata=metadata)
 
     def validate_status_update(self, new: O, old: O, context: Context) -> ErrorList:  # noqa: ARG002
         """Validate the status."""
-        return _validate_metadata_update(new, old) + self.validate_status(new, old)
+        return self.validate_metadata_update(new, old) + self.validate_status(new, old)
 
     def validate_metadata(self, new: O) -> ErrorList:
         """Validate the metadata, if the kind has any."""
@@ -176,12 +183,19 @@ class ObjectStrategy(Strategy[O]):
         if metadata is None:
             return []
         return validate_metadata(
-            metadata, namespaced=self.namespaced, validate_name=self.validate_name
+            metadata,
+            namespaced=self.namespaced,
+            validate_name=self.validate_name,
+            qualified_finalizers=self.qualified_finalizers,
         )
 
-
-def _validate_metadata_update(new: Any, old: Any) -> ErrorList:
-    return validate_metadata_update(new.metadata, old.metadata)
+    def validate_metadata_update(self, new: O, old: O) -> ErrorList:
+        """Validate changed metadata."""
+        after: Any = new
+        before: Any = old
+        return validate_metadata_update(
+            after.metadata, before.metadata, qualified_finalizers=self.qualified_finalizers
+        )
 
 
 def _with_generation(value: O, generation: int) -> O:

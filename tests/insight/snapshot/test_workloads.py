@@ -168,7 +168,12 @@ def test_what_has_succeeded_is_not_run_again() -> None:
     owner = "apiVersion: batch/v1, kind: Job, name: web, uid: ''"
     done = pod("web-a", owner, "status: {phase: Succeeded}\n")
     assert len(names(JOB, done)) == 2
-    assert names(JOB + "status: {conditions: [{type: Complete, status: 'True'}]}\n") == []
+    ended = (
+        "status: {startTime: 2026-01-02T03:04:05Z, completionTime: 2026-01-02T03:05:05Z, "
+        "conditions: [{type: SuccessCriteriaMet, status: 'True'}, "
+        "{type: Complete, status: 'True'}]}\n"
+    )
+    assert names(JOB + ended) == []
 
 
 def test_an_indexed_job_has_its_indexes() -> None:

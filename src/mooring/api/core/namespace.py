@@ -9,14 +9,17 @@ from msgspec import field
 from msgspec.structs import replace
 
 from mooring.api.core.resources import ResourceList
-from mooring.api.meta import Condition, ObjectMeta
-from mooring.api.structs import Int32, Open, always
+from mooring.api.meta import ObjectMeta
+from mooring.api.structs import Base64, Int32, Open, always
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 
 API_VERSION = "v1"
 
 ACTIVE = "Active"  # phases of a namespace
 TERMINATING = "Terminating"
+
+# The label of every namespace with its name.
+NAME_LABEL = "kubernetes.io/metadata.name"
 
 NORMAL = "Normal"  # types of events
 WARNING = "Warning"
@@ -46,11 +49,21 @@ class NamespaceSpec(Open, frozen=True, gc=False):
     finalizers: tuple[str, ...] = ()
 
 
+class NamespaceCondition(Open, frozen=True, gc=False):
+    """One observed aspect of a namespace's deletion."""
+
+    type: str = always("")
+    status: str = always("")
+    last_transition_time: Timestamp | None = always(None)
+    reason: str = ""
+    message: str = ""
+
+
 class NamespaceStatus(Open, frozen=True, gc=False):
     """Whether a namespace is active or terminating."""
 
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NamespaceCondition, ...] = ()
 
 
 class Namespace(Open, frozen=True, gc=False):
@@ -121,7 +134,7 @@ class ConfigMap(Open, frozen=True, gc=False):
     metadata: ObjectMeta = always(ObjectMeta())
     immutable: bool | None = None
     data: dict[str, str] = field(default_factory=dict)
-    binary_data: dict[str, str] = field(default_factory=dict)
+    binary_data: dict[str, Base64] = field(default_factory=dict)
 
 
 class Secret(Open, frozen=True, gc=False):
@@ -131,7 +144,7 @@ class Secret(Open, frozen=True, gc=False):
     kind: str = always("Secret")
     metadata: ObjectMeta = always(ObjectMeta())
     immutable: bool | None = None
-    data: dict[str, str] = field(default_factory=dict)
+    data: dict[str, Base64] = field(default_factory=dict)
     string_data: dict[str, str] = field(default_factory=dict)
     type: str = ""
 
@@ -217,8 +230,8 @@ class RemainingContent(NamedTuple):
 
 
 def deletion_conditions(
-    remains: RemainingContent, old: tuple[Condition, ...], now: Timestamp
-) -> tuple[Condition, ...]:
+    remains: RemainingContent, old: tuple[NamespaceCondition, ...], now: Timestamp
+) -> tuple[NamespaceCondition, ...]:
     """Return the conditions of a namespace with this content; unchanged ones keep their time."""
     before = {condition.type: condition for condition in old}
     wrong = dict(_wrong(remains))
@@ -228,7 +241,7 @@ def deletion_conditions(
         status = "True" if kind in wrong else "False"
         reason, message = wrong.get(kind, well)
         last = before.get(kind)
-        new = Condition(
+        new = NamespaceCondition(
             type=kind,
             status=status,
             last_transition_time=now.truncated(),

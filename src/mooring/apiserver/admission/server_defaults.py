@@ -14,12 +14,11 @@ from msgspec.structs import replace
 
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Pod
-from mooring.api.core.namespace import ACTIVE, NamespaceSpec, NamespaceStatus
+from mooring.api.core.namespace import ACTIVE, NAME_LABEL, NamespaceSpec, NamespaceStatus
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
 from mooring.validation.job import with_selector
 
 NAMESPACE_FINALIZER = "kubernetes"
-NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 def with_namespace_label(value: Any) -> Any:
@@ -27,7 +26,7 @@ def with_namespace_label(value: Any) -> Any:
     if not isinstance(value, Namespace):
         return value
     metadata = value.metadata
-    labels = {**metadata.labels, NAMESPACE_LABEL: metadata.name}
+    labels = {**metadata.labels, NAME_LABEL: metadata.name}
     return replace(value, metadata=replace(metadata, labels=labels))
 
 
@@ -38,8 +37,11 @@ def with_server_defaults(value: Any, written: Any) -> Any:
     """
     match value:
         case Namespace():
-            held = NamespaceSpec(finalizers=(NAMESPACE_FINALIZER,))
-            return replace(value, spec=held, status=NamespaceStatus(phase=ACTIVE))
+            held = value.spec.finalizers
+            if NAMESPACE_FINALIZER not in held:
+                held = (*held, NAMESPACE_FINALIZER)
+            spec = NamespaceSpec(finalizers=held)
+            return replace(value, spec=spec, status=NamespaceStatus(phase=ACTIVE))
         case PodGroup():
             return _protected(value)
         case Job():

@@ -10,6 +10,8 @@ released form.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -21,17 +23,22 @@ from mooring.api.catalogue import from_hub
 from mooring.api.codec import decode_tree, parse_json, to_tree
 from mooring.api.documents import NumberText
 from mooring.api.errors import ApiError
+from mooring.api.field_path import root
 from mooring.api.gates import Gates
+from mooring.api.go_types import go_words
 from mooring.api.kep_forms import RewrittenForm, rewrite
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import read_tree
 from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
 from mooring.apiserver.body_limits import check_items, check_values
 from mooring.apiserver.http.status import (
+    About,
     StatusCause,
     StatusDetails,
+    StatusError,
     bad_request,
     failure,
+    invalid,
     not_found,
     unsupported_patch,
     warned,
@@ -45,6 +52,7 @@ from mooring.apiserver.patching import (
     apply_patch,
     read_applied,
 )
+from mooring.apiserver.patching.json_values import plain
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.managed_fields import (
     bare_tree,
@@ -64,11 +72,13 @@ from mooring.apiserver.verbs.write import (
     SLOW_FORMAT_FACTOR,
     WrittenObject,
     change_object,
+    check_name,
     create_decoded,
-    other_name,
 )
+from mooring.validation.errors import invalid as invalid_field
 
 MANAGED_FIELDS = b"managedFields"
+STRICT_ERROR = "strict decoding error: "
 
 
 async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObject:
@@ -93,7 +103,13 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
         sets_owners = MANAGED_FIELDS in released.content
         tree = to_tree(from_hub(live, api_version)) if sets_owners else bare_tree(live, api_version)
         result = patched_tree(apply_patch(request.kind, media, released.content, tree))
-        body = _decoded(_with_raws(result, live, request, media), request, server, released)
+        result = _with_raws(result, live, request, media)
+        if media == STRATEGIC_MERGE_PATCH:  # It is merged into a Go struct, which has its kind.
+            result = {**result, "apiVersion": api_version, "kind": request.kind.name}
+        with as_fault_of_patch(result, released.content, media):
+            body = _decoded(result, request, server, released)
+        with warned(body.warnings):
+            check_name(body.value, request)
         if sets_owners:
             return body
         return body._replace(value=with_owners(body.value, live.metadata.managed_fields))
@@ -171,16 +187,36 @@ def _decoded(
             tree = with_type(tree, request)
             reading = read_tree(tree, gates=server.gates, extensions=server.extensions)
         except (ApiError, RecursionError) as error:
-            raise bad_request(str(error)) from None
+            words = go_words(tree, request.kind.api_version, request.kind.name)
+            raise bad_request(words or str(error)) from None
         body = validated(reading, request)
     return body._replace(warnings=(*released.warnings, *body.warnings))
 
 
+@contextmanager
+def as_fault_of_patch(result: Any, patch: bytes, media: str) -> Iterator[None]:
+    """Raise 422 where the result of a patch is no object of its kind."""
+    try:
+        yield
+    except StatusError as error:
+        if error.status.code != HTTPStatus.BAD_REQUEST:
+            raise
+        why = error.status.message
+        if STRICT_ERROR in why:
+            why = STRICT_ERROR + why.partition(STRICT_ERROR)[2]
+        if media == STRATEGIC_MERGE_PATCH:
+            shown = plain(parse_json(patch))
+        else:
+            shown = msgspec.json.encode(result, enc_hook=_as_written).decode()
+        found = invalid(About("", "", ""), "", [invalid_field(root("patch"), shown, why)])
+        found.warnings = error.warnings
+        raise found from None
+
+
 def _named(body: DecodedBody, request: ResourceRequest) -> DecodedBody:
     """Return an applied object with the name of its URL, or raise that it has another."""
-    name = body.value.metadata.name
-    if name and name != request.target.name:
-        raise other_name(name, request)
+    if body.value.metadata.name:
+        check_name(body.value, request)
     metadata = replace(body.value.metadata, name=request.target.name)
     return body._replace(value=replace(body.value, metadata=metadata))
 

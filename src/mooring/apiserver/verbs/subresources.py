@@ -22,6 +22,7 @@ from mooring.api.core import Binding, Namespace, Node, Pod
 from mooring.api.core.pod import PodCondition
 from mooring.api.errors import ApiError
 from mooring.api.field_path import root
+from mooring.api.go_types import go_words
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.admission.chain import admit_write
 from mooring.apiserver.admission.node_restriction import Operation
@@ -43,13 +44,13 @@ from mooring.apiserver.storage.registry import with_revision
 from mooring.apiserver.tables.columns import plain_selector_text
 from mooring.apiserver.verbs.delete import checked_options, delete_object
 from mooring.apiserver.verbs.managed_fields import with_updated_owners
-from mooring.apiserver.verbs.patch import patched_tree
+from mooring.apiserver.verbs.patch import as_fault_of_patch, patched_tree
 from mooring.apiserver.verbs.resource_request import (
     ResourceRequest,
     check_plain_size,
     read_plain_tree,
 )
-from mooring.apiserver.verbs.write import WrittenObject, other_name, read_object
+from mooring.apiserver.verbs.write import WrittenObject, check_name, read_object
 from mooring.validation.errors import invalid as invalid_value
 from mooring.validation.registry import WRONG_NAMESPACE
 
@@ -281,21 +282,26 @@ def _wanted(request: ResourceRequest, current: Scale, *, is_patch: bool) -> Scal
     """Return the scale that a request asks for, or raise why it is invalid."""
     if is_patch:
         check_plain_size(request)
-        patched = apply_patch(SCALE, request.content_type, request.body, to_tree(current))
-        tree = patched_tree(patched)
+        media = request.content_type.partition(";")[0].strip()
+        tree = patched_tree(apply_patch(SCALE, media, request.body, to_tree(current)))
+        with as_fault_of_patch(tree, request.body, media):
+            wanted = _read_scale_tree(tree)
     else:
-        tree = read_plain_tree(request, SCALE.api_version, SCALE.name)
-    try:
-        wanted = decode_tree(tree, Scale).value
-    except ApiError as fault:
-        raise bad_request(f"the Scale cannot be read: {fault}") from None
+        wanted = _read_scale_tree(read_plain_tree(request, SCALE.api_version, SCALE.name))
+    check_name(wanted, request)
     name, replicas = wanted.metadata.name, wanted.spec.replicas
-    if name != current.metadata.name:
-        raise other_name(name, request)
     if replicas < 0:
         error = invalid_value(root("spec.replicas"), replicas, _NEGATIVE)
         raise invalid(_SCALE, name, [error])
     return wanted
+
+
+def _read_scale_tree(tree: Any) -> Scale:
+    try:
+        return decode_tree(tree, Scale).value
+    except ApiError as fault:
+        words = go_words(tree, SCALE.api_version, SCALE.name) or str(fault)
+        raise bad_request(words) from None
 
 
 def _with_replicas(old: Any, replicas: int) -> Any:

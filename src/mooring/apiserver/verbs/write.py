@@ -112,10 +112,8 @@ async def create_decoded(
 async def replace_object(server: ServerContext, request: ResourceRequest) -> WrittenObject:
     """Store a newer version of an object."""
     body = await read_object(server, request)
-    name = body.value.metadata.name
     with warned(body.warnings):
-        if name != request.target.name:
-            raise other_name(name, request)
+        check_name(body.value, request)
     registry, target = server.registry, request.target
     may_create = request.resource.is_made_by_update and not target.subresource
     if may_create and not await registry.find(request.resource, target.namespace, target.name):
@@ -208,9 +206,15 @@ async def change_object(
     return WrittenObject(new, warnings=(*warnings, *request.warnings))
 
 
-def other_name(name: str, request: ResourceRequest) -> StatusError:
-    """Return the error of a body whose name differs from the name in the URL."""
-    return bad_request(
-        f"the name of the object ({name}) does not match the name on the URL "
-        f"({request.target.name})"
-    )
+def check_name(value: Any, request: ResourceRequest) -> None:
+    """Raise that an object has another name than the URL, or none."""
+    name, wanted = value.metadata.name, request.target.name
+    if not name:
+        raise bad_request(
+            f"the name of the object ({wanted} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != wanted:
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )
