@@ -90,7 +90,8 @@ FILLINGS = ("distinct", "equal", "empty")
 
 def filled(spot: Spot, filling: str, size: int) -> dict[str, Any]:
     """Return an object whose field takes about a number of bytes as JSON."""
-    return _with(least(spot.kind), spot.way, _content(spot.field, filling, size))
+    tree: dict[str, Any] = _with(least(spot.kind), spot.way, _content(spot.field, filling, size))
+    return tree
 
 
 def least(kind: Kind) -> dict[str, Any]:

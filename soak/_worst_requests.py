@@ -75,7 +75,7 @@ def known(namespace: str, part: float = 1.0) -> tuple[Worst, ...]:
         {"name": f"r{n}", "exactly": {"deviceClassName": "a", "selectors": [selector] * 9}}
         for n in some(32)
     ]
-    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    claim: dict[str, Any] = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
     claim |= {"metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     containers = [{"name": f"c{number}", "image": "i"} for number in some(3_000)]

@@ -24,6 +24,7 @@ from soak import (
     scheduler,
     server_crash,
     server_watch,
+    stall,
     store_crash,
     store_watch,
     weeks,
@@ -63,7 +64,7 @@ NAMES = (
     *("allocator", "cel", "disk", "hostile", "http-fuzz", "live", "livescheduler", "node"),
     "reading",
     "scheduler",
-    *("server-crash", "server-watch", "store-crash", "store-watch", "weeks"),
+    *("server-crash", "server-watch", "stall", "store-crash", "store-watch", "weeks"),
 )
 
 
@@ -249,6 +250,20 @@ def test_random_requests_are_answered_and_refused_ones_change_nothing() -> None:
     assert outcome.figures["cases"] == str(CASES // 2)
     for figure in ("answers 2xx", "answers 4xx", "refused writes that changed nothing"):
         assert int(outcome.figures[figure]) > CASES // 40, figure
+
+
+@pytest.mark.sweep
+def test_the_worst_requests_are_answered_while_others_are_served() -> None:
+    outcome = stall.run(Plan(SEED, cases=9, first=60))
+    assert outcome.faults == ()
+    assert outcome.figures["cases"] == "9"
+    assert int(outcome.figures["answers 4xx"]) > 0
+
+
+def test_a_large_request_is_decided_by_seed_and_number(tmp_path: Path) -> None:
+    session = stall.Session(tmp_path)
+    made = [stall.make_case(session, SEED, number).worst for number in (60, 60, 61)]
+    assert made[0] == made[1] != made[2]
 
 
 def test_a_request_is_decided_by_seed_and_number() -> None:

@@ -90,7 +90,7 @@ def test_a_body_has_no_more_values_than_allowed(client: Client) -> None:
 
 
 def test_lists_have_no_more_maps_than_allowed(client: Client) -> None:
-    owners = [{}] * 10_001
+    owners: list[Any] = [{}] * 10_001
     body = {"metadata": {"name": "a", "ownerReferences": owners}}
     refused = client.post(CONFIG_MAPS, body)
     assert refused.status == 400

@@ -22,7 +22,7 @@ from mooring.node.pods.container_environment import (
     needed_by_volumes,
     token_specs,
 )
-from mooring.node.pods.pod_sync import limits_of, spec_of
+from mooring.node.pods.container_spec import limits_of, spec_of
 from mooring.node.pods.volumes import Materials, make, make_subpaths, mounts_of, volumes_of
 from tests.node.world import container, make_pod
 

@@ -42,7 +42,11 @@ from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission import server_defaults
 from mooring.apiserver.admission.cache import WATCHED_RESOURCES, AdmissionCache
-from mooring.apiserver.admission.classes import PriorityAdmission, RuntimeClassAdmission
+from mooring.apiserver.admission.classes import (
+    PriorityAdmission,
+    RuntimeClassAdmission,
+    without_merged,
+)
 from mooring.apiserver.admission.node_restriction import (
     AdmissionAttributes,
     Operation,
@@ -153,11 +157,13 @@ async def admit_new(
     if strategy.errors:
         written = to_hub(body.value, request.kind)
         mutated = await _mutate(server, request, written, is_valid=False)
-        context = strategy_context(server, request, namespace, verb="create")
-        merged = await server.workers.run(
-            user, size, _with_merged_tolerations, request, body, mutated, context
-        )
-        strategy = merged or strategy
+        kept = await server.workers.run(user, size, without_merged, body.value, mutated)
+        if kept is not None:
+            context = strategy_context(server, request, namespace, verb="create")
+            again = body._replace(value=kept)
+            strategy = await server.workers.run(
+                user, size, run_create_strategy, request, again, context
+            )
     stored = await server.workers.run(user, size, _accepted, strategy, request, name)
     metadata = replace(
         stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
@@ -172,24 +178,6 @@ async def admit_new(
     if server.admission is not None:
         await server.admission.validate(request, new, None, namespace)
     return new
-
-
-def _with_merged_tolerations(
-    request: ResourceRequest, body: DecodedBody, mutated: Any, context: Context
-) -> StrategyResult | None:
-    """Return the strategy's result without tolerations that RuntimeClass merges into others.
-
-    None if there are none. Whether such a toleration is valid does not matter.
-    """
-    if not isinstance(mutated, Pod) or mutated.spec.runtime_class_name is None:
-        return None
-    spec = body.value.spec
-    merged = set(map(repr, mutated.spec.tolerations))
-    kept = tuple(each for each in spec.tolerations if repr(each) in merged)
-    if len(kept) == len(spec.tolerations):
-        return None
-    value = replace(body.value, spec=replace(spec, tolerations=kept))
-    return run_create_strategy(request, body._replace(value=value), context)
 
 
 async def _mutate(

@@ -272,3 +272,17 @@ def _lasts_longer(wide: Toleration, narrow: Toleration) -> bool:
         return True
     seconds = narrow.toleration_seconds
     return seconds is not None and seconds <= wide.toleration_seconds
+
+
+def without_merged(value: Any, mutated: Any) -> Any | None:
+    """Return a written pod without tolerations that RuntimeClass has merged into others.
+
+    None if there are none. Whether such a toleration is valid does not matter.
+    """
+    if not isinstance(mutated, Pod) or mutated.spec.runtime_class_name is None:
+        return None
+    merged = set(map(repr, mutated.spec.tolerations))
+    kept = tuple(each for each in value.spec.tolerations if repr(each) in merged)
+    if len(kept) == len(value.spec.tolerations):
+        return None
+    return replace(value, spec=replace(value.spec, tolerations=kept))

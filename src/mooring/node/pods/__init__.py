@@ -4,6 +4,7 @@ pod_workers             a worker for each pod: the kubelet's pod workers
 pod_worker              syncs one pod whenever something happens
 pod_record              the node's state of a pod; crash backoff
 pod_actions             which actions a pod needs next, and why it terminates (pure)
+container_spec          the spec of a container as runtimes take it
 pod_sync                carries out the actions: volumes, devices, containers, hooks
 pod_context             what all workers share
 admission               whether the node admits a pod (pure)

@@ -6,13 +6,9 @@ Nothing here raises: a failure becomes a `FailedAttempt` with a backoff, an even
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from mooring.api.cdi import ContainerEdits
-from mooring.api.core import Container, Pod
-from mooring.api.core.resources import CPU, MEMORY
-from mooring.api.quantity import Quantity
-from mooring.claims.pod_resources import container_claim_resources
+from mooring.api.core import Container
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.writes import Delete as DeleteObject
 from mooring.client.writes import RecordEvent, Target
@@ -20,7 +16,6 @@ from mooring.kit.backoff import Backoff
 from mooring.node.contract import (
     FAILED_PREPARE,
     FAILED_SANDBOX,
-    DeviceRunOptions,
     DevicesRefusedError,
     PodRefusedError,
     failed_prepare,
@@ -31,17 +26,13 @@ from mooring.node.pods import volumes
 from mooring.node.pods.admission import UNEXPECTED, AdmissionRejection, rejection
 from mooring.node.pods.container_environment import (
     CONFIG_ERROR,
-    NOTHING,
     REFRESHED_PART,
-    Contents,
-    NodeContext,
-    environment,
-    expand_all,
     needed_by_container,
     needed_by_volumes,
     token_specs,
 )
-from mooring.node.pods.machine_fields import check_machine_fields, check_sandbox, host_name
+from mooring.node.pods.container_spec import spec_of
+from mooring.node.pods.machine_fields import check_sandbox
 from mooring.node.pods.pod_actions import Start, Stop
 from mooring.node.pods.pod_context import (
     AGAIN_S,
@@ -54,17 +45,12 @@ from mooring.node.pods.pod_context import (
 )
 from mooring.node.pods.pod_record import FailedAttempt, PodRecord, container_of, later
 from mooring.node.pods.probes import HandlerRunner, action_of
-from mooring.node.pods.volumes import Volume, mounts_of
 from mooring.node.runtime.contract import (
     START_ERROR,
     ContainerId,
-    ContainerSpec,
     ContainerState,
-    ResourceLimits,
     RuntimeRefusedError,
 )
-from mooring.node.runtime.security_context import security_context_of
-from mooring.node.runtime.sim import annotations_for
 
 LOG = logging.getLogger(__name__)
 
@@ -344,58 +330,3 @@ class PodSyncer:
         uid = self._record.pod.metadata.uid
         await self._context.remove_containers(uid)
         await self._context.in_thread(volumes.remove, self._context.folder_of(uid))
-
-
-# --- container specs ------------------------------------------------------------------------------
-
-
-def spec_of(
-    pod: Pod,
-    container: Container,
-    attempt: int,
-    *,
-    run_options: DeviceRunOptions,
-    volumes: Mapping[str, Volume],
-    node_context: NodeContext,
-    contents: Contents = NOTHING,
-) -> ContainerSpec:
-    """Return the spec of a container with its devices and volumes, or raise ConfigError."""
-    check_machine_fields(container)
-    values = environment(pod, container, node_context, contents)
-    mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
-    return ContainerSpec(
-        id=ContainerId(pod.metadata.uid, container.name, attempt),
-        namespace=pod.metadata.namespace,
-        pod_name=pod.metadata.name,
-        host_name=host_name(pod),
-        image=container.image,
-        command=expand_all(container.command, values),
-        args=expand_all(container.args, values),
-        working_dir=container.working_dir,
-        env=values,
-        edits=mounts + run_options.edits,
-        cdi_ids=run_options.cdi_ids,
-        annotations={**annotations_for(pod, container.name), **run_options.annotations},
-        pull_policy=container.image_pull_policy,
-        limits=limits_of(pod, container),
-        security=security_context_of(pod, container),
-        tty=container.tty,
-        stdin=container.stdin,
-        stdin_once=container.stdin_once,
-    )
-
-
-def limits_of(pod: Pod, container: Container) -> ResourceLimits:
-    """Return the limits of a container, raised by the resources of its claims."""
-    statuses = pod.status.node_allocatable_resource_claim_statuses or ()
-    more = container_claim_resources(statuses, container.name)
-
-    def limit(name: str) -> Quantity | None:
-        own = container.resources.limits.get(name)
-        return None if own is None else own + more.get(name, Quantity.ZERO)
-
-    cpu, memory = limit(CPU), limit(MEMORY)
-    return ResourceLimits(
-        cpu_millis=None if cpu is None else cpu.milli_value,
-        memory_bytes=None if memory is None else memory.value,
-    )
