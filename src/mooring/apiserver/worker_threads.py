@@ -26,6 +26,7 @@ from threading import get_ident
 from typing import Generic, ParamSpec, TypeVar
 
 from mooring.apiserver.http.status import too_many_requests
+from mooring.validation.strategy import StatusAuthorizer
 
 SMALL_BYTES_MAX = 8 * 1024  # takes less than 100 ms in the worst case
 MEDIUM_BYTES_MAX = 128 * 1024
@@ -124,3 +125,11 @@ class OnLoop(Generic[P, T]):
             return self._function(*args, **kwargs)
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+
+
+class StatusAuthorizerOnLoop:
+    """Asks in the event loop's thread, to which the caches of the authorizer belong."""
+
+    def __init__(self, authorizer: StatusAuthorizer) -> None:
+        self.refuse_binding = OnLoop(authorizer.refuse_binding)
+        self.refuse_driver = OnLoop(authorizer.refuse_driver)

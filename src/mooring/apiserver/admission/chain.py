@@ -76,7 +76,7 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
-from mooring.apiserver.worker_threads import OnLoop
+from mooring.apiserver.worker_threads import StatusAuthorizerOnLoop
 from mooring.kit.bulkhead import keep_running
 from mooring.kit.metrics import Family
 from mooring.validation.pod_security import PodSecurityConfiguration
@@ -119,14 +119,6 @@ def strategy_context(
         authorizer=authorizer,
         verb=verb,
     )
-
-
-class StatusAuthorizerOnLoop:
-    """Asks in the event loop's thread, to which the caches of the authorizer belong."""
-
-    def __init__(self, authorizer: StatusAuthorizer) -> None:
-        self.refuse_binding = OnLoop(authorizer.refuse_binding)
-        self.refuse_driver = OnLoop(authorizer.refuse_driver)
 
 
 # --- create ---------------------------------------------------------------------------------------
