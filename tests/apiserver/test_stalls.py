@@ -98,7 +98,7 @@ def test_lists_have_no_more_maps_than_allowed(client: Client) -> None:
     client.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
     add = [{"op": "add", "path": "/metadata/ownerReferences", "value": owners}]
     refused = client.patch(f"{CONFIG_MAPS}/a", add, JSON_PATCH)
-    assert refused.status == 400
+    assert refused.status == 422
     assert "more than 10,000 items" in refused.message
 
 
