@@ -15,11 +15,11 @@ from soak._hostile.requests import Attack, Requests
 from soak._hostile.site import HostileSite
 from soak._http import Connection, LostError, Reply
 
-WORKERS = 8
-ASIDE_MAX = 8  # watches, streams and odd bytes at a time
+WORKERS = 10
+ASIDE_MAX = 24  # watches, streams and odd bytes at a time
 ANSWER_S_MAX = 60.0  # as the server gives up by itself
-GOES_ON_S = 1.2  # how long an answer that goes on is read
-ODD_S = 0.3
+GOES_ON_S = 0.5  # how long an answer that goes on is read
+ODD_S = 0.15
 SLOWEST = 5
 
 
