@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.apiserver.rbac_server import CLAIMS, SLICES, World, within
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
@@ -182,5 +184,26 @@ def test_a_node_may_nothing_else(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         assert await play(world, SCENE) == []
         assert await play(world, NEVER) == []
+
+    within(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("media", ["application/json-patch+json", MERGE])
+def test_a_patch_that_fails_shows_nothing_to_whoever_may_not_read(
+    tmp_path: Path, media: str
+) -> None:
+    """The result of a patch holds the whole object, and a node may patch the status of pods."""
+    body: Any = {"apiVersion": "-"}
+    if media != MERGE:
+        body = [{"op": "add", "path": "/apiVersion", "value": "-"}]
+
+    async def scenario(world: World) -> None:
+        assert await play(world, SCENE) == []
+        path = f"{PODS}/theirs/status"
+        code, told = await world.ask("PATCH", path, "node-a", body, content_type=media)
+        assert code == 422
+        assert "node-b" not in str(told)
+        _, told = await world.ask("PATCH", path, "root", body, content_type=media)
+        assert "node-b" in str(told)
 
     within(tmp_path, scenario)

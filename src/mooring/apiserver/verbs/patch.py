@@ -10,7 +10,7 @@ released form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from http import HTTPStatus
@@ -30,6 +30,7 @@ from mooring.api.kep_forms import RewrittenForm, rewrite
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import read_tree
 from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
+from mooring.apiserver.auth.access import Allowed, ResourceAccess
 from mooring.apiserver.body_limits import check_items, check_values
 from mooring.apiserver.http.status import (
     About,
@@ -75,6 +76,7 @@ from mooring.apiserver.verbs.write import (
     check_name,
     create_decoded,
 )
+from mooring.apiserver.worker_threads import OnLoop
 from mooring.validation.errors import invalid as invalid_field
 
 MANAGED_FIELDS = b"managedFields"
@@ -98,6 +100,8 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
             server.gates,
         )
 
+    may_read = may_read_object(server, request)
+
     def patched(live: Any) -> DecodedBody:
         api_version = request.kind.api_version
         sets_owners = MANAGED_FIELDS in released.content
@@ -106,7 +110,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
         result = _with_raws(result, live, request, media)
         if media == STRATEGIC_MERGE_PATCH:  # It is merged into a Go struct, which has its kind.
             result = {**result, "apiVersion": api_version, "kind": request.kind.name}
-        with as_fault_of_patch(result, released.content, media):
+        with as_fault_of_patch(result, released.content, media, may_read):
             body = _decoded(result, request, server, released)
         with warned(body.warnings):
             check_name(body.value, request)
@@ -193,9 +197,27 @@ def _decoded(
     return body._replace(warnings=(*released.warnings, *body.warnings))
 
 
+def may_read_object(server: ServerContext, request: ResourceRequest) -> Callable[[], bool]:
+    """Return what says, in any thread, whether the user may get the object that is changed."""
+    if server.authorizer is None:
+        return lambda: True
+    resource, target = request.resource, request.target
+    access = ResourceAccess(
+        request.user, "get", resource.group, resource.plural, "", target.namespace, target.name
+    )
+    authorizer = server.authorizer.authorizer
+    return OnLoop(lambda: isinstance(authorizer.authorize(access), Allowed))
+
+
 @contextmanager
-def as_fault_of_patch(result: Any, patch: bytes, media: str) -> Iterator[None]:
-    """Raise 422 where the result of a patch is no object of its kind."""
+def as_fault_of_patch(
+    result: Any, patch: bytes, media: str, may_read: Callable[[], bool]
+) -> Iterator[None]:
+    """Raise 422 where the result of a patch is no object of its kind.
+
+    Kubernetes shows the whole result, even to users who may change the object but not read it. They
+    see their patch here.
+    """
     try:
         yield
     except StatusError as error:
@@ -204,7 +226,7 @@ def as_fault_of_patch(result: Any, patch: bytes, media: str) -> Iterator[None]:
         why = error.status.message
         if STRICT_ERROR in why:
             why = STRICT_ERROR + why.partition(STRICT_ERROR)[2]
-        if media == STRATEGIC_MERGE_PATCH:
+        if media == STRATEGIC_MERGE_PATCH or not may_read():
             shown = plain(parse_json(patch))
         else:
             shown = msgspec.json.encode(result, enc_hook=_as_written).decode()

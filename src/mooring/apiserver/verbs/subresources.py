@@ -9,7 +9,7 @@ serviceaccounts/token    issues a token for an account, bound to an object or no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,7 @@ from mooring.apiserver.storage.registry import with_revision
 from mooring.apiserver.tables.columns import plain_selector_text
 from mooring.apiserver.verbs.delete import checked_options, delete_object
 from mooring.apiserver.verbs.managed_fields import with_updated_owners
-from mooring.apiserver.verbs.patch import as_fault_of_patch, patched_tree
+from mooring.apiserver.verbs.patch import as_fault_of_patch, may_read_object, patched_tree
 from mooring.apiserver.verbs.resource_request import (
     ResourceRequest,
     check_plain_size,
@@ -261,8 +261,10 @@ async def write_scale(server: ServerContext, request: ResourceRequest, *, is_pat
     """Set the number of replicas of a workload from a body or a patch."""
     target, registry = request.target, server.registry
 
+    may_read = may_read_object(server, request)
+
     async def scaled(old: Any) -> Any:
-        wanted = _wanted(request, scale_of(old), is_patch=is_patch)
+        wanted = _wanted(request, scale_of(old), may_read, is_patch=is_patch)
         version = wanted.metadata.resource_version
         if version and version != old.metadata.resource_version:
             raise conflict(request.resource.about, target.name, MODIFIED)
@@ -278,13 +280,15 @@ async def write_scale(server: ServerContext, request: ResourceRequest, *, is_pat
     return scale_of(new)
 
 
-def _wanted(request: ResourceRequest, current: Scale, *, is_patch: bool) -> Scale:
+def _wanted(
+    request: ResourceRequest, current: Scale, may_read: Callable[[], bool], *, is_patch: bool
+) -> Scale:
     """Return the scale that a request asks for, or raise why it is invalid."""
     if is_patch:
         check_plain_size(request)
         media = request.content_type.partition(";")[0].strip()
         tree = patched_tree(apply_patch(SCALE, media, request.body, to_tree(current)))
-        with as_fault_of_patch(tree, request.body, media):
+        with as_fault_of_patch(tree, request.body, media, may_read):
             wanted = _read_scale_tree(tree)
     else:
         wanted = _read_scale_tree(read_plain_tree(request, SCALE.api_version, SCALE.name))
