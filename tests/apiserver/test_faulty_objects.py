@@ -19,6 +19,7 @@ from mooring.kit.bulkhead import Fault
 from tests.apiserver.rbac_server import NOW, RBAC, World, within
 
 PODS = "/api/v1/namespaces/{}/pods"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -114,7 +115,7 @@ def test_the_error_names_the_key_and_other_objects_are_served(
     assert {each.subject for each in faults} >= {"pods /registry/core/pods/bad/broken"}
 
 
-def test_a_watch_goes_on_as_if_the_object_were_not_there(
+def test_a_watch_goes_on_without_versions_that_cannot_be_read(
     tmp_path: Path, faults: list[Fault]
 ) -> None:
     async def scenario(world: World) -> None:
@@ -123,15 +124,41 @@ def test_a_watch_goes_on_as_if_the_object_were_not_there(
         batches = await open_watch(registry, resource, "", Selection(), WatchOptions())
         initial = [(each.type, each.value.metadata.namespace) for each in await anext(batches)]
         assert initial == [("ADDED", "bad"), ("ADDED", "good")]
+        # It is there: its node would end it if it were told otherwise.
         await overwrite(world, "", "pods", "bad/fine", bad_pod("fine", "bad"))
-        (event,) = await anext(batches)
-        assert (event.type, event.value.metadata.name) == ("DELETED", "fine")
         await overwrite(world, "", "pods", "bad/more", bad_pod("more", "bad"))
         tree = {**POD, "metadata": {"name": "next"}}
         await world.ask("POST", PODS.format("good"), "root", tree)
         (event,) = await anext(batches)
         assert (event.type, event.value.metadata.name) == ("ADDED", "next")
         await batches.aclose()  # type: ignore[attr-defined]
+
+    within(tmp_path, scenario)
+    assert faults
+
+
+def test_schedulers_miss_no_claim_that_cannot_be_read(tmp_path: Path, faults: list[Fault]) -> None:
+    path = "/apis/resource.k8s.io/v1/resourceclaims"
+
+    async def scenario(world: World) -> None:
+        where = {"name": "c", "namespace": "default", "uid": "u"}
+        tree = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": where}
+        await overwrite(world, "resource.k8s.io", "resourceclaims", "default/c", tree | {"spec": 1})
+        key = "/registry/resource.k8s.io/resourceclaims/default/c"
+        why = f"{key}: the stored object cannot be decoded"
+        for accept, expected in ((TABLE, 200), (PROTOBUF, 500)):
+            status, answer = await world.ask("GET", path, "root", accept=accept)
+            assert (status, key in str(answer)) == (expected, expected == 500)
+        status, answer = await world.ask("GET", path, "root")
+        assert [each["spec"] for each in answer["items"]] == [1]
+        registry = world.service.registry
+        claims = world.service.resources.of("resource.k8s.io", "resourceclaims")
+        options = WatchOptions(wants_initial=True)
+        batches = await open_watch(registry, claims, "", Selection(), options)
+        ((event,),) = [batch async for batch in batches]
+        assert event.type == "ERROR"
+        assert event.status is not None
+        assert why in event.status.message
 
     within(tmp_path, scenario)
     assert faults

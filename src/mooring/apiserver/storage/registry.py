@@ -5,7 +5,8 @@ its entry. JSON of drivers within it keeps their text. A write is retried if the
 meanwhile, unless the client named the revision to change.
 
 A stored object may not fit its kind any more, as in a store of an older version. To read it is an
-error with its key; lists and watches leave it out, so that others are served.
+error with its key; lists and watches leave it out, so that others are served. Only claims are not
+left out where a scheduler would take the list for complete.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from mooring.api.codec import decode_json, encode_stored_json, in_one_line
 from mooring.api.core import Namespace
 from mooring.api.errors import ApiError
+from mooring.api.resource.v1 import ResourceClaim
 from mooring.apiserver.http.status import (
     MODIFIED,
     StatusError,
@@ -152,6 +154,16 @@ class Registry:
                 FAULTS.note(PLACE, f"{resource.plural} {entry.key}", error, "is left out")
                 warnings.append(f"{entry.key} is left out: the stored object cannot be decoded")
         return ReadEntries(values, tuple(warnings))
+
+    def complete(self, resource: Resource, entries: Iterable[Entry]) -> ReadEntries:
+        """Return the same, or raise 500 if a claim cannot be read.
+
+        A scheduler would give the devices of a claim away again that is missing in its list.
+        """
+        found = self.readable(resource, entries)
+        if found.warnings and resource.hub_struct is ResourceClaim:
+            raise internal(found.warnings[0].replace(" is left out", "", 1))
+        return found
 
     def find_readable(self, resource: Resource, entry: Entry) -> Any | None:
         """Return the shared object of an entry, or None if it cannot be read."""

@@ -230,7 +230,7 @@ class _Follower:
     def initial(self, entries: Sequence[Entry]) -> list[WatchEvent]:
         """Return the events of objects that were there when the watch began."""
         sizes = {entry.revision: len(entry.value) for entry in entries}
-        values = self._registry.readable(self._resource, entries).values
+        values = self._registry.complete(self._resource, entries).values
         revisions = [int(each.metadata.resource_version) for each in values]
         return [
             WatchEvent(ADDED, each, revision, size=sizes[revision])
@@ -252,8 +252,10 @@ class _Follower:
                 old = self._selected(previous)
                 return None if old is None else self._gone(old, revision, len(previous.value))
             case Put(entry=entry, previous=previous):
-                new = self._selected(entry)
-                if new is not None:
+                new = self._registry.find_readable(self._resource, entry)
+                if new is None:
+                    return None  # Clients keep the last version: it is not gone.
+                if self._selection.means(new, self._resource):
                     kind = MODIFIED if self._was_selected(previous) else ADDED
                     size = len(entry.value)
                     return WatchEvent(kind, new, entry.revision, is_change=True, size=size)
