@@ -33,6 +33,7 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
 from mooring.store.contract import Entry, Store
 from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
+from mooring.store.keys import check_value
 
 RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
@@ -232,8 +233,14 @@ def is_released(value: Any) -> bool:
 
 def written(value: Any) -> bytes:
     """Return the stored object."""
-    bare = replace(value, metadata=replace(value.metadata, resource_version=""))
-    return encode_stored_json(bare)
+    return encode_stored_json(_bare(value))
+
+
+def check_size(resource: Resource, value: Any) -> None:
+    """Raise what the store would raise of an object that is too large, before it is complete."""
+    metadata = replace(value.metadata, managed_fields=())  # The server writes them anew.
+    key = resource.key(metadata.namespace, metadata.name)
+    check_value(key, written(replace(value, metadata=metadata)))
 
 
 def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:
