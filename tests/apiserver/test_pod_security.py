@@ -24,7 +24,16 @@ from mooring.validation.pod_security import (
     PodSecurityConfiguration,
     PodSecurityPolicy,
 )
-from tests.apiserver.client import JSON_PATCH, MERGE_PATCH, NAMESPACES, START, Client, Reply, pod
+from tests.apiserver.client import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    NAMESPACES,
+    START,
+    STRATEGIC_PATCH,
+    Client,
+    Reply,
+    pod,
+)
 from tests.apiserver.test_audit import Notes
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -106,6 +115,54 @@ def audited(notes: Notes) -> dict[str, str]:
 def counted(client: Client) -> list[str]:
     lines = client.get("/metrics").body.decode().splitlines()
     return [line for line in lines if line.startswith("pod_security_")]
+
+
+# --- parts of pods --------------------------------------------------------------------------------
+
+DEBUGGER = {"name": "debugger", "image": "busybox"}
+EPHEMERAL = f"{PODS}/p/ephemeralcontainers"
+
+
+def debugging(*containers: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"ephemeralContainers": list(containers)}}
+
+
+def test_an_ephemeral_container_must_keep_to_the_level(client: Client, notes: Notes) -> None:
+    guarded(client, enforce="baseline")
+    assert client.post(PODS, pod()).status == 201
+    refused = client.patch(EPHEMERAL, debugging({**DEBUGGER, **PRIVILEGED}), STRATEGIC_PATCH)
+    assert refused.status == 403
+    assert refused.message == f'pods "p" is forbidden: violates {BASELINE}'.replace(
+        'container "c"', 'container "debugger"'
+    )
+    assert audited(notes) == {"enforce-policy": "baseline:latest"}
+    added = client.patch(EPHEMERAL, debugging(DEBUGGER), STRATEGIC_PATCH)
+    assert added.status == 200
+    worse = {**added.json["spec"]["ephemeralContainers"][0], "name": "more", **PRIVILEGED}
+    refused = client.put(EPHEMERAL, {**added.json, **debugging(DEBUGGER, worse)})
+    assert refused.status == 403
+    labels = [line for line in counted(client) if 'subresource="ephemeralcontainers"' in line]
+    assert sum('decision="deny"' in line for line in labels) == 1
+
+
+def test_an_ephemeral_container_is_warned_of(client: Client, notes: Notes) -> None:
+    guarded(client, warn="baseline", audit="baseline")
+    assert client.post(PODS, pod()).status == 201
+    added = client.patch(EPHEMERAL, debugging({**DEBUGGER, **PRIVILEGED}), STRATEGIC_PATCH)
+    text = f"would violate {BASELINE}".replace('container "c"', 'container "debugger"')
+    assert (added.status, added.warnings) == (200, warned(text))
+    assert audited(notes)["audit-violations"] == text
+
+
+def test_a_pod_that_was_there_before_the_level_can_be_resized(client: Client) -> None:
+    guarded(client)
+    sizes = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    made = client.post(PODS, with_container(**PRIVILEGED, resources=sizes))
+    assert made.status == 201
+    relabelled(client, enforce="restricted")
+    size = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1500m"}}}]}}
+    assert client.patch(f"{PODS}/p/resize", size, STRATEGIC_PATCH).status == 200
+    assert client.patch(EPHEMERAL, debugging(DEBUGGER), STRATEGIC_PATCH).status == 403
 
 
 # --- pods -----------------------------------------------------------------------------------------
