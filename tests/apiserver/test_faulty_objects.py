@@ -11,6 +11,7 @@ import pytest
 from mooring.api.catalogue import SERVED
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
+from mooring.apiserver.http.messages import Request, Response
 from mooring.apiserver.namespace_controller import NamespaceController
 from mooring.apiserver.tables import table_of
 from mooring.apiserver.verbs.selectors import Selection
@@ -132,6 +133,20 @@ def test_a_watch_goes_on_without_versions_that_cannot_be_read(
         (event,) = await anext(batches)
         assert (event.type, event.value.metadata.name) == ("ADDED", "next")
         await batches.aclose()  # type: ignore[attr-defined]
+
+    within(tmp_path, scenario)
+    assert faults
+
+
+def test_whoever_deletes_all_is_told_what_remains(tmp_path: Path, faults: list[Fault]) -> None:
+    async def scenario(world: World) -> None:
+        await with_pods(world)
+        headers = {"authorization": "Bearer root"}
+        answer = await world.router.handle(Request("DELETE", PODS.format("bad"), {}, headers))
+        assert isinstance(answer, Response)
+        assert [each["metadata"]["name"] for each in json.loads(answer.body)["items"]] == ["fine"]
+        (warning,) = [text for name, text in answer.headers if name == "Warning"]
+        assert "/registry/core/pods/bad/broken is left out" in warning
 
     within(tmp_path, scenario)
     assert faults

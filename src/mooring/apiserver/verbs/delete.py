@@ -83,6 +83,14 @@ class DeletedObject(NamedTuple):
     is_gone: bool
 
 
+class DeletedObjects(NamedTuple):
+    """Objects that were deleted, their bytes, and warnings about those that cannot be read."""
+
+    values: list[Any]
+    size: int
+    warnings: tuple[str, ...]
+
+
 def read_delete_options(request: ResourceRequest) -> DeleteOptions:
     """Return the delete options of a request: those of its body, or else those of its query."""
     tree = read_plain_tree(request, "v1", OPTIONS.kind)
@@ -217,7 +225,7 @@ async def _mark(server: ServerContext, resource: Resource, old: Any, new: Any) -
 
 async def delete_collection(
     server: ServerContext, request: ResourceRequest, selection: Selection, list_options: ListOptions
-) -> list[Any]:
+) -> DeletedObjects:
     """Delete all selected objects, and return them as they were."""
     options = read_delete_options(request)
     is_dry_run = request.is_dry_run or "All" in options.dry_run
@@ -231,9 +239,10 @@ async def delete_collection(
         list_options,
         selecting(server.workers, request.user.name),
     )
+    size = size_of(page.entries)
     read = await server.workers.run(
         request.user.name,
-        size_of(page.entries),
+        size,
         server.registry.readable,
         request.resource,
         page.entries,
@@ -253,7 +262,7 @@ async def delete_collection(
         except StatusError as error:
             if error.status.reason != "NotFound":
                 raise
-    return read.values
+    return DeletedObjects(read.values, size, read.warnings)
 
 
 def _check_preconditions(resource: Resource, value: Any, options: DeleteOptions) -> None:

@@ -130,12 +130,12 @@ async def perform(
             return await _deleted(server, request, await delete(server, request))
         case "deletecollection":
             selection = await _selection(server, request)
-            values = await delete_collection(server, request, selection, _list_options(request))
-            size = sum(map(server.registry.size_of, values))
+            deleted = await delete_collection(server, request, selection, _list_options(request))
             body = await server.workers.run(
-                request.user.name, size, encoder.many, values, ListMeta()
+                request.user.name, deleted.size, encoder.many, deleted.values, ListMeta()
             )
-            return Response(body, content_type=request.form.media)
+            headers = NO_CACHE + warning_headers(deleted.warnings)
+            return Response(body, content_type=request.form.media, headers=headers)
     raise method_not_allowed()
 
 
