@@ -138,6 +138,22 @@ def test_a_watch_goes_on_without_versions_that_cannot_be_read(
     assert faults
 
 
+def test_a_list_with_a_selector_says_what_it_leaves_out(
+    tmp_path: Path, faults: list[Fault]
+) -> None:
+    async def scenario(world: World) -> None:
+        await with_pods(world)
+        headers = {"authorization": "Bearer root"}
+        query = {"labelSelector": "!app"}
+        answer = await world.router.handle(Request("GET", PODS.format("bad"), query, headers))
+        assert isinstance(answer, Response)
+        (warning,) = [text for name, text in answer.headers if name == "Warning"]
+        assert "/registry/core/pods/bad/broken is left out" in warning
+
+    within(tmp_path, scenario)
+    assert faults
+
+
 def test_whoever_deletes_all_is_told_what_remains(tmp_path: Path, faults: list[Fault]) -> None:
     async def scenario(world: World) -> None:
         await with_pods(world)

@@ -262,7 +262,7 @@ async def delete_collection(
         except StatusError as error:
             if error.status.reason != "NotFound":
                 raise
-    return DeletedObjects(read.values, size, read.warnings)
+    return DeletedObjects(read.values, size, (*page.warnings, *read.warnings))
 
 
 def _check_preconditions(resource: Resource, value: Any, options: DeleteOptions) -> None:

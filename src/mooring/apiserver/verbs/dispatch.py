@@ -218,7 +218,7 @@ async def _list(server: ServerContext, request: ResourceRequest) -> Response:
         return encoder.many(values, metadata), warnings
 
     body, warnings = await server.workers.run(request.user.name, size_of(page.entries), encoded)
-    headers = NO_CACHE + warning_headers(warnings)
+    headers = NO_CACHE + warning_headers((*page.warnings, *warnings))
     return Response(body, content_type=request.form.media, headers=headers)
 
 
