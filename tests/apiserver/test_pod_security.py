@@ -16,6 +16,7 @@ from mooring.apiserver.admission import existing_pods, pod_security
 from mooring.apiserver.audit import DEFAULT_POLICY, Auditor
 from mooring.apiserver.auth.users import ADMIN
 from mooring.apiserver.http.response_encoder import WARNING_LENGTH_MAX, warning_headers
+from mooring.kit.bulkhead import Fault
 from mooring.validation.pod_security import (
     EvaluatedPod,
     Level,
@@ -359,6 +360,18 @@ def test_a_stricter_level_warns_of_pods_that_violate_it(client: Client) -> None:
     assert len(relabelled(client, enforce="restricted").warnings) == 3
     assert relabelled(client, enforce="baseline").warnings == []  # less strict
     assert len(relabelled(client, enforce_version="v1.30").warnings) == 2
+
+
+def test_a_pod_that_cannot_be_read_keeps_no_level_from_its_namespace(
+    client: Client, faults: list[Fault]
+) -> None:
+    guarded(client)
+    client.post(PODS, with_container(**PRIVILEGED))
+    broken = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":1}'
+    client.run(client.store.create("/registry/core/pods/guarded/a", broken))
+    reply = relabelled(client, enforce="baseline")
+    assert (reply.status, len(reply.warnings)) == (200, 2)
+    assert {each.place for each in faults} == {"reading the store"}
 
 
 def test_the_check_of_existing_pods_is_bounded_in_count(
