@@ -154,6 +154,39 @@ def test_a_list_with_a_selector_says_what_it_leaves_out(
     assert faults
 
 
+def test_an_object_that_cannot_be_read_is_deleted_by_whoever_may_do_that(
+    tmp_path: Path, faults: list[Fault]
+) -> None:
+    options = {"ignoreStoreReadErrorWithClusterBreakingPotential": True}
+
+    async def scenario(world: World) -> None:
+        await with_pods(world)
+        rules = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "delete"]}
+        await world.ask("POST", f"{RBAC}/clusterroles", "root", role(**rules))
+        await world.ask("POST", f"{RBAC}/clusterrolebindings", "root", binding())
+        registry, resource = world.service.registry, world.service.resources.of("", "pods")
+        batches = await open_watch(registry, resource, "", Selection(), WatchOptions())
+        await anext(batches)
+        broken = f"{PODS.format('bad')}/broken"
+        assert (await world.ask("DELETE", broken, "root"))[0] == 500
+        status, answer = await world.ask("DELETE", broken, "ann", options)
+        why = 'not permitted to do "unsafe-delete-ignore-read-errors", reason: '
+        assert (status, why in answer["message"]) == (403, True)
+        status, answer = await world.ask("DELETE", f"{PODS.format('bad')}/fine", "root", options)
+        assert (status, "decodable from storage" in answer["message"]) == (409, True)
+        assert (await world.ask("DELETE", f"{broken}?dryRun=All", "root", options))[0] == 200
+        status, answer = await world.ask("DELETE", broken, "root", options)
+        assert (status, answer["metadata"]["name"]) == (200, "broken")
+        assert (await world.ask("GET", broken, "root"))[0] == 404
+        (event,) = await anext(batches)
+        metadata = event.value.metadata
+        assert (event.type, metadata.namespace, metadata.name) == ("DELETED", "bad", "broken")
+        await batches.aclose()  # type: ignore[attr-defined]
+
+    within(tmp_path, scenario)
+    assert faults
+
+
 def test_whoever_deletes_all_is_told_what_remains(tmp_path: Path, faults: list[Fault]) -> None:
     async def scenario(world: World) -> None:
         await with_pods(world)

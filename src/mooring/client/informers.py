@@ -290,10 +290,12 @@ class Informer:
 
     def _remove(self, key: ObjectKey) -> None:
         self._keys.discard(key)
-        self._unreadable.pop(key, None)
+        item = self._unreadable.pop(key, None)
         old = self._objects.remove(self._struct, *key)
         if old is not None:
             self._notify(old, None)
+        elif item is not None:
+            self._tell_unreadable(replace(item, is_gone=True))
 
     def _notify(self, old: Any | None, new: Any | None) -> None:
         for handler in self._handlers:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from mooring.api.codec import decode_json, encode_stored_json, in_one_line
 from mooring.api.core import Namespace
 from mooring.api.errors import ApiError
+from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.apiserver.http.status import (
     MODIFIED,
@@ -137,6 +138,21 @@ class Registry:
             raise not_found(resource.about, metadata.name) from None
         return with_revision(value, deletion.revision)
 
+    async def remove_unreadable(
+        self, resource: Resource, namespace: str, name: str, *, is_dry_run: bool = False
+    ) -> Any | None:
+        """Delete an object that cannot be read; return what is known of it, None if it can."""
+        entry = await self._entry(resource, namespace, name)
+        if self.find_readable(resource, entry) is not None:
+            return None
+        revision = entry.revision
+        if not is_dry_run:
+            try:
+                revision = (await self.store.delete(entry.key, expected=revision)).revision
+            except ConflictError:
+                raise conflict(resource.about, name, MODIFIED) from None
+        return with_revision(identity_of(resource, entry), revision)
+
     def read(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry, with its revision, or raise 500 with its key."""
         struct: type[Any] = resource.hub_struct
@@ -219,6 +235,12 @@ class Registry:
 def _bare(value: Any) -> Any:
     """Return an object without its resourceVersion."""
     return replace(value, metadata=replace(value.metadata, resource_version=""))
+
+
+def identity_of(resource: Resource, entry: Entry) -> Any:
+    """Return an object with its name alone, for one that cannot be read."""
+    namespace, _, name = entry.key.removeprefix(resource.prefix).rpartition("/")
+    return resource.hub_struct(metadata=ObjectMeta(name=name, namespace=namespace))
 
 
 def is_released(value: Any) -> bool:

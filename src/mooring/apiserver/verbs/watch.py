@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.registry import Registry, with_revision
+from mooring.apiserver.storage.registry import Registry, identity_of, with_revision
 from mooring.apiserver.verbs.list import (
     ListOptions,
     ListPage,
@@ -249,8 +249,12 @@ class _Follower:
             case Progress(revision=revision):
                 return WatchEvent(BOOKMARK, revision=revision)
             case Deletion(previous=previous, revision=revision):
-                old = self._selected(previous)
-                return None if old is None else self._gone(old, revision, len(previous.value))
+                old = self._registry.find_readable(self._resource, previous)
+                if old is None:  # Clients may have an earlier version of it.
+                    old = identity_of(self._resource, previous)
+                elif not self._selection.means(old, self._resource):
+                    return None
+                return self._gone(old, revision, len(previous.value))
             case Put(entry=entry, previous=previous):
                 new = self._registry.find_readable(self._resource, entry)
                 if new is None:
