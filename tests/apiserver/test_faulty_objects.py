@@ -11,6 +11,7 @@ import pytest
 from mooring.api.catalogue import SERVED
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
+from mooring.apiserver.http.messages import Request, Response
 from mooring.apiserver.namespace_controller import NamespaceController
 from mooring.apiserver.tables import table_of
 from mooring.apiserver.verbs.selectors import Selection
@@ -19,6 +20,7 @@ from mooring.kit.bulkhead import Fault
 from tests.apiserver.rbac_server import NOW, RBAC, World, within
 
 PODS = "/api/v1/namespaces/{}/pods"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -114,7 +116,7 @@ def test_the_error_names_the_key_and_other_objects_are_served(
     assert {each.subject for each in faults} >= {"pods /registry/core/pods/bad/broken"}
 
 
-def test_a_watch_goes_on_as_if_the_object_were_not_there(
+def test_a_watch_goes_on_without_versions_that_cannot_be_read(
     tmp_path: Path, faults: list[Fault]
 ) -> None:
     async def scenario(world: World) -> None:
@@ -123,15 +125,104 @@ def test_a_watch_goes_on_as_if_the_object_were_not_there(
         batches = await open_watch(registry, resource, "", Selection(), WatchOptions())
         initial = [(each.type, each.value.metadata.namespace) for each in await anext(batches)]
         assert initial == [("ADDED", "bad"), ("ADDED", "good")]
+        # It is there: its node would end it if it were told otherwise.
         await overwrite(world, "", "pods", "bad/fine", bad_pod("fine", "bad"))
-        (event,) = await anext(batches)
-        assert (event.type, event.value.metadata.name) == ("DELETED", "fine")
         await overwrite(world, "", "pods", "bad/more", bad_pod("more", "bad"))
         tree = {**POD, "metadata": {"name": "next"}}
         await world.ask("POST", PODS.format("good"), "root", tree)
         (event,) = await anext(batches)
         assert (event.type, event.value.metadata.name) == ("ADDED", "next")
         await batches.aclose()  # type: ignore[attr-defined]
+
+    within(tmp_path, scenario)
+    assert faults
+
+
+def test_a_list_with_a_selector_says_what_it_leaves_out(
+    tmp_path: Path, faults: list[Fault]
+) -> None:
+    async def scenario(world: World) -> None:
+        await with_pods(world)
+        headers = {"authorization": "Bearer root"}
+        query = {"labelSelector": "!app"}
+        answer = await world.router.handle(Request("GET", PODS.format("bad"), query, headers))
+        assert isinstance(answer, Response)
+        (warning,) = [text for name, text in answer.headers if name == "Warning"]
+        assert "/registry/core/pods/bad/broken is left out" in warning
+
+    within(tmp_path, scenario)
+    assert faults
+
+
+def test_an_object_that_cannot_be_read_is_deleted_by_whoever_may_do_that(
+    tmp_path: Path, faults: list[Fault]
+) -> None:
+    options = {"ignoreStoreReadErrorWithClusterBreakingPotential": True}
+
+    async def scenario(world: World) -> None:
+        await with_pods(world)
+        rules = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "delete"]}
+        await world.ask("POST", f"{RBAC}/clusterroles", "root", role(**rules))
+        await world.ask("POST", f"{RBAC}/clusterrolebindings", "root", binding())
+        registry, resource = world.service.registry, world.service.resources.of("", "pods")
+        batches = await open_watch(registry, resource, "", Selection(), WatchOptions())
+        await anext(batches)
+        broken = f"{PODS.format('bad')}/broken"
+        assert (await world.ask("DELETE", broken, "root"))[0] == 500
+        status, answer = await world.ask("DELETE", broken, "ann", options)
+        why = 'not permitted to do "unsafe-delete-ignore-read-errors", reason: '
+        assert (status, why in answer["message"]) == (403, True)
+        status, answer = await world.ask("DELETE", f"{PODS.format('bad')}/fine", "root", options)
+        assert (status, "decodable from storage" in answer["message"]) == (409, True)
+        assert (await world.ask("DELETE", f"{broken}?dryRun=All", "root", options))[0] == 200
+        status, answer = await world.ask("DELETE", broken, "root", options)
+        assert (status, answer["metadata"]["name"]) == (200, "broken")
+        assert (await world.ask("GET", broken, "root"))[0] == 404
+        (event,) = await anext(batches)
+        metadata = event.value.metadata
+        assert (event.type, metadata.namespace, metadata.name) == ("DELETED", "bad", "broken")
+        await batches.aclose()  # type: ignore[attr-defined]
+
+    within(tmp_path, scenario)
+    assert faults
+
+
+def test_whoever_deletes_all_is_told_what_remains(tmp_path: Path, faults: list[Fault]) -> None:
+    async def scenario(world: World) -> None:
+        await with_pods(world)
+        headers = {"authorization": "Bearer root"}
+        answer = await world.router.handle(Request("DELETE", PODS.format("bad"), {}, headers))
+        assert isinstance(answer, Response)
+        assert [each["metadata"]["name"] for each in json.loads(answer.body)["items"]] == ["fine"]
+        (warning,) = [text for name, text in answer.headers if name == "Warning"]
+        assert "/registry/core/pods/bad/broken is left out" in warning
+
+    within(tmp_path, scenario)
+    assert faults
+
+
+def test_schedulers_miss_no_claim_that_cannot_be_read(tmp_path: Path, faults: list[Fault]) -> None:
+    path = "/apis/resource.k8s.io/v1/resourceclaims"
+
+    async def scenario(world: World) -> None:
+        where = {"name": "c", "namespace": "default", "uid": "u"}
+        tree = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": where}
+        await overwrite(world, "resource.k8s.io", "resourceclaims", "default/c", tree | {"spec": 1})
+        key = "/registry/resource.k8s.io/resourceclaims/default/c"
+        why = f"{key}: the stored object cannot be decoded"
+        for accept, expected in ((TABLE, 200), (PROTOBUF, 500)):
+            status, answer = await world.ask("GET", path, "root", accept=accept)
+            assert (status, key in str(answer)) == (expected, expected == 500)
+        status, answer = await world.ask("GET", path, "root")
+        assert [each["spec"] for each in answer["items"]] == [1]
+        registry = world.service.registry
+        claims = world.service.resources.of("resource.k8s.io", "resourceclaims")
+        options = WatchOptions(wants_initial=True)
+        batches = await open_watch(registry, claims, "", Selection(), options)
+        ((event,),) = [batch async for batch in batches]
+        assert event.type == "ERROR"
+        assert event.status is not None
+        assert why in event.status.message
 
     within(tmp_path, scenario)
     assert faults

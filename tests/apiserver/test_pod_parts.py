@@ -9,6 +9,7 @@ import pytest
 from tests.apiserver.client import MERGE_PATCH, PODS, STRATEGIC_PATCH, Client, pod
 
 DEBUGGER = {"name": "debugger", "image": "busybox"}
+SMALL = "node didn't have enough allocatable resources"
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 
 
@@ -123,6 +124,7 @@ def test_sizes_that_are_refused(
 
 
 def test_a_node_that_does_not_say_what_containers_have_cannot_resize_them(client: Client) -> None:
+    client.post("/api/v1/nodes", with_node())
     client.post(PODS, {**sized("1"), "spec": {**sized("1")["spec"], "nodeName": "n"}})
     running = {"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
     running["state"] = {"running": {"startedAt": "2026-11-15T12:00:00Z"}}
@@ -133,6 +135,48 @@ def test_a_node_that_does_not_say_what_containers_have_cannot_resize_them(client
     running["resources"] = {"requests": {"cpu": "1"}}
     assert client.patch(f"{PODS}/p/status", told, MERGE_PATCH).status == 200
     assert resize(client, requests("1500m")).status == 200
+
+
+def with_node(name: str = "n", cpu: str = "4", **labels: str) -> dict[str, Any]:
+    amounts = {"cpu": cpu, "memory": "8Gi"}
+    metadata = {"name": name, "labels": {f"kubernetes.io/{key}": v for key, v in labels.items()}}
+    return {"metadata": metadata, "status": {"allocatable": amounts, "capacity": amounts}}
+
+
+@pytest.mark.parametrize(
+    ("node", "cpu", "why", "cause"),
+    [
+        (None, "1500m", 'node "n" not found', None),
+        (
+            with_node(os="windows"),
+            "1500m",
+            'pod resize is only supported on linux nodes, node "n" is "windows"',
+            "UnsupportedPlatform",
+        ),
+        (
+            with_node(cpu="1250m"),
+            "1500m",
+            f"{SMALL}: cpu, requested: 1500, allocatable: 1250",
+            "NodeCapacity",
+        ),
+        (with_node(), "1500m", "", None),
+        (None, "1", "", None),  # nothing changes
+    ],
+)
+def test_the_node_of_a_pod_must_be_able_to_have_it(
+    client: Client, node: dict[str, Any] | None, cpu: str, why: str, cause: str | None
+) -> None:
+    if node is not None:
+        assert client.post("/api/v1/nodes", node).status == 201
+    made = sized("1")
+    made["spec"]["nodeName"] = "n"
+    client.post(PODS, made)
+    reply = resize(client, requests(cpu))
+    assert reply.status == (403 if why else 200)
+    if why:
+        assert reply.message == f'pods "p" is forbidden: {why}'
+        causes = reply.json["details"].get("causes", [])
+        assert [each["reason"] for each in causes] == ([cause] if cause else [])
 
 
 def test_a_quota_holds_for_a_pod_that_is_resized(client: Client) -> None:

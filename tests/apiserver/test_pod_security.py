@@ -16,6 +16,7 @@ from mooring.apiserver.admission import existing_pods, pod_security
 from mooring.apiserver.audit import DEFAULT_POLICY, Auditor
 from mooring.apiserver.auth.users import ADMIN
 from mooring.apiserver.http.response_encoder import WARNING_LENGTH_MAX, warning_headers
+from mooring.kit.bulkhead import Fault
 from mooring.validation.pod_security import (
     EvaluatedPod,
     Level,
@@ -24,7 +25,16 @@ from mooring.validation.pod_security import (
     PodSecurityConfiguration,
     PodSecurityPolicy,
 )
-from tests.apiserver.client import JSON_PATCH, MERGE_PATCH, NAMESPACES, START, Client, Reply, pod
+from tests.apiserver.client import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    NAMESPACES,
+    START,
+    STRATEGIC_PATCH,
+    Client,
+    Reply,
+    pod,
+)
 from tests.apiserver.test_audit import Notes
 
 PREFIX = "pod-security.kubernetes.io/"
@@ -106,6 +116,54 @@ def audited(notes: Notes) -> dict[str, str]:
 def counted(client: Client) -> list[str]:
     lines = client.get("/metrics").body.decode().splitlines()
     return [line for line in lines if line.startswith("pod_security_")]
+
+
+# --- parts of pods --------------------------------------------------------------------------------
+
+DEBUGGER = {"name": "debugger", "image": "busybox"}
+EPHEMERAL = f"{PODS}/p/ephemeralcontainers"
+
+
+def debugging(*containers: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"ephemeralContainers": list(containers)}}
+
+
+def test_an_ephemeral_container_must_keep_to_the_level(client: Client, notes: Notes) -> None:
+    guarded(client, enforce="baseline")
+    assert client.post(PODS, pod()).status == 201
+    refused = client.patch(EPHEMERAL, debugging({**DEBUGGER, **PRIVILEGED}), STRATEGIC_PATCH)
+    assert refused.status == 403
+    assert refused.message == f'pods "p" is forbidden: violates {BASELINE}'.replace(
+        'container "c"', 'container "debugger"'
+    )
+    assert audited(notes) == {"enforce-policy": "baseline:latest"}
+    added = client.patch(EPHEMERAL, debugging(DEBUGGER), STRATEGIC_PATCH)
+    assert added.status == 200
+    worse = {**added.json["spec"]["ephemeralContainers"][0], "name": "more", **PRIVILEGED}
+    refused = client.put(EPHEMERAL, {**added.json, **debugging(DEBUGGER, worse)})
+    assert refused.status == 403
+    labels = [line for line in counted(client) if 'subresource="ephemeralcontainers"' in line]
+    assert sum('decision="deny"' in line for line in labels) == 1
+
+
+def test_an_ephemeral_container_is_warned_of(client: Client, notes: Notes) -> None:
+    guarded(client, warn="baseline", audit="baseline")
+    assert client.post(PODS, pod()).status == 201
+    added = client.patch(EPHEMERAL, debugging({**DEBUGGER, **PRIVILEGED}), STRATEGIC_PATCH)
+    text = f"would violate {BASELINE}".replace('container "c"', 'container "debugger"')
+    assert (added.status, added.warnings) == (200, warned(text))
+    assert audited(notes)["audit-violations"] == text
+
+
+def test_a_pod_that_was_there_before_the_level_can_be_resized(client: Client) -> None:
+    guarded(client)
+    sizes = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+    made = client.post(PODS, with_container(**PRIVILEGED, resources=sizes))
+    assert made.status == 201
+    relabelled(client, enforce="restricted")
+    size = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1500m"}}}]}}
+    assert client.patch(f"{PODS}/p/resize", size, STRATEGIC_PATCH).status == 200
+    assert client.patch(EPHEMERAL, debugging(DEBUGGER), STRATEGIC_PATCH).status == 403
 
 
 # --- pods -----------------------------------------------------------------------------------------
@@ -302,6 +360,18 @@ def test_a_stricter_level_warns_of_pods_that_violate_it(client: Client) -> None:
     assert len(relabelled(client, enforce="restricted").warnings) == 3
     assert relabelled(client, enforce="baseline").warnings == []  # less strict
     assert len(relabelled(client, enforce_version="v1.30").warnings) == 2
+
+
+def test_a_pod_that_cannot_be_read_keeps_no_level_from_its_namespace(
+    client: Client, faults: list[Fault]
+) -> None:
+    guarded(client)
+    client.post(PODS, with_container(**PRIVILEGED))
+    broken = b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":1}'
+    client.run(client.store.create("/registry/core/pods/guarded/a", broken))
+    reply = relabelled(client, enforce="baseline")
+    assert (reply.status, len(reply.warnings)) == (200, 2)
+    assert {each.place for each in faults} == {"reading the store"}
 
 
 def test_the_check_of_existing_pods_is_bounded_in_count(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
+from mooring.api.core import Pod, PodSpec, Toleration
+from mooring.api.runtime_class import RuntimeClass, Scheduling
+from mooring.apiserver.admission import classes
+from mooring.apiserver.admission.classes import with_runtime
 from tests.apiserver.client import PODS, Client, pod
 
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -93,3 +99,65 @@ def test_classes_are_found_and_shown(client: Client) -> None:
     table = client.get(CLASSES, accept="application/json;as=Table;v=v1;g=meta.k8s.io").json
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Handler", "Age"]
     assert table["rows"][0]["cells"][:2] == ["kata", "kata"]
+
+
+# --- merging --------------------------------------------------------------------------------------
+
+TOLERATIONS = some.builds(
+    Toleration,
+    key=some.sampled_from(["", "a", "b"]),
+    operator=some.sampled_from(["", "Equal", "Exists", "Lt"]),
+    value=some.sampled_from(["", "x"]),
+    effect=some.sampled_from(["", "NoSchedule", "NoExecute"]),
+    toleration_seconds=some.sampled_from([None, 0, 1, 2]),
+)
+
+
+def merged(own: list[Toleration], of_class: list[Toleration]) -> list[Toleration]:
+    pod = Pod(spec=PodSpec(tolerations=tuple(own)))
+    runtime = RuntimeClass(scheduling=Scheduling(tolerations=tuple(of_class)))
+    found = with_runtime(pod, runtime)
+    assert isinstance(found, Pod)
+    return list(found.spec.tolerations)
+
+
+def merged_one_by_one(every: list[Toleration]) -> list[Toleration]:
+    """Compare each with all others, as Kubernetes does."""
+    kept: list[Toleration] = []
+    for position, each in enumerate(every):
+        later = [other for other in every[position + 1 :] if other != each]
+        if not any(classes._covers(other, each) for other in (*kept, *later)):
+            kept.append(each)
+    return kept
+
+
+@given(some.lists(TOLERATIONS, max_size=8), some.lists(TOLERATIONS, max_size=4))
+def test_tolerations_are_merged_as_if_each_were_compared_with_all(
+    own: list[Toleration], of_class: list[Toleration]
+) -> None:
+    assert merged(own, of_class) == merged_one_by_one([*own, *of_class])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda n: {"operator": "Exists", "effect": "NoExecute", "toleration_seconds": n},
+        lambda n: {"operator": "Equal", "value": str(n)},
+        lambda n: {"operator": "Exists", "effect": f"No{n}"},
+        lambda n: {"operator": f"Op{n}"},
+    ],
+)
+def test_many_tolerations_are_merged_in_few_comparisons(
+    fields: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, covers = 0, classes._covers
+
+    def counted(wide: Toleration, narrow: Toleration) -> bool:
+        nonlocal count
+        count += 1
+        return covers(wide, narrow)
+
+    monkeypatch.setattr(classes, "_covers", counted)
+    own = [Toleration(key="a", **fields(number)) for number in range(2000)]
+    merged(own, [Toleration(key="b", operator="Exists")])
+    assert count <= 16 * 2001

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from mooring.apiserver import worker_threads
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.worker_threads import (
     MEDIUM_BYTES_MAX,
@@ -137,3 +139,21 @@ def test_a_step_asks_in_the_thread_of_the_event_loop() -> None:
         return ask(), await WorkerThreads().run("ann", LARGE, ask)
 
     assert set(asyncio.run(story())) == {threading.get_ident()}
+
+
+def test_a_step_does_not_wait_for_an_event_loop_that_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_threads, "ON_LOOP_S_MAX", 0.01)
+
+    async def make() -> OnLoop[[], int]:
+        return OnLoop(threading.get_ident)
+
+    loop = asyncio.new_event_loop()
+    try:
+        ask = loop.run_until_complete(make())
+        with ThreadPoolExecutor(1) as thread, pytest.raises(TimeoutError):
+            thread.submit(ask).result(10)
+        loop.run_until_complete(asyncio.sleep(0))
+    finally:
+        loop.close()

@@ -10,6 +10,8 @@ import pytest
 
 from mooring.api import protobuf
 from mooring.api.gates import Gates
+from mooring.store.keys import VALUE_BYTES_MAX
+from mooring.validation.registry import STRATEGIES
 from tests.apiserver.client import (
     APPLY_PATCH,
     CLAIMS,
@@ -33,6 +35,39 @@ from tests.apiserver.client import (
 def managers(tree: Any) -> list[tuple[str, str]]:
     entries = tree["metadata"]["managedFields"]
     return [(entry["manager"], entry["operation"]) for entry in entries]
+
+
+def large(size: int) -> list[dict[str, str]]:
+    """Return environment variables that take so many bytes."""
+    return [{"name": f"V{number}", "value": "x" * 1000} for number in range(size // 1000)]
+
+
+def test_what_the_store_does_not_take_is_refused_before_it_is_validated(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated: list[str] = []
+    strategy = STRATEGIES["Pod"]
+    for step in ("validate", "validate_update"):
+        method = getattr(strategy, step)
+
+        def count(*args: Any, step: str = step, method: Any = method) -> Any:
+            validated.append(step)
+            return method(*args)
+
+        monkeypatch.setattr(strategy, step, count)
+    too_large = pod()
+    too_large["spec"]["containers"][0]["env"] = large(VALUE_BYTES_MAX)
+    refused = client.post(PODS, too_large)
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert re.fullmatch(r"\S+/pods/default/p: \d+ bytes are more than 1500000", refused.message)
+    assert validated == []
+    # A status is not stored with a new object.
+    told = {**pod(), "status": {"message": "x" * VALUE_BYTES_MAX}}
+    assert (client.post(PODS, told).status, validated) == (201, ["validate"])
+    env = {"spec": {"containers": [{"name": "c", "env": large(VALUE_BYTES_MAX)}]}}
+    again = client.patch(f"{PODS}/p", env, STRATEGIC_PATCH)
+    assert (again.status, validated) == (400, ["validate"])
+    assert "bytes are more than 1500000" in again.message
 
 
 # --- create ---------------------------------------------------------------------------------------

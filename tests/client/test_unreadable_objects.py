@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api.core import Pod
 from mooring.client.api_client import ApiClient
-from mooring.client.contract import Request, Response, list_all
+from mooring.client.contract import Request, Response, Unreadable, list_all
 from mooring.client.errors import UnreadableError
 from mooring.client.indexer import Indexer
 from mooring.client.informers import Informer
@@ -101,6 +101,33 @@ def play(server: ScriptedServer, scenario: Callable[[World], Any]) -> None:
             await asyncio.gather(following, return_exceptions=True)
 
     asyncio.run(run())
+
+
+def test_a_handler_is_told_of_objects_without_a_version_and_when_they_are_gone(
+    faults: list[Fault],
+) -> None:
+    told: list[tuple[str, bool]] = []
+
+    def note(item: Unreadable) -> None:
+        told.append((item.name, item.is_gone))
+
+    async def scenario(world: World) -> None:
+        world.informer.add_unreadable_handler(note)
+        assert told == [("b", False)]
+        server = world.server
+        server.tell("MODIFIED", bad("a", "10"))  # its last version stays
+        server.tell("ADDED", bad("c", "11"))
+        server.tell("DELETED", bad("b", "12"))
+        server.tell("ADDED", pod("d", "13"))
+        await until(lambda: ("13", "d") in world.told)
+        assert told[1:] == [("c", False), ("b", True)]
+        server.items = [pod("a", "14")]
+        server.lines.put_nowait(b'{"type":"ERROR","object":{"code":410,"reason":"Expired"}}\n')
+        await until(lambda: ("14", "a") in world.told)
+        assert told[3:] == [("c", True)]
+
+    play(ScriptedServer(pod("a"), bad("b")), scenario)
+    assert faults
 
 
 @pytest.mark.parametrize(

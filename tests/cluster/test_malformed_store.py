@@ -20,7 +20,12 @@ from mooring.api.catalogue import SERVED
 from mooring.api.codec import decode_tree
 from mooring.api.core import Namespace, Node, Pod, ResourceQuota
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import DeviceClass, ResourceClaimTemplate, ResourceSlice
+from mooring.api.resource.v1 import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from mooring.client.contract import Request
 from mooring.client.writes import Create, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
@@ -119,13 +124,14 @@ def node() -> Node:
 
 
 async def check_serves(cluster: EmbeddedCluster) -> None:
-    """See that every list is answered, in every form."""
+    """See that every list is answered, in every form; one of claims is complete, or an error."""
     for kind in KINDS.values():
         base = f"/apis/{kind.api_version}" if kind.group else "/api/v1"
         for form in FORMS:
             wire = cluster.transport_of(headers={"accept": form})
             answer = await wire.send(Request("GET", f"{base}/{kind.plural}"))
-            assert answer.status == 200, (kind.name, form, answer.body[:300])
+            is_refused = kind.name == "ResourceClaim" and form in FORMS[2:]
+            assert answer.status == (500 if is_refused else 200), (kind.name, form, answer.body)
             if kind.namespaced:
                 path = f"{base}/namespaces/good/{kind.plural}"
                 answer = await wire.send(Request("GET", path))
@@ -159,6 +165,93 @@ async def check_ends(cluster: EmbeddedCluster) -> None:
         return await admin.get(Namespace, "", "good") is None
 
     await until(gone)
+
+
+def gpus(count: int) -> ResourceSlice:
+    spec = {
+        "driver": "gpu.example.com",
+        "nodeName": "good",
+        "pool": {"name": "good", "generation": count, "resourceSliceCount": 1},
+        "devices": [{"name": f"gpu-{index}"} for index in range(count)],
+    }
+    return decode_tree({"metadata": {"name": f"good-{count}"}, "spec": spec}, ResourceSlice).value
+
+
+def pod_with_gpu(name: str) -> Pod:
+    spec = {
+        "containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+    }
+    return decode_tree({"metadata": {"name": name, "namespace": "good"}, "spec": spec}, Pod).value
+
+
+@pytest.mark.parametrize(
+    "damages",
+    [
+        {"spec": "x"},
+        {"status.allocation.nodeSelector": "x"},
+        {"status.allocation.devices.results.0.request": 3},
+        {"status.allocation.devices.config": "x", "status.reservedFor": {}},
+    ],
+)
+def test_a_scheduler_that_starts_gives_no_device_of_an_unreadable_claim_away(
+    tmp_path: Path, damages: dict[str, Any], faults: list[Fault]
+) -> None:
+    async def claims(cluster: EmbeddedCluster) -> dict[str, str]:
+        """Return the devices of claims that can be read, by pod."""
+        found = (await cluster.admin.list(ResourceClaim, "good")).values
+        return {
+            each.metadata.owner_references[0].name: each.status.allocation.devices.results[0].device
+            for each in found
+            if each.status.allocation is not None
+        }
+
+    async def run() -> None:
+        async with open_memory() as store:
+            async with embedded(tmp_path, ProgramContext(), store=store) as cluster:
+                admin = cluster.admin
+                await admin.write(Create(Namespace(metadata=ObjectMeta(name="good"))))
+                for value in (node(), gpus(1), devices()[1], claim_template()):
+                    await admin.write(Create(value))
+                await admin.write(Create(pod_with_gpu("first")))
+
+                async def has_gpu() -> bool:
+                    return await claims(cluster) == {"first": "gpu-0"}
+
+                await until(has_gpu)
+                (claim,) = (await admin.list(ResourceClaim, "good")).values
+                resource = cluster.server.context.resources.of("resource.k8s.io", "resourceclaims")
+            key = resource.key("good", claim.metadata.name)
+            entry = await store.get(key)
+            assert entry is not None
+            tree = json.loads(entry.value)
+            for path, value in damages.items():
+                *above, last = path.split(".")
+                here = tree
+                for part in above:
+                    here = here[int(part)] if part.isdigit() else here[part]
+                here[last] = value
+            text = json.dumps(tree, separators=(",", ":")).encode()
+            await store.update(key, text, expected=entry.revision)
+            async with embedded(tmp_path, ProgramContext(), store=store) as cluster:
+                admin = cluster.admin
+                await admin.write(Create(pod_with_gpu("second")))
+
+                async def is_refused() -> bool:
+                    pod = await admin.get(Pod, "good", "second")
+                    found = () if pod is None else pod.status.conditions
+                    return any(each.status == "False" for each in found)
+
+                await until(is_refused)
+                await admin.write(Create(gpus(2)))
+
+                async def has_the_other() -> bool:
+                    return await claims(cluster) == {"second": "gpu-1"}
+
+                await until(has_the_other)
+
+    asyncio.run(run())
+    assert {each.place for each in faults} >= {"watching ResourceClaim"}
 
 
 @pytest.mark.parametrize("seed", range(2))

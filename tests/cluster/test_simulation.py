@@ -172,6 +172,51 @@ def test_a_pod_of_a_job_ends_when_its_program_does() -> None:
     assert phase(settling, "good") == "Succeeded"
 
 
+def test_ephemeral_containers_run_and_end_by_their_commands() -> None:
+    def states(name: str = "web") -> dict[str, str]:
+        listed = settling.model.get(Pod, "default", name).status.ephemeral_container_statuses
+        return {
+            each.name: next(kind for kind in ("running", "terminated") if getattr(each.state, kind))
+            for each in listed
+        }
+
+    settling = world("dgx-h100")
+    settling.model.put(pod("web", "dgx-h100-0", restartPolicy="Always"))
+    settling.settle()
+    assert states() == {}
+    shell = {"name": "shell", "image": "i", "command": ["sleep", "infinity"]}
+    short = {"name": "short", "image": "i", "command": ["sleep", "30"]}
+    debug(settling, "web", [shell, short])
+    assert states() == {"shell": "running", "short": "running"}
+    settling.advance(31)
+    assert states() == {"shell": "running", "short": "terminated"}
+    debug(settling, "web", [shell, short, {**short, "name": "more"}])
+    assert states() == {"shell": "running", "short": "terminated", "more": "running"}
+    found = settling.model.get(Pod, "default", "web").status
+    assert found.phase == "Running"
+    assert [each.ready for each in found.ephemeral_container_statuses] == [False] * 3
+
+
+def test_ephemeral_containers_end_with_their_pod() -> None:
+    settling = world("dgx-h100")
+    settling.model.put(pod("job", "dgx-h100-0", ["sleep", "30"], restartPolicy="Never"))
+    settling.settle()
+    debug(settling, "job", [{"name": "shell", "image": "i", "command": ["sleep", "infinity"]}])
+    settling.advance(31)
+    assert phase(settling, "job") == "Succeeded"
+    found = settling.model.get(Pod, "default", "job").status
+    (status,) = found.ephemeral_container_statuses
+    assert status.state.terminated.exit_code == 143
+
+
+def debug(settling: Settling, name: str, containers: list[dict[str, Any]]) -> None:
+    """Add ephemeral containers, as their subresource does."""
+    tree = to_tree(settling.model.get(Pod, "default", name))
+    tree["spec"]["ephemeralContainers"] = containers
+    settling.model.write(Update(decode_tree(tree, Pod).value))
+    settling.settle()
+
+
 def test_a_stopped_pod_whose_finalizer_is_another_s_has_failed() -> None:
     settling = world("dgx-h100")
     value = made(

@@ -28,6 +28,7 @@ from mooring.cluster.status_server import (
     parse_listen_address,
     serving,
 )
+from mooring.kit.bulkhead import Fault
 
 LOOPBACK = ListenAddress("127.0.0.1", 0)
 SECRET = 'kube_pod{pod="secret"} 1\n'
@@ -145,6 +146,21 @@ def test_a_program_with_troubles_is_not_ready_and_names_kinds_only() -> None:
     assert answer(request("/readyz?verbose"), TROUBLES)[0] == 401
     code, body = answer(request("/readyz?verbose=1", "good"), TROUBLES)
     assert (code, body) == (503, f"Pod: {TROUBLES['Pod']}\n")
+
+
+def test_a_page_that_fails_is_an_error_and_the_next_one_is_shown(faults: list[Fault]) -> None:
+    def broken() -> str:
+        raise ZeroDivisionError("secret")
+
+    async def run() -> list[tuple[int, str]]:
+        found = health_pages({"/metrics": broken, "/metrics/resources": lambda: SECRET}, dict)
+        access = StatusAccess(Reviews(), monotonic=Now())
+        async with asyncio.timeout(10), serving(LOOPBACK, found, access) as url:
+            paths = ("/metrics", "/metrics/resources", "/healthz")
+            return [await asked(url, request(path, "good")) for path in paths]
+
+    assert asyncio.run(run()) == [(500, "internal error\n"), (200, SECRET), (200, "ok")]
+    assert [(each.place, each.subject) for each in faults] == [("status pages", "/metrics")]
 
 
 def test_where_to_listen() -> None:

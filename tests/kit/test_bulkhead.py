@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -41,7 +43,7 @@ def test_the_traceback_is_at_the_debug_level(caplog: pytest.LogCaptureFixture) -
 
 
 def test_the_log_line_is_one_bounded_printable_line() -> None:
-    assert cause_text(ValueError("a\nb\x1b[31m")) == r"ValueError: a\nb\x1b[31m"
+    assert cause_text(ValueError("a\nb\x1b[31m")) == r"ValueError: a\x0ab\x1b[31m"
     assert len(cause_text(ValueError("x" * 10_000))) < 250
 
 
@@ -49,6 +51,25 @@ def test_cancellation_and_exit_are_no_faults() -> None:
     for error in (asyncio.CancelledError, SystemExit, KeyboardInterrupt):
         with pytest.raises(error), FaultLog().guard("listing", "x"):
             raise error
+
+
+def test_faults_of_many_threads_are_all_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mooring.kit.bulkhead.SUBJECTS_MAX", 2)
+    log, seen = FaultLog(), list[str]()
+    log.observer = lambda fault: seen.append(fault.subject)
+
+    def fail(number: int) -> None:
+        for turn in range(500):
+            log.note("listing", f"pod {(number + turn) % 5}", KeyError("x"))
+
+    switching_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(fail, range(4)))
+    finally:
+        sys.setswitchinterval(switching_s)
+    assert log.total.value("listing") == len(seen) == 2000
 
 
 def test_a_task_that_fails_is_begun_again_with_backoff() -> None:

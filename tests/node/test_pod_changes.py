@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Pod
 from mooring.kit.clock import settle
@@ -48,6 +50,35 @@ def test_an_ephemeral_container_runs_once_in_a_running_pod(tmp_path: Path) -> No
     assert world.runtime.log.count("start c") == 1
     about = [each.about.field_path for each in world.told if "debugger" in each.about.field_path]
     assert about[0] == "spec.ephemeralContainers{debugger}"
+
+
+@pytest.mark.parametrize(
+    ("own", "fact"),
+    [
+        ({"runAsUser": 0}, "container's runAsUser breaks non-root policy"),
+        ({"seccompProfile": {"type": "Localhost", "localhostProfile": "x"}}, "cannot load seccomp"),
+        ({"capabilities": {"add": ["NO_SUCH"]}}, "is no capability"),
+    ],
+)
+def test_an_ephemeral_container_has_a_security_context_as_others(
+    tmp_path: Path, own: dict[str, Any], fact: str
+) -> None:
+    async def story(world: World) -> None:
+        pod = make_pod(container("c"), securityContext={"runAsNonRoot": True, "runAsUser": 1000})
+        world.cluster.put(pod)
+        await settle()
+        fine, bad = container("fine"), container("bad", securityContext=own)
+        world.cluster.put(changed(world.pod(), ephemeralContainers=[fine, bad]))
+        await world.clock.advance(1)
+
+    world = play(tmp_path, story)
+    assert world.runtime.log.count("start fine") == 1
+    assert "start bad" not in world.runtime.log
+    specs = {spec.id.name: spec.security for spec in world.runtime.specs.values()}
+    assert (specs["fine"].user, specs["fine"].is_non_root) == (1000, True)
+    status = world.pod().status.ephemeral_container_statuses[1]
+    assert status.state.waiting["reason"] == "CreateContainerConfigError"
+    assert fact in status.state.waiting["message"]
 
 
 def test_an_ephemeral_container_does_not_keep_a_pod_alive(tmp_path: Path) -> None:

@@ -146,3 +146,20 @@ def test_a_long_manager_of_a_job_is_refused_whatever_else_is_wrong() -> None:
         "FieldValueInvalid",
         "FieldValueTooLong",
     }
+
+
+def test_amounts_of_claim_templates_are_in_thousandths() -> None:
+    fine = {"storage": "1n"}
+    resources = {"requests": {"storage": "1n"}, "limits": fine}
+    status = {"capacity": fine, "allocatedResources": fine}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": resources}
+    claim = {"metadata": {"name": "c"}, "spec": spec, "status": status}
+    made = create("StatefulSet", {"spec": {"volumeClaimTemplates": [claim]}}).stored
+    (stored,) = made.spec.volume_claim_templates
+    rounded = {"storage": "1m"}
+    assert stored["spec"]["resources"] == {"requests": rounded, "limits": rounded}
+    assert stored["status"] == {
+        "phase": "Pending",
+        "capacity": rounded,
+        "allocatedResources": rounded,
+    }

@@ -31,6 +31,7 @@ from mooring.validation.strategy import StatusAuthorizer
 SMALL_BYTES_MAX = 8 * 1024  # takes less than 100 ms in the worst case
 MEDIUM_BYTES_MAX = 128 * 1024
 WAITING_BYTES_MAX = 128 * 1024 * 1024
+ON_LOOP_S_MAX = 60.0  # how long a step waits for the event loop, which may have ended
 SWITCH_S = 0.001  # how long a thread computes before another one gets the interpreter
 RETRY_AFTER_S = 1
 
@@ -124,7 +125,7 @@ class OnLoop(Generic[P, T]):
         async def call() -> T:
             return self._function(*args, **kwargs)
 
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(ON_LOOP_S_MAX)
 
 
 class StatusAuthorizerOnLoop:

@@ -33,6 +33,7 @@ class Unreadable(Struct, frozen=True):
     revision: str
     cause: str
     is_gone: bool = False  # it was deleted
+    text: bytes = b""  # the object as it was received
 
     def __str__(self) -> str:
         return identity_text(self.struct.__name__, self.namespace, self.name, self.uid)

@@ -154,6 +154,7 @@ def _read_item(body: Raw, endpoint: Endpoint) -> Any:
             uid=identity.uid,
             revision=identity.resource_version,
             cause=_cause(error),
+            text=bytes(body),
         )
 
 

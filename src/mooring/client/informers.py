@@ -23,6 +23,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from mooring.api.meta import object_text
 from mooring.client.contract import (
     PAGE,
@@ -77,6 +79,7 @@ class Informer:
         self._backoff = backoff
         self._page = page
         self._handlers: list[Handler] = []
+        self._unreadable_handlers: list[Callable[[Unreadable], None]] = []
         self._keys: set[ObjectKey] = set()  # of our selection; the cache may have others
         self._unreadable: dict[ObjectKey, Unreadable] = {}
         self._revision: str | None = None
@@ -128,6 +131,16 @@ class Informer:
             if object_key(value) in self._keys:
                 self._call(handler, None, value)
         self._is_listing = was_listing
+
+    def add_unreadable_handler(self, handler: Callable[[Unreadable], None]) -> None:
+        """Add a handler of objects of which the cache has no version, as none could be read.
+
+        It is called again when one is gone. One that can be read later is an addition.
+        """
+        self._unreadable_handlers.append(handler)
+        for key, item in self._unreadable.items():
+            if self._objects.get(self._struct, *key) is None:
+                self._call_unreadable(handler, item)
 
     async def wait_for_sync(self) -> None:
         """Wait until the first list is in the cache."""
@@ -183,7 +196,7 @@ class Informer:
 
     def _replace_all(self, values: Iterable[Any], unreadable: Iterable[Unreadable]) -> None:
         found = set()
-        self._unreadable.clear()
+        before, self._unreadable = self._unreadable, {}
         for value in values:
             found.add(object_key(value))
             self._put(value)
@@ -192,6 +205,8 @@ class Informer:
             self._set_aside(each)
         for key in sorted(self._keys - found):  # deterministic
             self._remove(key)
+        for key in sorted(before.keys() - found):
+            self._tell_unreadable(replace(before[key], is_gone=True))
 
     async def _check_revision(self) -> None:
         """List again if the server's revision went back, as with a restored backup.
@@ -254,6 +269,8 @@ class Informer:
         else:
             self._unreadable[key] = item
             FAULTS.note(self._place, str(item), UnreadableError(item.cause))
+        if self._objects.get(self._struct, *key) is None:
+            self._tell_unreadable(item)
 
     def _put(self, value: Any) -> None:
         key = object_key(value)
@@ -273,10 +290,12 @@ class Informer:
 
     def _remove(self, key: ObjectKey) -> None:
         self._keys.discard(key)
-        self._unreadable.pop(key, None)
+        item = self._unreadable.pop(key, None)
         old = self._objects.remove(self._struct, *key)
         if old is not None:
             self._notify(old, None)
+        elif item is not None:
+            self._tell_unreadable(replace(item, is_gone=True))
 
     def _notify(self, old: Any | None, new: Any | None) -> None:
         for handler in self._handlers:
@@ -287,6 +306,14 @@ class Informer:
             handler(old, new)
         except Exception as error:
             FAULTS.note(self._place, lambda: object_text(old if new is None else new), error)
+
+    def _tell_unreadable(self, item: Unreadable) -> None:
+        for handler in self._unreadable_handlers:
+            self._call_unreadable(handler, item)
+
+    def _call_unreadable(self, handler: Callable[[Unreadable], None], item: Unreadable) -> None:
+        with FAULTS.guard(self._place, str(item)):
+            handler(item)
 
     # --- failures ---------------------------------------------------------------------------------
 

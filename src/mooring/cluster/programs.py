@@ -17,10 +17,11 @@ from mooring.api.catalogue import FOREIGN
 from mooring.api.core import ServiceAccount
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.client.api_client import ApiClient
 from mooring.client.client_factory import Token, Tokens
-from mooring.client.contract import Client
+from mooring.client.contract import Client, Unreadable
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.event_recorder import EventRecorder, EventStyle
 from mooring.client.informer_factory import InformerFactory
@@ -47,6 +48,7 @@ from mooring.scheduler.live import (
     kinds_of,
     read_config,
 )
+from mooring.scheduler.live.claim_assume_cache import held_claim
 from mooring.scheduler.reservation import IdSource
 
 SCHEDULER = "default-scheduler"
@@ -95,9 +97,24 @@ class SchedulerProgram:
             is_optional = kind in NOT_EVERYWHERE or kind in _FOREIGN
             informer = self.informers.informer_for(kind, optional=is_optional)
             informer.add_event_handler(partial(self._changed, informer))
+            if kind is ResourceClaim:
+                informer.add_unreadable_handler(partial(self._hold, informer))
 
     def _changed(self, informer: Informer, old: Any | None, new: Any | None) -> None:
         self.loop.changed(old, new, is_listed=informer.is_listing)
+
+    def _hold(self, informer: Informer, item: Unreadable) -> None:
+        """Keep the devices that an unreadable claim names from being given to another one."""
+        metadata = ObjectMeta(
+            name=item.name,
+            namespace=item.namespace,
+            uid=item.uid,
+            resource_version=item.revision,
+        )
+        claim = held_claim(metadata, item.text)
+        gone, new = (claim, None) if item.is_gone else (None, claim)
+        if claim is not None:
+            self.loop.changed(gone, new, is_listed=informer.is_listing)
 
     async def run(self) -> None:
         """Schedule until cancelled, once all informers have synced."""

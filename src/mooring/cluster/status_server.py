@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from mooring.cluster.status_access import AccessRefusal
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.connections import ConnectionLimits, Listener, listen
 from mooring.kit.http_head import Head, HeadError, read_head, response
 from mooring.kit.metrics import PROMETHEUS
@@ -51,6 +52,7 @@ class StatusPages(NamedTuple):
 _BAD = StatusPage("400 bad request\n", 400)
 _GONE = StatusPage("404 page not found\n", 404)
 _NOT_ALLOWED = StatusPage("405 method not allowed\n", 405)
+_FAILED = StatusPage("internal error\n", 500)
 _TOO_LARGE = StatusPage("431 the headers are too large\n", 431)
 
 
@@ -226,7 +228,7 @@ class _StatusServer:
         guarded = self._pages.verbose.get(path) if is_verbose else None
         guarded = guarded or self._pages.guarded.get(path)
         if guarded is None and path in self._pages.open:
-            return self._pages.open[path]()
+            return _made(path, self._pages.open[path])
         if guarded is None:
             return _GONE
         refusal = await self._access.refusal(
@@ -234,7 +236,17 @@ class _StatusServer:
             certificate=writer.get_extra_info("peercert"),
             authorization=head.headers.get("authorization", ""),
         )
-        return guarded() if refusal is None else StatusPage(refusal.text, refusal.code)
+        if refusal is not None:
+            return StatusPage(refusal.text, refusal.code)
+        return _made(path, guarded)
+
+
+def _made(path: str, make: Callable[[], StatusPage]) -> StatusPage:
+    try:
+        return make()
+    except Exception as error:
+        FAULTS.note("status pages", path, error, "cannot be shown")
+        return _FAILED
 
 
 def _tls_context(files: StatusTls) -> ssl.SSLContext:

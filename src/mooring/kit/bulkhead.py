@@ -16,8 +16,8 @@ in the log at its debug level.
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.lru import LRU
 from mooring.kit.metrics import Counter
+from mooring.kit.printable import printable
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Fault(NamedTuple):
 
 
 class FaultLog:
-    """Counts faults, and logs each once."""
+    """Counts faults, and logs each once, from any thread."""
 
     def __init__(self) -> None:
         self.total = Counter(
@@ -54,6 +55,7 @@ class FaultLog:
         )
         self.observer: Callable[[Fault], None] | None = None  # is told of every fault
         self._causes: LRU[tuple[str, str], str] = LRU(SUBJECTS_MAX)
+        self._lock = threading.Lock()
 
     def note(
         self,
@@ -64,13 +66,14 @@ class FaultLog:
     ) -> bool:
         """Count a fault, and log it unless the subject failed so before; return whether it did."""
         name = one_line(subject if isinstance(subject, str) else subject())
-        self.total.inc(place)
-        if self.observer is not None:
-            self.observer(Fault(place, name, error))
         cause = cause_text(error)
-        if self._causes.get((place, name)) == cause:
-            return False
-        self._causes.put((place, name), cause)
+        with self._lock:
+            self.total.inc(place)
+            if self.observer is not None:
+                self.observer(Fault(place, name, error))
+            if self._causes.get((place, name)) == cause:
+                return False
+            self._causes.put((place, name), cause)
         LOG.error("%s: %s %s: %s", place, name, outcome, cause)
         LOG.debug("%s: %s", place, name, exc_info=error)
         return True
@@ -103,8 +106,6 @@ async def keep_running(
         try:
             await work()
             return
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
             failures = 1 if clock.monotonic() - began_s > HEALTHY_S else failures + 1
             faults.note(place, subject, error, "begins again")
@@ -123,4 +124,4 @@ def one_line(text: str) -> str:
     """Return text from anywhere as one printable line, bounded in length."""
     if len(text) > TEXT_MAX:
         text = f"{text[:TEXT_MAX]}…"
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return printable(text)

@@ -35,10 +35,15 @@ def check_prefix(prefix: str) -> None:
 def check_write(key: str, value: bytes, ttl_s: int | None) -> None:
     """Raise BadRequestError unless key, value and time to live can be written."""
     check_key(key)
-    if len(value) > VALUE_BYTES_MAX:
-        raise BadRequestError(f"{key}: {len(value)} bytes are more than {VALUE_BYTES_MAX}")
+    check_value(key, value)
     if ttl_s is not None and not 0 < ttl_s <= TTL_S_MAX:
         raise BadRequestError(f"{key}: a time to live of {ttl_s} s is not in 1 to {TTL_S_MAX}")
+
+
+def check_value(key: str, value: bytes) -> None:
+    """Raise BadRequestError if a value is too large."""
+    if len(value) > VALUE_BYTES_MAX:
+        raise BadRequestError(f"{key}: {len(value)} bytes are more than {VALUE_BYTES_MAX}")
 
 
 def check_list(prefix: str, limit: int | None, after: str) -> None:

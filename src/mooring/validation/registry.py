@@ -161,6 +161,7 @@ def before_create(
     dropped = strategy.disabled_gates(new, None, context)
     warnings = [*strategy.warnings_on_prepare(new), *_drop_warnings(dropped, context)]
     new = strategy.prepare_for_create(new, context)
+    context.check_size(new)  # before a long validation
     errors = first_errors(partial(strategy.validate, new, context))
     if not errors:
         warnings += strategy.warnings_on_create(new)
@@ -213,6 +214,7 @@ def _before_update(
         new = strategy.prepare_for_update(new, old, context)
         validate = strategy.validate_update
     new = _with_kept_metadata(new, old.metadata)
+    context.check_size(new)
     errors = validate_path_segments(new.metadata, namespaced=kind.namespaced)
     errors += first_errors(partial(validate, new, old, context))
     errors = ratcheted(errors, new, old)

@@ -265,6 +265,7 @@ class Context(NamedTuple):
     namespace_is_admin: bool = False
     authorizer: StatusAuthorizer = AllowEverything()
     verb: str = "update"
+    check_size: Callable[[Any], None] = lambda _: None  # raises if an object is too large to store
 
     def enabled(self, gate: Gate) -> bool:
         """Whether a feature is on."""

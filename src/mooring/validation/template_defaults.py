@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from mooring.api.apps import DaemonSet, Deployment, StatefulSet, UpdateStrategy
 from mooring.api.core.pod import PodTemplateSpec
-from mooring.api.quantity import Quantity
 from mooring.validation.field_rules import value_or
-from mooring.validation.pod.defaults import default_pod_spec, filled, rounded
+from mooring.validation.pod.defaults import default_pod_spec, filled_each
 from mooring.validation.pod_template import ROLLING
 
 HISTORY = 10  # old revisions to keep
@@ -63,7 +62,9 @@ def default_stateful_set(value: StatefulSet) -> StatefulSet:
         spec,
         replicas=value_or(spec.replicas, 1),
         template=default_template(spec.template),
-        volume_claim_templates=tuple(map(_default_claim, spec.volume_claim_templates)),
+        volume_claim_templates=filled_each(
+            spec.volume_claim_templates, "core/v1.PersistentVolumeClaim"
+        ),
         update_strategy=strategy,
         pod_management_policy=spec.pod_management_policy or "OrderedReady",
         revision_history_limit=value_or(spec.revision_history_limit, HISTORY),
@@ -72,29 +73,6 @@ def default_stateful_set(value: StatefulSet) -> StatefulSet:
         ),
     )
     return replace(value, spec=changed)
-
-
-def _default_claim(claim: Any) -> Any:
-    """Return a claim template with every default, and amounts in thousandths."""
-    claim = filled(claim, "core/v1.PersistentVolumeClaim")
-    match claim:
-        case {"spec": {"resources": dict(resources)} as spec}:
-            amounts = _with_rounded(resources, "limits", "requests")
-            claim = {**claim, "spec": {**spec, "resources": amounts}}
-    match claim:
-        case {"status": dict(status)}:
-            claim = {**claim, "status": _with_rounded(status, "capacity", "allocatedResources")}
-    return claim
-
-
-def _with_rounded(tree: dict[str, Any], *names: str) -> dict[str, Any]:
-    lists = {name: tree[name] for name in names if isinstance(tree.get(name), dict)}
-    return {**tree, **{name: _rounded(amounts) for name, amounts in lists.items()}}
-
-
-def _rounded(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    read = {name: Quantity.parse(text) for name, text in amounts.items() if isinstance(text, str)}
-    return {**amounts, **{name: str(amount) for name, amount in rounded(read).items()}}
 
 
 def default_template(template: PodTemplateSpec) -> PodTemplateSpec:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
 from mooring.api.catalogue import SERVED
 from mooring.api.kinds import Kind
-from mooring.apiserver.patching.shapes import Relation, find_shape, shape_of
+from mooring.apiserver.patching import shapes
+from mooring.apiserver.patching.shapes import (
+    JSON,
+    STRING,
+    MapForm,
+    Relation,
+    Shape,
+    ShapeField,
+    find_shape,
+    shape_of,
+)
 
 
 @pytest.mark.parametrize("kind", SERVED, ids=lambda k: f"{k.api_version}-{k.name}")
@@ -67,3 +80,51 @@ def test_lists_mean_what_kubernetes_says(
     assert declared.shape.list.relation is Relation(relation)
     assert declared.shape.list.keys == keys
     assert (sorted(declared.strategy), declared.merge_key) == (sorted(strategy), merge_key)
+
+
+# --- whether equal values are the same ------------------------------------------------------------
+
+
+def struct(name: str) -> Shape:
+    return Shape(name, map_form=MapForm({}, None, is_atomic=False))
+
+
+def test_a_shape_within_one_that_is_being_looked_at_is_not_taken_for_plain() -> None:
+    outer, inner = struct("Outer"), struct("Inner")
+    assert outer.map is not None
+    assert inner.map is not None
+    inner.map.fields["outer"] = ShapeField(outer)
+    outer.map.fields["inner"] = ShapeField(inner)
+    outer.map.fields["json"] = ShapeField(JSON)
+    assert not outer.is_plain
+    assert not inner.is_plain
+
+
+def test_a_struct_that_contains_itself_is_plain() -> None:
+    node = struct("Node")
+    assert node.map is not None
+    node.map.fields["next"] = ShapeField(node)
+    node.map.fields["name"] = ShapeField(STRING)
+    assert node.is_plain
+
+
+def test_no_thread_sees_a_shape_that_is_not_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "core/v1.PodSpec"
+    seen: list[bool] = []
+    monkeypatch.setattr(shapes, "_shapes", {})
+    made, field = threading.Event(), shapes._field
+
+    def slowly(declared: Any) -> ShapeField:
+        """Let another thread ask for the same shape once a part of it is there."""
+        if not made.is_set():
+            made.set()
+            asking.start()
+            asking.join(0.05)
+        return field(declared)
+
+    asking = threading.Thread(target=lambda: seen.append(shape_of(name).map is not None))
+    monkeypatch.setattr(shapes, "_field", slowly)
+    found = shape_of(name)
+    asking.join(10)
+    assert seen == [True]
+    assert shape_of(name) is found

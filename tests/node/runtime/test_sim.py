@@ -136,6 +136,7 @@ def test_containers_of_a_pod_run_as_simulated_pods_do() -> None:
     def pod(policy: str) -> Pod:
         inits = [{"name": "init"}, {"name": "sidecar", "restartPolicy": "Always"}]
         spec = {"restartPolicy": policy, "initContainers": inits, "containers": [{"name": "main"}]}
+        spec["ephemeralContainers"] = [{"name": "debugger"}]
         metadata = {"name": "pod", "annotations": {RUNS_FOR: "9s", EXITS_WITH: "1"}}
         return decode_tree({"metadata": metadata, "spec": spec}, Pod).value
 
@@ -143,3 +144,4 @@ def test_containers_of_a_pod_run_as_simulated_pods_do() -> None:
     assert annotations_for(pod("Never"), "sidecar")[RUNS_FOR] == FOREVER
     assert annotations_for(pod("Never"), "main") == {RUNS_FOR: "9s", EXITS_WITH: "1"}
     assert annotations_for(pod("Always"), "main")[RUNS_FOR] == FOREVER
+    assert annotations_for(pod("Always"), "debugger") == {}

@@ -7,6 +7,7 @@ service_account     ServiceAccount and DefaultTolerationSeconds, and default acc
 classes             Priority and RuntimeClass
 pod_security        PodSecurity: levels that namespaces ask of their pods; existing_pods has the
                     warnings when a level becomes stricter
+pod_resize          PodResizeValidator: the node of a pod that is resized
 quota_controller    ResourceQuota: charging writes, and recounting quotas
 quota_charges       the queue of charges in a namespace
 cache               objects that plugins read

@@ -9,7 +9,7 @@
       drop disabled fields, validate        drop, validate
     NamespaceLabel                        NamespaceLabel
     NodeRestriction, RBAC escalation      NodeRestriction, escalation   NodeRestriction, escalation
-    managed fields                        PodSecurity
+    managed fields                        PodSecurity, PodResizeValidator
     ServerDefaults                        DefaultPriorityClass
     ServiceAccount, Priority,             ResourceQuota, charged
       DefaultTolerationSeconds,           managed fields
@@ -52,6 +52,7 @@ from mooring.apiserver.admission.node_restriction import (
     Operation,
     refuse_node_write,
 )
+from mooring.apiserver.admission.pod_resize import RESIZE, PodResizeAdmission
 from mooring.apiserver.admission.pod_security import PodSecurityAdmission
 from mooring.apiserver.admission.quota_controller import QuotaController
 from mooring.apiserver.admission.service_account import (
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     from mooring.apiserver.auth.authorizer import ClusterAuthorizer
     from mooring.apiserver.server_context import ServerContext
 
-RESIZE = "resize"
 GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 _NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
@@ -332,6 +332,7 @@ class AdmissionPlugins:
         )
         self._runtimes = RuntimeClassAdmission(registry, resources, cache)
         self._pod_security = PodSecurityAdmission(registry, resources, pod_security, gates=gates)
+        self._resizes = PodResizeAdmission(registry, resources)
         has_extended = gates.enabled(Gate.DRA_EXTENDED_RESOURCE)
         self._quotas = QuotaController(
             registry, resources, cache, now=now, has_extended=has_extended
@@ -379,6 +380,7 @@ class AdmissionPlugins:
     ) -> None:
         """Raise if the plugins that only look refuse a new object, or a change of an old one."""
         await self._pod_security.validate(request, new, old, namespace)
+        await self._resizes.validate(request, new, old)
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
         """Raise if a change is forbidden; charge quotas for its additional usage."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -245,12 +246,67 @@ def _scheduled(spec: PodSpec, scheduling: Scheduling) -> PodSpec | ClaimRejectio
 
 def _merged(tolerations: Sequence[Toleration]) -> tuple[Toleration, ...]:
     """Return the tolerations that no other one covers; of equal ones the first."""
+    later = _WidestTolerations()
+    candidates = []
+    for each in reversed(tolerations):
+        if not later.has_wider(each):
+            candidates.append(each)
+        later.add(each)
     merged: list[Toleration] = []
-    for position, toleration in enumerate(tolerations):
-        later = (other for other in tolerations[position + 1 :] if other != toleration)
-        if not any(_covers(other, toleration) for other in (*merged, *later)):
-            merged.append(toleration)
+    earlier = _WidestTolerations()
+    for each in reversed(candidates):
+        if not earlier.has_equal(each) and not earlier.has_wider(each):
+            merged.append(each)
+            earlier.add(each)
     return tuple(merged)
+
+
+class _WidestTolerations:
+    """The tolerations that can cover others, so that each is compared with a few.
+
+    Those that differ in their seconds only cover the same, some of it for longer: the two that last
+    longest are enough, as one of them may be equal to the one that is looked for.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[tuple[Any, ...]] = set()
+        self._widest: dict[tuple[str, str, str | None], list[Toleration]] = {}
+
+    def add(self, wide: Toleration) -> None:
+        """Add a toleration."""
+        if self.has_equal(wide):
+            return
+        self._known.add(_fields(wide))
+        value = None if wide.operator == "Exists" else wide.value
+        kept = self._widest.setdefault((wide.key, wide.effect, value), [])
+        kept.append(wide)
+        kept.sort(key=_seconds, reverse=True)
+        del kept[2:]
+
+    def has_equal(self, toleration: Toleration) -> bool:
+        """Return whether a toleration was added."""
+        return _fields(toleration) in self._known
+
+    def has_wider(self, narrow: Toleration) -> bool:
+        """Return whether another one covers a toleration."""
+        return any(
+            _fields(wide) != _fields(narrow) and _covers(wide, narrow)
+            for key in {narrow.key, ""}
+            for effect in {narrow.effect, ""}
+            for value in (None, narrow.value)
+            for wide in self._widest.get((key, effect, value), ())
+        )
+
+
+def _fields(toleration: Toleration) -> tuple[Any, ...]:
+    each = toleration
+    return each.key, each.operator, each.value, each.effect, each.toleration_seconds
+
+
+def _seconds(toleration: Toleration) -> float:
+    if toleration.effect != NO_EXECUTE or toleration.toleration_seconds is None:
+        return math.inf
+    return toleration.toleration_seconds
 
 
 def _covers(wide: Toleration, narrow: Toleration) -> bool:

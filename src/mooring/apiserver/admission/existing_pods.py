@@ -76,7 +76,9 @@ class ExistingPods:
                     return
                 if number % SLICE == 0:
                     await asyncio.sleep(0)
-                yield self._registry.read_shared(self._pods, entry)
+                pod = self._registry.find_readable(self._pods, entry)
+                if pod is not None:
+                    yield pod
             if not page.remaining:
                 return
             after = page.entries[-1].key

@@ -19,6 +19,7 @@ from mooring.api.core import Pod, ResourceQuota
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission.cache import AdmissionCache
+from mooring.apiserver.admission.pod_resize import RESIZE
 from mooring.apiserver.admission.quota_charges import QuotaCharge, QuotaCharger
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.resources import Resource, Resources, verbs_of
@@ -90,7 +91,7 @@ class QuotaController:
         self, request: ResourceRequest, new: Any, old: Any | None = None
     ) -> AbstractAsyncContextManager[None]:
         """Return a context to store an object within; entering it raises 403 if a quota is full."""
-        is_part = request.target.subresource not in ("", "resize")
+        is_part = request.target.subresource not in ("", RESIZE)
         if is_part or request.target.namespace not in self._cache.quotas:
             return _NO_CHARGE
         resource = GroupResource(request.resource.group, request.resource.plural)

@@ -8,6 +8,7 @@ which sometimes differ). Shapes derive from the schema (`mooring.api.schema`).
 
 from __future__ import annotations
 
+import threading
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -74,9 +75,21 @@ class Shape:
         In JSON of any shape they need not be: Python takes true for 1.
         """
         if self._is_plain is None:
-            self._is_plain = True  # a struct that contains itself adds nothing
-            self._is_plain = all(below.is_plain for below in self._below())
+            self._is_plain = self._has_plain_parts()
         return self._is_plain
+
+    def _has_plain_parts(self) -> bool:
+        """Look at all below; nothing is noted before it is certain, as other threads read it."""
+        seen: set[int] = set()
+        waiting = [self]
+        while waiting:
+            here = waiting.pop()
+            if here._is_plain is False:
+                return False
+            if here._is_plain is None and id(here) not in seen:
+                seen.add(id(here))
+                waiting += here._below()
+        return True
 
     def _below(self) -> list[Shape]:
         below = [self.list.element] if self.list is not None else []
@@ -121,6 +134,8 @@ _SCALARS = {
 }
 
 _shapes: dict[str, Shape] = {}  # by the full name of the type; at most one for each in the schema
+_unfinished: dict[str, Shape] = {}  # of the thread that builds shapes
+_building = threading.RLock()
 
 
 def find_shape(api_version: str, kind: str) -> Shape | None:
@@ -131,14 +146,28 @@ def find_shape(api_version: str, kind: str) -> Shape | None:
 
 def shape_of(name: str) -> Shape:
     """Return the shape of a type by its full name in the schema."""
-    if (shape := _shapes.get(name)) is None:
-        declared = schema.api_type(name)
-        shape = _shapes[name] = Shape(declared.short_name)  # first: a struct may contain itself
+    if (shape := _shapes.get(name)) is not None:
+        return shape
+    with _building:
+        return _unfinished.get(name) or _shapes.get(name) or _made(name)
+
+
+def _made(name: str) -> Shape:
+    """Return a new shape, which others find once it is finished with all that it contains."""
+    is_outermost = not _unfinished
+    declared = schema.api_type(name)
+    try:
+        shape = _unfinished[name] = Shape(declared.short_name)  # a struct may contain itself
         fields = {field.name: _field(field) for field in declared.json_fields()}
         if declared.is_kind:
             fields.update(apiVersion=ShapeField(STRING), kind=ShapeField(STRING))
         element = None if fields else DEDUCED  # Go's empty structs accept any field
         shape.map = MapForm(fields, element, is_atomic=declared.is_atomic)
+        if is_outermost:
+            _shapes.update(_unfinished)
+    finally:
+        if is_outermost:
+            _unfinished.clear()
     return shape
 
 

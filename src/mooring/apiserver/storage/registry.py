@@ -5,7 +5,8 @@ its entry. JSON of drivers within it keeps their text. A write is retried if the
 meanwhile, unless the client named the revision to change.
 
 A stored object may not fit its kind any more, as in a store of an older version. To read it is an
-error with its key; lists and watches leave it out, so that others are served.
+error with its key; lists and watches leave it out, so that others are served. Only claims are not
+left out where a scheduler would take the list for complete.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from msgspec.structs import replace
 from mooring.api.codec import decode_json, encode_stored_json, in_one_line
 from mooring.api.core import Namespace
 from mooring.api.errors import ApiError
+from mooring.api.meta import ObjectMeta
+from mooring.api.resource.v1 import ResourceClaim
 from mooring.apiserver.http.status import (
     MODIFIED,
     StatusError,
@@ -31,6 +34,7 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
 from mooring.store.contract import Entry, Store
 from mooring.store.errors import ConflictError, KeyExistsError, KeyMissingError
+from mooring.store.keys import check_value
 
 RETRIES_MAX = 16
 SHARED_MAX = 2048  # objects that watches share
@@ -134,6 +138,21 @@ class Registry:
             raise not_found(resource.about, metadata.name) from None
         return with_revision(value, deletion.revision)
 
+    async def remove_unreadable(
+        self, resource: Resource, namespace: str, name: str, *, is_dry_run: bool = False
+    ) -> Any | None:
+        """Delete an object that cannot be read; return what is known of it, None if it can."""
+        entry = await self._entry(resource, namespace, name)
+        if self.find_readable(resource, entry) is not None:
+            return None
+        revision = entry.revision
+        if not is_dry_run:
+            try:
+                revision = (await self.store.delete(entry.key, expected=revision)).revision
+            except ConflictError:
+                raise conflict(resource.about, name, MODIFIED) from None
+        return with_revision(identity_of(resource, entry), revision)
+
     def read(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry, with its revision, or raise 500 with its key."""
         struct: type[Any] = resource.hub_struct
@@ -152,6 +171,16 @@ class Registry:
                 FAULTS.note(PLACE, f"{resource.plural} {entry.key}", error, "is left out")
                 warnings.append(f"{entry.key} is left out: the stored object cannot be decoded")
         return ReadEntries(values, tuple(warnings))
+
+    def complete(self, resource: Resource, entries: Iterable[Entry]) -> ReadEntries:
+        """Return the same, or raise 500 if a claim cannot be read.
+
+        A scheduler would give the devices of a claim away again that is missing in its list.
+        """
+        found = self.readable(resource, entries)
+        if found.warnings and resource.hub_struct is ResourceClaim:
+            raise internal(found.warnings[0].replace(" is left out", "", 1))
+        return found
 
     def find_readable(self, resource: Resource, entry: Entry) -> Any | None:
         """Return the shared object of an entry, or None if it cannot be read."""
@@ -208,6 +237,12 @@ def _bare(value: Any) -> Any:
     return replace(value, metadata=replace(value.metadata, resource_version=""))
 
 
+def identity_of(resource: Resource, entry: Entry) -> Any:
+    """Return an object with its name alone, for one that cannot be read."""
+    namespace, _, name = entry.key.removeprefix(resource.prefix).rpartition("/")
+    return resource.hub_struct(metadata=ObjectMeta(name=name, namespace=namespace))
+
+
 def is_released(value: Any) -> bool:
     """Return whether an object is marked as deleted and nothing holds it."""
     metadata = value.metadata
@@ -220,8 +255,14 @@ def is_released(value: Any) -> bool:
 
 def written(value: Any) -> bytes:
     """Return the stored object."""
-    bare = replace(value, metadata=replace(value.metadata, resource_version=""))
-    return encode_stored_json(bare)
+    return encode_stored_json(_bare(value))
+
+
+def check_size(resource: Resource, value: Any) -> None:
+    """Raise what the store would raise of an object that is too large, before it is complete."""
+    metadata = replace(value.metadata, managed_fields=())  # The server writes them anew.
+    key = resource.key(metadata.namespace, metadata.name)
+    check_value(key, written(replace(value, metadata=metadata)))
 
 
 def text_with_revision(entry: Entry, api_version: str, kind: str) -> bytes | None:

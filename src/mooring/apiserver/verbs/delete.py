@@ -24,6 +24,7 @@ from mooring.api.structs import Closed, Int64
 from mooring.api.timestamp import LATEST, Timestamp
 from mooring.apiserver.admission.chain import admit_write
 from mooring.apiserver.admission.node_restriction import Operation
+from mooring.apiserver.auth.access import Allowed, ResourceAccess
 from mooring.apiserver.http.status import (
     MODIFIED,
     About,
@@ -40,6 +41,7 @@ from mooring.apiserver.storage.registry import RETRIES_MAX, is_released, with_re
 from mooring.apiserver.verbs.list import ListOptions, list_entries, selecting, size_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import Selection
+from mooring.kit.go_quote import go_quote
 from mooring.validation.errors import ErrorList, not_supported
 from mooring.validation.errors import invalid as invalid_value
 
@@ -50,6 +52,7 @@ OPTIONS = About("deleteoptions", "DeleteOptions", "meta.k8s.io")
 SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 _BOTH_SET = "orphanDependents and deletionPropagation cannot be both set"
+_UNSAFE_VERB = "unsafe-delete-ignore-read-errors"
 _READABLE = "unsafe deletion is not allowed because the object is decodable from storage"
 
 
@@ -81,6 +84,14 @@ class DeletedObject(NamedTuple):
 
     value: Any
     is_gone: bool
+
+
+class DeletedObjects(NamedTuple):
+    """Objects that were deleted, their bytes, and warnings about those that cannot be read."""
+
+    values: list[Any]
+    size: int
+    warnings: tuple[str, ...]
 
 
 def read_delete_options(request: ResourceRequest) -> DeleteOptions:
@@ -158,10 +169,36 @@ async def delete(server: ServerContext, request: ResourceRequest) -> DeletedObje
     options = read_delete_options(request)
     is_dry_run = request.is_dry_run or "All" in options.dry_run
     target = request.target
+    if options.ignore_store_read_error_with_cluster_breaking_potential:
+        _check_unsafe(server, request)
+        found = await server.registry.remove_unreadable(
+            request.resource, target.namespace, target.name, is_dry_run=is_dry_run
+        )
+        if found is not None:
+            return DeletedObject(found, True)
     admit = partial(_admit_delete, server, request)
     return await delete_object(
         server, request.resource, target.namespace, target.name, options, is_dry_run, admit
     )
+
+
+def _check_unsafe(server: ServerContext, request: ResourceRequest) -> None:
+    """Raise 403 unless a user may delete what cannot be read: nobody sees what depends on it."""
+    if server.authorizer is None:
+        return
+    resource, target = request.resource, request.target
+    access = ResourceAccess(
+        request.user,
+        _UNSAFE_VERB,
+        resource.group,
+        resource.plural,
+        namespace=target.namespace,
+        name=target.name,
+    )
+    decision = server.authorizer.authorizer.authorize(access)
+    if not isinstance(decision, Allowed):
+        why = f"not permitted to do {go_quote(_UNSAFE_VERB)}, reason: {decision.reason}"
+        raise forbidden(resource.about, target.name, why)
 
 
 async def delete_object(
@@ -217,7 +254,7 @@ async def _mark(server: ServerContext, resource: Resource, old: Any, new: Any) -
 
 async def delete_collection(
     server: ServerContext, request: ResourceRequest, selection: Selection, list_options: ListOptions
-) -> list[Any]:
+) -> DeletedObjects:
     """Delete all selected objects, and return them as they were."""
     options = read_delete_options(request)
     is_dry_run = request.is_dry_run or "All" in options.dry_run
@@ -231,9 +268,10 @@ async def delete_collection(
         list_options,
         selecting(server.workers, request.user.name),
     )
+    size = size_of(page.entries)
     read = await server.workers.run(
         request.user.name,
-        size_of(page.entries),
+        size,
         server.registry.readable,
         request.resource,
         page.entries,
@@ -253,7 +291,7 @@ async def delete_collection(
         except StatusError as error:
             if error.status.reason != "NotFound":
                 raise
-    return read.values
+    return DeletedObjects(read.values, size, (*page.warnings, *read.warnings))
 
 
 def _check_preconditions(resource: Resource, value: Any, options: DeleteOptions) -> None:

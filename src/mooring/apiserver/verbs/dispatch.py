@@ -11,7 +11,7 @@ from mooring.api.go_integers import parse_int64
 from mooring.api.meta import ListMeta
 from mooring.apiserver.auth.token_requests import IssuedToken
 from mooring.apiserver.http.messages import NO_CACHE, Response, StreamingResponse
-from mooring.apiserver.http.negotiation import PROTOBUF
+from mooring.apiserver.http.negotiation import PROTOBUF, ObjectForm
 from mooring.apiserver.http.response_encoder import (
     ResponseEncoder,
     as_bytes,
@@ -130,12 +130,12 @@ async def perform(
             return await _deleted(server, request, await delete(server, request))
         case "deletecollection":
             selection = await _selection(server, request)
-            values = await delete_collection(server, request, selection, _list_options(request))
-            size = sum(map(server.registry.size_of, values))
+            deleted = await delete_collection(server, request, selection, _list_options(request))
             body = await server.workers.run(
-                request.user.name, size, encoder.many, values, ListMeta()
+                request.user.name, deleted.size, encoder.many, deleted.values, ListMeta()
             )
-            return Response(body, content_type=request.form.media)
+            headers = NO_CACHE + warning_headers(deleted.warnings)
+            return Response(body, content_type=request.form.media, headers=headers)
     raise method_not_allowed()
 
 
@@ -212,11 +212,13 @@ async def _list(server: ServerContext, request: ResourceRequest) -> Response:
         body = encoder.stored(page.entries, metadata)
         if body is not None:
             return body, ()
-        values, warnings = server.registry.readable(request.resource, page.entries)
+        registry, is_whole = server.registry, request.form.shape is ObjectForm.OBJECT
+        read = registry.complete if is_whole else registry.readable
+        values, warnings = read(request.resource, page.entries)
         return encoder.many(values, metadata), warnings
 
     body, warnings = await server.workers.run(request.user.name, size_of(page.entries), encoded)
-    headers = NO_CACHE + warning_headers(warnings)
+    headers = NO_CACHE + warning_headers((*page.warnings, *warnings))
     return Response(body, content_type=request.form.media, headers=headers)
 
 

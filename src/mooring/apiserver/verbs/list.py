@@ -70,6 +70,7 @@ class ListPage(NamedTuple):
     revision: int
     continue_: str = ""
     remaining: int | None = None
+    warnings: tuple[str, ...] = ()  # about objects that cannot be read, and so not selected
 
 
 class _Start(NamedTuple):
@@ -128,14 +129,18 @@ async def list_entries(
             token = encode_token(found.revision, found.entries[-1].key.removeprefix(prefix))
         return ListPage(found.entries, found.revision, token, found.remaining or None)
 
+    left_out: list[str] = []
+
     def is_selected(entry: Entry) -> bool:
-        values = registry.readable(resource, (entry,)).values
+        values, warnings = registry.readable(resource, (entry,))
+        left_out.extend(warnings)
         return bool(values) and selection.means(values[0], resource)
 
     async def selected(entries: Sequence[Entry]) -> list[Entry]:
         return await select(entries, is_selected)
 
-    return await _selected(store, prefix, selected, options, start)
+    page = await _selected(store, prefix, selected, options, start)
+    return page._replace(warnings=tuple(left_out))
 
 
 async def _selected(

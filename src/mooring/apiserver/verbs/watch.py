@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.registry import Registry, with_revision
+from mooring.apiserver.storage.registry import Registry, identity_of, with_revision
 from mooring.apiserver.verbs.list import (
     ListOptions,
     ListPage,
@@ -230,7 +230,7 @@ class _Follower:
     def initial(self, entries: Sequence[Entry]) -> list[WatchEvent]:
         """Return the events of objects that were there when the watch began."""
         sizes = {entry.revision: len(entry.value) for entry in entries}
-        values = self._registry.readable(self._resource, entries).values
+        values = self._registry.complete(self._resource, entries).values
         revisions = [int(each.metadata.resource_version) for each in values]
         return [
             WatchEvent(ADDED, each, revision, size=sizes[revision])
@@ -249,11 +249,17 @@ class _Follower:
             case Progress(revision=revision):
                 return WatchEvent(BOOKMARK, revision=revision)
             case Deletion(previous=previous, revision=revision):
-                old = self._selected(previous)
-                return None if old is None else self._gone(old, revision, len(previous.value))
+                old = self._registry.find_readable(self._resource, previous)
+                if old is None:  # Clients may have an earlier version of it.
+                    old = identity_of(self._resource, previous)
+                elif not self._selection.means(old, self._resource):
+                    return None
+                return self._gone(old, revision, len(previous.value))
             case Put(entry=entry, previous=previous):
-                new = self._selected(entry)
-                if new is not None:
+                new = self._registry.find_readable(self._resource, entry)
+                if new is None:
+                    return None  # Clients keep the last version: it is not gone.
+                if self._selection.means(new, self._resource):
                     kind = MODIFIED if self._was_selected(previous) else ADDED
                     size = len(entry.value)
                     return WatchEvent(kind, new, entry.revision, is_change=True, size=size)

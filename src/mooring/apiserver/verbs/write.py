@@ -8,6 +8,7 @@ The server alone sets uid, times, generation and revision; it ignores what clien
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -32,9 +33,11 @@ from mooring.apiserver.http.status import (
     warned,
 )
 from mooring.apiserver.server_context import ServerContext
-from mooring.apiserver.storage.registry import with_revision
+from mooring.apiserver.storage.registry import check_size, with_revision
 from mooring.apiserver.verbs.managed_fields import with_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest, read_body
+from mooring.apiserver.worker_threads import SMALL_BYTES_MAX
+from mooring.validation.strategy import Context
 
 SLOW_FORMAT_FACTOR = 2  # Reading YAML and protobuf takes longer than reading JSON.
 _OWNERS_AGAIN = (
@@ -85,8 +88,10 @@ async def create_decoded(
         body = _with_readable_managers(body, ())
     body = _with_single_owners(body)
     context = strategy_context(server, request, namespace, verb="create")
+    size = len(request.body)
+    context = _with_size_check(context, request, size)
     strategy = await server.workers.run(
-        request.user.name, len(request.body), run_create_strategy, request, body, context
+        request.user.name, size, run_create_strategy, request, body, context
     )
     warnings = (*body.warnings, *strategy.warnings)
     try:
@@ -107,6 +112,13 @@ async def create_decoded(
                 if await server.registry.find(resource, metadata.namespace, metadata.name):
                     raise already_exists(resource.about, metadata.name)
     return WrittenObject(new, is_new=True, warnings=warnings)
+
+
+def _with_size_check(context: Context, request: ResourceRequest, size: int) -> Context:
+    """Return a context in which what is too large is refused before it is validated."""
+    if size <= SMALL_BYTES_MAX:
+        return context
+    return context._replace(check_size=partial(check_size, request.resource))
 
 
 async def replace_object(server: ServerContext, request: ResourceRequest) -> WrittenObject:
@@ -187,7 +199,13 @@ async def change_object(
         body = _with_readable_managers(body, old.metadata.managed_fields)
         body = _with_single_owners(body, _IN_PATCH[verb])
         strategy = await server.workers.run(
-            user, size, run_update_strategy, request, body, old, context
+            user,
+            size,
+            run_update_strategy,
+            request,
+            body,
+            old,
+            _with_size_check(context, request, size),
         )
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(

@@ -1,7 +1,8 @@
 """Simulated machines: nodes of hardware profiles, and the pods on them.
 
-machines   nodes: they register, publish their devices and renew their leases
-pods       what kubelets and drivers do: pods run, end and are removed
+machines       nodes: they register, publish their devices and renew their leases
+pods           what kubelets and drivers do: pods run, end and are removed
+pod_statuses   what they report of pods
 
 Both are controllers: they plan writes, which `mooring.controllers` carries out.
 """

@@ -12,14 +12,13 @@ may use its claims, and provides the messages.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
-from zlib import crc32
 
-from mooring.api.codec import to_tree
-from mooring.api.core import Container, Node, Pod
-from mooring.api.core.pod import FAILED, RUNNING, SUCCEEDED
+from mooring.api.core import Node, Pod
+from mooring.api.core.pod import RUNNING
 from mooring.api.gates import Gates
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
@@ -27,6 +26,15 @@ from mooring.claims.pod_claims import ClaimRejection, claims_to_release
 from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Delete, Patch, RecordEvent, RequeueAfter, Target
 from mooring.cluster.simulation.machines import is_ready, is_simulated
+from mooring.cluster.simulation.pod_statuses import (
+    HOST_IP,
+    STOPPED,
+    ephemeral_left_s,
+    ephemeral_patch,
+    left_s,
+    over_patch,
+    running_patch,
+)
 from mooring.controllers.controller import Answers, Controller, Lookup, ObjectChange, Step
 from mooring.controllers.pod_control import is_over
 from mooring.node.contract import (
@@ -42,16 +50,7 @@ from mooring.node.pods.pod_status import NodeAddresses, patch_of, status_of
 from mooring.node.runtime.sim import End, end_of
 
 NODE = "node"
-HOST_IP = "127.0.0.1"
-STOPPED = 143  # ended by SIGTERM
 PREPARED = "Prepared"
-_CONDITIONS = (
-    "PodReadyToStartContainers",
-    "Initialized",
-    "Ready",
-    "ContainersReady",
-    "PodScheduled",
-)
 
 
 class SimulatedPods(Controller):
@@ -106,7 +105,7 @@ class SimulatedPods(Controller):
         elif pod.status.phase != RUNNING:
             yield from self._begun(objects, pod, node, now, answers)
         else:
-            yield from _ended(pod, now)
+            yield from _kept(pod, now)
 
     def _forget(self, pod: Pod) -> None:
         self._room.free(pod)
@@ -141,7 +140,7 @@ class SimulatedPods(Controller):
                 self._troubles.pop(uid, None)
                 self._again.discard(uid)
                 yield from _prepared(objects, pod, now)
-                yield _running(pod, now)
+                yield running_patch(pod, now)
                 yield RecordEvent(pod, "Started", "Container started (simulated)")
 
     def _checked(
@@ -267,105 +266,23 @@ def _device(result: Any, now: Timestamp) -> dict[str, Any]:
 # --- pods -------------------------------------------------------------------------------------
 
 
-def _running(pod: Pod, now: Timestamp) -> Patch:
-    at = str(now.truncated())
-    address = HOST_IP if pod.spec.host_network else _address(pod)
-    sidecars = [_status(each, _now_running(at)) for each in pod.spec.init_containers]
-    for each, status in zip(pod.spec.init_containers, sidecars, strict=True):
-        if not each.is_sidecar:
-            status.update(_terminated(End(0.0), at, at), ready=True)
-    status = {
-        "phase": RUNNING,
-        "hostIP": HOST_IP,
-        "hostIPs": [{"ip": HOST_IP}],
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "startTime": at,
-        "conditions": _conditions(pod, "True", at),
-        "containerStatuses": [_status(e, _now_running(at)) for e in pod.spec.containers],
-    }
-    if sidecars:
-        status["initContainerStatuses"] = sidecars
-    return _patch(pod, status)
-
-
-def _address(pod: Pod) -> str:
-    """Return a pod's IP address, derived from its UID."""
-    number = crc32(pod.metadata.uid.encode())
-    return f"10.{128 + (number >> 16) % 128}.{(number >> 8) % 256}.{number % 254 + 1}"
-
-
-def _ended(pod: Pod, now: Timestamp) -> Iterator[Step]:
-    """Complete a pod whose containers have ended."""
-    end, started = end_of(pod), pod.status.start_time
-    if end is None or started is None:
+def _kept(pod: Pod, now: Timestamp) -> Iterator[Step]:
+    """Complete a pod whose containers have ended; else start and end its ephemeral containers."""
+    end = end_of(pod)
+    wait_s = left_s(end, pod.status.start_time, now)
+    if end is not None and wait_s <= 0:
+        yield over_patch(pod, end, now)
         return
-    left_s = end.after_s - (now.instant - started.instant).total_seconds()
-    if left_s > 0:
-        yield RequeueAfter(object_key(pod), left_s)
-    else:
-        yield _over(pod, end, now)
+    wait_s = min(wait_s, ephemeral_left_s(pod, now))
+    if wait_s <= 0:
+        yield ephemeral_patch(pod, now)
+    elif math.isfinite(wait_s):
+        yield RequeueAfter(object_key(pod), wait_s)
 
 
 def _left(pod: Pod, now: Timestamp) -> Iterator[Step]:
     """Stop a pod that is being deleted, and remove it."""
     if not is_over(pod):
-        yield _over(pod, End(0.0, STOPPED), now)
+        yield over_patch(pod, End(0.0, STOPPED), now)
     if pod.metadata.deletion_grace_period_seconds != 0:  # else others' finalizers keep it
         yield Delete(Target.of(pod), grace_s=0)
-
-
-def _over(pod: Pod, end: End, now: Timestamp) -> Patch:
-    at = str(now.truncated())
-    started = str(pod.status.start_time or now.truncated())
-    status = {
-        "phase": FAILED if end.code else SUCCEEDED,
-        "conditions": _conditions(pod, "False", at, "" if end.code else "PodCompleted"),
-        "containerStatuses": [
-            _status(each, _terminated(end, started, at)) for each in pod.spec.containers
-        ],
-    }
-    return _patch(pod, status)
-
-
-def _patch(pod: Pod, status: dict[str, Any]) -> Patch:
-    metadata = {"resourceVersion": pod.metadata.resource_version}  # lists are replaced as a whole
-    body = {"metadata": metadata, "status": {**status, "observedGeneration": _generation(pod)}}
-    return Patch(Target.of(pod), body, "status")
-
-
-def _conditions(pod: Pod, status: str, at: str, reason: str = "") -> list[dict[str, Any]]:
-    """Return the conditions of a pod, with those of the kubelet set."""
-    kept = [to_tree(each) for each in pod.status.conditions if each.type not in _CONDITIONS]
-    own = []
-    for type_ in _CONDITIONS:
-        is_set = status == "True" or type_ in ("Ready", "ContainersReady")
-        told = {"type": type_, "status": status if is_set else "True", "lastTransitionTime": at}
-        told |= {"reason": reason} if reason and is_set else {}
-        own.append({**told, "observedGeneration": _generation(pod)})
-    return [*own, *kept]
-
-
-def _generation(pod: Pod) -> int:
-    return int(pod.metadata.generation or 0)
-
-
-def _status(container: Container, state: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": container.name,
-        "image": container.image,
-        "imageID": f"simulated://{container.image}",
-        "restartCount": 0,
-        "lastState": {},
-        **state,
-    }
-
-
-def _now_running(at: str) -> dict[str, Any]:
-    return {"ready": True, "started": True, "state": {"running": {"startedAt": at}}}
-
-
-def _terminated(end: End, started: str, at: str) -> dict[str, Any]:
-    reason = "Error" if end.code else "Completed"
-    state = {"exitCode": end.code, "reason": reason, "startedAt": started, "finishedAt": at}
-    return {"ready": False, "started": False, "state": {"terminated": state}}

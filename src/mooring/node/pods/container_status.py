@@ -30,6 +30,7 @@ from mooring.node.pods.pod_record import (
     wait_until,
 )
 from mooring.node.runtime.contract import ContainerState, Phase
+from mooring.node.runtime.security_context import pod_text
 
 LOST = "The container could not be located when the pod was terminated"
 
@@ -219,11 +220,6 @@ def _mount(mount: Any) -> dict[str, Any]:
     if mount.get("readOnly"):
         status |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
     return status
-
-
-def pod_text(pod: Pod) -> str:
-    """Return a pod as Kubernetes' messages name it."""
-    return f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
 
 
 def _duration(seconds: float) -> str:

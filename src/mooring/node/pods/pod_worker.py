@@ -25,7 +25,6 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.writes import Patch
 from mooring.kit.bulkhead import FAULTS
-from mooring.node.pods.container_status import pod_text
 from mooring.node.pods.pod_actions import (
     CleanUp,
     DeletePod,
@@ -46,6 +45,7 @@ from mooring.node.pods.pod_status import patch_of, status_of
 from mooring.node.pods.pod_sync import PodSyncer
 from mooring.node.pods.probes import has_probes, probe
 from mooring.node.runtime.contract import ContainerId, ContainerState
+from mooring.node.runtime.security_context import pod_text
 
 LOG = logging.getLogger(__name__)
 

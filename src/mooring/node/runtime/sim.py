@@ -296,8 +296,12 @@ def annotations_for(pod: Pod, container: str) -> dict[str, str]:
     """Return a pod's annotations, with how long a container runs if its pod decides that.
 
     Init containers end at once; sidecars and containers of pods that always restart do not.
+    Ephemeral containers end as their commands say: they are not what the pod is there for.
     """
     annotations = pod.metadata.annotations
+    if any(each.name == container for each in pod.spec.ephemeral_containers):
+        own = (RUNS_FOR, EXITS_WITH)
+        return {key: text for key, text in annotations.items() if key not in own}
     for each in pod.spec.init_containers:
         if each.name == container:
             return {**annotations, RUNS_FOR: FOREVER if each.is_sidecar else "0s", EXITS_WITH: "0"}

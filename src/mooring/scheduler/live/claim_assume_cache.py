@@ -18,10 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from mooring.api.codec import decode_tree
+from mooring.api.errors import ApiError
+from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import (
     AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
@@ -170,3 +176,48 @@ def _is_beneath(claim: ResourceClaim, assumed: AssumedClaim) -> bool:
     had_none = before.status.allocation is None and claim.status.allocation is None
     is_new = not before.metadata.resource_version  # it was not at the server before
     return had_none and (is_new or before.metadata.uid == claim.metadata.uid)
+
+
+# --- claims that cannot be read -------------------------------------------------------------------
+
+
+def held_claim(metadata: ObjectMeta, text: bytes) -> ResourceClaim | None:
+    """Return a claim with the devices that an unreadable one names in its status, if any.
+
+    A scheduler that starts has no earlier version of it. Without this it would give the devices
+    away again, while a pod uses them.
+    """
+    try:
+        tree = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    status = tree.get("status") if isinstance(tree, dict) else None
+    results = {(each.driver, each.pool, each.device, each.share_id): each for each in _held(status)}
+    if not results:
+        return None
+    devices = DeviceAllocationResult(results=tuple(results.values()))
+    allocation = AllocationResult(devices=devices)
+    return ResourceClaim(metadata=metadata, status=ResourceClaimStatus(allocation=allocation))
+
+
+def _held(tree: Any) -> Iterator[DeviceRequestAllocationResult]:
+    """Yield whatever in a tree names a device; as a whole, unless the rest can be read, too."""
+    waiting = [tree]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, list):
+            waiting += here
+        elif isinstance(here, dict):
+            waiting += here.values()
+            names = [here.get(name) for name in ("driver", "pool", "device")]
+            if all(isinstance(each, str) and each for each in names):
+                yield _result(here)
+
+
+def _result(tree: dict[str, Any]) -> DeviceRequestAllocationResult:
+    try:
+        return decode_tree(tree, DeviceRequestAllocationResult).value
+    except ApiError:
+        return DeviceRequestAllocationResult(
+            driver=tree["driver"], pool=tree["pool"], device=tree["device"]
+        )

@@ -90,7 +90,10 @@ class SqliteStore:
     ) -> SqliteStore:
         """Return the store in a folder, or raise FolderError."""
         folder = Folder(path)
-        check_record(folder.database, record)  # before a folder is made in place of a missing one
+        try:
+            check_record(folder.database, record)  # before a folder is made in place of one
+        except OSError as error:
+            raise _unopened(path, error) from error
         await asyncio.to_thread(folder.lock)
         try:
             connection = await asyncio.to_thread(connect_writer, folder.database)

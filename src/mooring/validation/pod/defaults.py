@@ -272,11 +272,11 @@ def _default_projected(volume: Tree) -> Tree:
     return volume if "sources" in volume else {**volume, "sources": None}
 
 
-def _default_amounts(resources: Tree) -> Tree:
-    """Return the resources of a claim with rounded amounts."""
-    found = dict(resources)
-    for name in ("limits", "requests"):
-        amounts = resources.get(name)
+def _default_amounts(tree: Tree) -> Tree:
+    """Return the resources or the status of a claim with rounded amounts."""
+    found = dict(tree)
+    for name in ("limits", "requests", "capacity", "allocatedResources"):
+        amounts = tree.get(name)
         if isinstance(amounts, dict):
             found[name] = {key: _rounded_text(amount) for key, amount in amounts.items()}
     return found
@@ -312,6 +312,7 @@ def _default_claim(claim: Tree) -> Tree:
 _COMPUTED: Mapping[str, Callable[[Tree], Tree]] = {
     "core/v1.ImageVolumeSource": _default_image,
     "core/v1.PersistentVolumeClaim": _default_claim,
+    "core/v1.PersistentVolumeClaimStatus": _default_amounts,
     "core/v1.ProjectedVolumeSource": _default_projected,
     "core/v1.Volume": _default_volume,
     "core/v1.VolumeResourceRequirements": _default_amounts,

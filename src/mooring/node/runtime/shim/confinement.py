@@ -1,6 +1,6 @@
 """The user, groups, capabilities and system calls of a container, taken just before its program.
 
-    root   streams ─► filter ─► bounding set ─► groups ─► user ─► capabilities ─► no new privileges
+    streams ─► no new privileges ─► filter ─► bounding set ─► groups ─► user ─► capabilities
 
 Each step needs a privilege that a later one gives up. Whatever fails ends the child before its
 program runs. An agent that is not root can change neither user nor groups, and needs
