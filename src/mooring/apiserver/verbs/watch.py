@@ -28,6 +28,7 @@ from mooring.apiserver.verbs.list import (
     ListOptions,
     ListPage,
     Select,
+    encode_token,
     list_entries,
     read_revision,
     select_now,
@@ -119,7 +120,23 @@ async def _read_page(
     token: str,
 ) -> ListPage:
     options = ListOptions(limit=limit, continue_=token)
-    return await list_entries(registry, resource, namespace, selection, options, select)
+    page = await list_entries(registry, resource, namespace, selection, options, select)
+    return beginning_of(page, resource.below(namespace))
+
+
+def beginning_of(page: ListPage, prefix: str) -> ListPage:
+    """Return the first objects of a page, as many as a client that does not read may hold.
+
+    How large the objects of a page are is known only when it is read.
+    """
+    size = 0
+    for position, entry in enumerate(page.entries):
+        size += len(entry.value)
+        if position and size > INITIAL_PAGE_BYTES:
+            last = page.entries[position - 1].key
+            token = encode_token(page.revision, last.removeprefix(prefix))
+            return page._replace(entries=page.entries[:position], continue_=token)
+    return page
 
 
 async def _initial(page: ListPage, read_page: ReadPage) -> AsyncIterator[list[Entry]]:
