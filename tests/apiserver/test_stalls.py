@@ -222,6 +222,37 @@ def test_an_unread_watch_reads_no_further(client: Client) -> None:
     assert all(size <= INITIAL_PAGE_BYTES for size in sizes[1:])
 
 
+def test_a_user_reads_one_list_at_once(client: Client) -> None:
+    _with_maps(client, 2, 10)
+    read, store = client.store.list, client.store
+    at_once = longest = 0
+
+    async def noted(*args: Any, **options: Any) -> Any:
+        nonlocal at_once, longest
+        at_once += 1
+        longest = max(longest, at_once)
+        try:
+            return await read(*args, **options)
+        finally:
+            at_once -= 1
+
+    store.list = noted  # type: ignore[method-assign]
+    paths = [CONFIG_MAPS, f"{CONFIG_MAPS}?labelSelector=a", f"{CONFIG_MAPS}?watch=true"]
+    readers = [Reader(client, path) for path in paths * 5]
+
+    async def ask() -> None:
+        tasks = [asyncio.create_task(reader.run()) for reader in readers]
+        while not all(reader.status for reader in readers):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    client.run(ask())
+    assert {reader.status for reader in readers} == {200}
+    assert longest == 1
+
+
 def test_a_page_for_a_watch_is_cut_where_its_objects_have_many_bytes(client: Client) -> None:
     for number in range(12):  # The first objects say nothing about the others.
         assert client.post(CONFIG_MAPS, {"metadata": {"name": f"a{number:02}"}}).status == 201

@@ -15,6 +15,7 @@ from mooring.apiserver.worker_threads import (
     SMALL_BYTES_MAX,
     WAITING_BYTES_MAX,
     OnLoop,
+    Turns,
     WorkerThreads,
 )
 
@@ -137,3 +138,34 @@ def test_a_step_asks_in_the_thread_of_the_event_loop() -> None:
         return ask(), await WorkerThreads().run("ann", LARGE, ask)
 
     assert set(asyncio.run(story())) == {threading.get_ident()}
+
+
+def test_users_take_turns_and_none_has_two() -> None:
+    async def story() -> list[str]:
+        turns, told = Turns(2), list[str]()
+        go = {name: asyncio.Event() for name in ("ann1", "ann2", "bob1", "eve1")}
+
+        async def read(name: str) -> None:
+            async with turns.turn(name[:-1]):
+                told.append(name)
+                await go[name].wait()
+
+        tasks = [asyncio.create_task(read(name)) for name in go]
+        await asyncio.sleep(0)
+        assert told == ["ann1", "bob1"]  # ann's second waits, though she came before bob
+        go["bob1"].set()
+        await tasks[2]
+        await asyncio.sleep(0)
+        assert told == ["ann1", "bob1", "eve1"]
+        tasks[0].cancel()
+        await asyncio.wait({tasks[0]})
+        await asyncio.sleep(0)
+        assert told[-1] == "ann2"
+        go["ann2"].set()
+        go["eve1"].set()
+        await asyncio.gather(*tasks[1:])
+        async with turns.turn("ann"), turns.turn("bob"):
+            pass
+        return told
+
+    assert asyncio.run(story()) == ["ann1", "bob1", "eve1", "ann2"]

@@ -102,8 +102,7 @@ class SlowWatcherError(StoreError):
 
     def __init__(self, limit: str, revision: int) -> None:
         super().__init__(
-            f"more than {limit} were waiting to be read; "
-            f"watch anew after revision {revision}"
+            f"more than {limit} were waiting to be read; watch anew after revision {revision}"
         )
         self.revision = revision
 
