@@ -58,7 +58,8 @@ def _put(revision: int, value: bytes = LARGE) -> Put:
 
 
 def _run(check: Callable[[Broadcaster, BroadcastWatch], Coroutine[Any, Any, None]]) -> None:
-    async def history(_prefix: str, _after: int, through: int) -> HistoryPage:
+    async def history(prefix: str, after: int, through: int) -> HistoryPage:
+        assert (prefix, after) == ("/", 0)
         return HistoryPage((), through)
 
     async def run() -> None:
