@@ -25,7 +25,15 @@ from mooring.apiserver.verbs.resource_request import PLAIN_BYTES_MAX
 from mooring.apiserver.verbs.watch import INITIAL_PAGE_BYTES, beginning_of
 from mooring.store.contract import Entry
 from soak._worst_requests import Worst, known
-from tests.apiserver.client import CONFIG_MAPS, JSON_PATCH, NAMESPACES, PODS, Client, scope_of
+from tests.apiserver.client import (
+    CLAIMS,
+    CONFIG_MAPS,
+    JSON_PATCH,
+    NAMESPACES,
+    PODS,
+    Client,
+    scope_of,
+)
 
 PART = 0.1  # of the size of the worst requests
 LINES_MAX = 30_000
@@ -66,6 +74,17 @@ def test_the_worst_requests_take_no_long_turn(client: Client, worst: Worst) -> N
             worst.method, worst.path, worst.body, content_type=worst.media, accept=worst.accept
         )
     assert reply.status < 500, reply
+    assert turns.longest < LINES_MAX
+
+
+def test_new_expressions_take_no_long_turn(client: Client) -> None:
+    expression = "&&".join(["[1].all(x,x==1)"] * 420)  # less than 8 KiB
+    exactly = {"deviceClassName": "a", "selectors": [{"cel": {"expression": expression}}]}
+    requests = [{"name": "a", "exactly": exactly}]
+    body = {"metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}}
+    with counted() as turns:
+        reply = client.post(CLAIMS, body)
+    assert reply.status == 201, reply
     assert turns.longest < LINES_MAX
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.worker_threads import (
+    EXPRESSIONS_BYTES_MAX,
     MEDIUM_BYTES_MAX,
     SMALL_BYTES_MAX,
     WAITING_BYTES_MAX,
@@ -169,3 +170,20 @@ def test_users_take_turns_and_none_has_two() -> None:
         return told
 
     assert asyncio.run(story()) == ["ann1", "bob1", "eve1", "ann2"]
+
+
+def test_expressions_have_a_thread_of_their_own() -> None:
+    async def threads() -> list[int]:
+        workers = WorkerThreads()
+        return [
+            await workers.run("ann", SMALL_BYTES_MAX + 1, threading.get_ident),
+            await workers.run("ann", LARGE, threading.get_ident),
+            await workers.run_expressions("ann", EXPRESSIONS_BYTES_MAX, threading.get_ident),
+            await workers.run_expressions("ann", EXPRESSIONS_BYTES_MAX + 1, threading.get_ident),
+            await workers.run_expressions("ann", LARGE, threading.get_ident),
+        ]
+
+    medium, large, few, some, many = asyncio.run(threads())
+    assert few == threading.get_ident()
+    assert some == many
+    assert some not in {medium, large, few}

@@ -2,7 +2,8 @@
 
     step of a request ─┬─ small: at once, on the event loop
                        ├─ medium: the lane of medium steps ─┐
-                       └─ large: the lane of large steps ───┴─ one thread each
+                       ├─ large: the lane of large steps ───┼─ one thread each
+                       └─ new expressions: their own lane ──┘
 
 A step is a pure function: it decodes, patches, defaults, validates or encodes, and reads neither
 the store nor a cache, which belong to the event loop. While a thread computes, the interpreter
@@ -12,6 +13,9 @@ threads would not compute faster, as all share one interpreter; and they would m
 In a lane, users take turns: a user with many large requests delays the next user by one step.
 Beyond a number of bytes that wait, requests are answered with 429. Users also take turns with reads
 of lists, of which the store does few at once and which may be large.
+
+New CEL expressions take 25 µs a byte to compile and to estimate, a hundred times longer than other
+input, so objects with them are created in a lane of their own.
 
 # size: bytes of the input of a step, as JSON
 """
@@ -33,9 +37,15 @@ from mooring.validation.strategy import StatusAuthorizer
 SMALL_BYTES_MAX = 8 * 1024  # takes less than 100 ms in the worst case
 MEDIUM_BYTES_MAX = 128 * 1024
 WAITING_BYTES_MAX = 128 * 1024 * 1024
+EXPRESSIONS_BYTES_MAX = 1024  # of an object with expressions that is created on the event loop
 READS_MAX = 3  # lists that are read from the store at once, each for another user
 SWITCH_S = 0.001  # how long a thread computes before another one gets the interpreter
 RETRY_AFTER_S = 1
+
+# Resources whose expressions are compiled when they are created, and when they are updated: the
+# spec of a claim does not change.
+CREATED_WITH_EXPRESSIONS = frozenset({"resourceclaims", "resourceclaimtemplates", "deviceclasses"})
+UPDATED_WITH_EXPRESSIONS = frozenset({"resourceclaimtemplates", "deviceclasses"})
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -47,6 +57,7 @@ class WorkerThreads:
     def __init__(self) -> None:
         self._medium = _Lane("medium-steps")
         self._large = _Lane("large-steps")
+        self._expressions = _Lane("expressions")
         self.waiting_bytes = 0
         self.list_reads = Turns(READS_MAX)
 
@@ -56,12 +67,23 @@ class WorkerThreads:
         """Return the result of a step on an input of a size."""
         if size <= SMALL_BYTES_MAX:
             return step(*args, **kwargs)
+        lane = self._medium if size <= MEDIUM_BYTES_MAX else self._large
+        return await self._run_in(lane, user, size, lambda: step(*args, **kwargs))
+
+    async def run_expressions(
+        self, user: str, size: int, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of a step that may compile expressions."""
+        if size <= EXPRESSIONS_BYTES_MAX:
+            return step(*args, **kwargs)
+        return await self._run_in(self._expressions, user, size, lambda: step(*args, **kwargs))
+
+    async def _run_in(self, lane: _Lane, user: str, size: int, step: Callable[[], T]) -> T:
         if self.waiting_bytes and self.waiting_bytes + size > WAITING_BYTES_MAX:
             raise too_many_requests(RETRY_AFTER_S)
-        lane = self._medium if size <= MEDIUM_BYTES_MAX else self._large
         self.waiting_bytes += size
         try:
-            return await lane.run(user, lambda: step(*args, **kwargs))
+            return await lane.run(user, step)
         finally:
             self.waiting_bytes -= size
 

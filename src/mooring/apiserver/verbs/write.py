@@ -18,7 +18,7 @@ from mooring.apiserver.admission.chain import (
     admit_changed,
     admit_new,
     charged,
-    run_create_strategy,
+    create_strategy,
     run_update_strategy,
     strategy_context,
 )
@@ -35,6 +35,7 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import with_revision
 from mooring.apiserver.verbs.managed_fields import with_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest, read_body
+from mooring.apiserver.worker_threads import UPDATED_WITH_EXPRESSIONS
 
 SLOW_FORMAT_FACTOR = 2  # Reading YAML and protobuf takes longer than reading JSON.
 _OWNERS_AGAIN = (
@@ -85,9 +86,7 @@ async def create_decoded(
         body = _with_readable_managers(body, ())
     body = _with_single_owners(body)
     context = strategy_context(server, request, namespace, verb="create")
-    strategy = await server.workers.run(
-        request.user.name, len(request.body), run_create_strategy, request, body, context
-    )
+    strategy = await create_strategy(server, request, body, context)
     warnings = (*body.warnings, *strategy.warnings)
     try:
         new = await admit_new(server, request, body, strategy, namespace, is_applied=is_applied)
@@ -186,9 +185,10 @@ async def change_object(
         body = await server.workers.run(user, size, body_for, old)
         body = _with_readable_managers(body, old.metadata.managed_fields)
         body = _with_single_owners(body, _IN_PATCH[verb])
-        strategy = await server.workers.run(
-            user, size, run_update_strategy, request, body, old, context
-        )
+        run = server.workers.run
+        if request.resource.plural in UPDATED_WITH_EXPRESSIONS:
+            run = server.workers.run_expressions
+        strategy = await run(user, size, run_update_strategy, request, body, old, context)
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(
             server, request, body, strategy, old, namespace, is_applied=is_applied
