@@ -20,10 +20,20 @@ from mooring.apiserver.body_limits import VALUES_MAX
 from mooring.apiserver.http.app import PIECE_BYTES
 from mooring.apiserver.http.flow_control import ALWAYS_BYTES, UnsentBytes
 from mooring.apiserver.settings import Limits
+from mooring.apiserver.verbs.list import ListPage, decode_token, size_of
 from mooring.apiserver.verbs.resource_request import PLAIN_BYTES_MAX
-from mooring.apiserver.verbs.watch import INITIAL_PAGE_BYTES
+from mooring.apiserver.verbs.watch import INITIAL_PAGE_BYTES, beginning_of
+from mooring.store.contract import Entry
 from soak._worst_requests import Worst, known
-from tests.apiserver.client import CONFIG_MAPS, JSON_PATCH, NAMESPACES, PODS, Client, scope_of
+from tests.apiserver.client import (
+    CLAIMS,
+    CONFIG_MAPS,
+    JSON_PATCH,
+    NAMESPACES,
+    PODS,
+    Client,
+    scope_of,
+)
 
 PART = 0.1  # of the size of the worst requests
 LINES_MAX = 30_000
@@ -64,6 +74,17 @@ def test_the_worst_requests_take_no_long_turn(client: Client, worst: Worst) -> N
             worst.method, worst.path, worst.body, content_type=worst.media, accept=worst.accept
         )
     assert reply.status < 500, reply
+    assert turns.longest < LINES_MAX
+
+
+def test_new_expressions_take_no_long_turn(client: Client) -> None:
+    expression = "&&".join(["[1].all(x,x==1)"] * 420)  # less than 8 KiB
+    exactly = {"deviceClassName": "a", "selectors": [{"cel": {"expression": expression}}]}
+    requests = [{"name": "a", "exactly": exactly}]
+    body = {"metadata": {"name": "a"}, "spec": {"devices": {"requests": requests}}}
+    with counted() as turns:
+        reply = client.post(CLAIMS, body)
+    assert reply.status == 201, reply
     assert turns.longest < LINES_MAX
 
 
@@ -118,6 +139,7 @@ class Reader:
     def __init__(self, client: Client, path: str) -> None:
         self.status = 0
         self.buffered = 0
+        self.events = 0
         self.is_done = False
         self._reads = asyncio.Event()
         self._client = client
@@ -142,6 +164,7 @@ class Reader:
             self.status = message["status"]
             return
         self.buffered += len(message["body"])
+        self.events += message["body"].count(b'"type":"ADDED"')
         if message["body"] and message.get("more_body", False):
             await self._reads.wait()
 
@@ -216,6 +239,87 @@ def test_an_unread_watch_reads_no_further(client: Client) -> None:
     client.run(read_all(task))
     assert len(sizes) > 1
     assert all(size <= INITIAL_PAGE_BYTES for size in sizes[1:])
+
+
+def test_a_user_reads_one_list_at_once(client: Client) -> None:
+    _with_maps(client, 2, 10)
+    read, store = client.store.list, client.store
+    at_once = longest = 0
+
+    async def noted(*args: Any, **options: Any) -> Any:
+        nonlocal at_once, longest
+        at_once += 1
+        longest = max(longest, at_once)
+        try:
+            return await read(*args, **options)
+        finally:
+            at_once -= 1
+
+    store.list = noted  # type: ignore[method-assign]
+    paths = [CONFIG_MAPS, f"{CONFIG_MAPS}?labelSelector=a", f"{CONFIG_MAPS}?watch=true"]
+    readers = [Reader(client, path) for path in paths * 5]
+
+    async def ask() -> None:
+        tasks = [asyncio.create_task(reader.run()) for reader in readers]
+        while not all(reader.status for reader in readers):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    client.run(ask())
+    assert {reader.status for reader in readers} == {200}
+    assert longest == 1
+
+
+def test_a_page_for_a_watch_is_cut_where_its_objects_have_many_bytes(client: Client) -> None:
+    for number in range(12):  # The first objects say nothing about the others.
+        assert client.post(CONFIG_MAPS, {"metadata": {"name": f"a{number:02}"}}).status == 201
+    _with_maps(client, 30, 100_000)
+    reader = Reader(client, f"{CONFIG_MAPS}?watch=true")
+    reader.read()
+
+    async def read_all() -> None:
+        task = asyncio.create_task(reader.run())
+        while reader.events < 42:
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+
+    client.run(read_all())
+    assert reader.events == 42
+    large = [Entry(f"/maps/m{number}", b"x" * 100_000, 1, 1) for number in range(12)]
+    small = [Entry(f"/maps/a{number}", b"x", 1, 1) for number in range(12)]
+    page = beginning_of(ListPage([*small, *large], 7, "more"), "/maps/")
+    assert size_of(page.entries) <= INITIAL_PAGE_BYTES
+    assert len(page.entries) == 17
+    assert decode_token(page.continue_) == (7, "m4")
+    assert beginning_of(ListPage(small, 7, "more"), "/maps/").continue_ == "more"
+
+
+def test_unread_watches_are_bound_in_all_and_let_go_when_they_are_read(tmp_path: Path) -> None:
+    limit = 2 * 1024 * 1024
+    client = Client(tmp_path / "store", limits=Limits(unsent_bytes_max=limit))
+    _with_maps(client, 4, 100_000)
+    readers = [Reader(client, f"{CONFIG_MAPS}?watch=true") for _ in range(50)]
+
+    async def ask() -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(reader.run()) for reader in readers]
+        while not all(reader.buffered or reader.is_done for reader in readers):
+            await asyncio.sleep(0)
+        return tasks
+
+    async def let_go(tasks: list[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    tasks = client.run(ask())
+    assert 0 < client.app.unsent.total <= limit
+    assert sum(reader.is_done for reader in readers) > 30
+    client.run(let_go(tasks))
+    assert client.app.unsent.total == 0
+    client.close()
 
 
 def test_unread_bytes_are_shared_among_users() -> None:

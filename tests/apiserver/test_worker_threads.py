@@ -13,10 +13,12 @@ import pytest
 from mooring.apiserver import worker_threads
 from mooring.apiserver.http.status import StatusError
 from mooring.apiserver.worker_threads import (
+    EXPRESSIONS_BYTES_MAX,
     MEDIUM_BYTES_MAX,
     SMALL_BYTES_MAX,
     WAITING_BYTES_MAX,
     OnLoop,
+    Turns,
     WorkerThreads,
 )
 
@@ -157,3 +159,51 @@ def test_a_step_does_not_wait_for_an_event_loop_that_has_stopped(
         loop.run_until_complete(asyncio.sleep(0))
     finally:
         loop.close()
+
+
+def test_users_take_turns_and_none_has_two() -> None:
+    async def story() -> list[str]:
+        turns, told = Turns(2), list[str]()
+        go = {name: asyncio.Event() for name in ("ann1", "ann2", "bob1", "eve1")}
+
+        async def read(name: str) -> None:
+            async with turns.turn(name[:-1]):
+                told.append(name)
+                await go[name].wait()
+
+        tasks = [asyncio.create_task(read(name)) for name in go]
+        await asyncio.sleep(0)
+        assert told == ["ann1", "bob1"]  # ann's second waits, though she came before bob
+        go["bob1"].set()
+        await tasks[2]
+        await asyncio.sleep(0)
+        assert told == ["ann1", "bob1", "eve1"]
+        tasks[0].cancel()
+        await asyncio.wait({tasks[0]})
+        await asyncio.sleep(0)
+        assert told[-1] == "ann2"
+        go["ann2"].set()
+        go["eve1"].set()
+        await asyncio.gather(*tasks[1:])
+        async with turns.turn("ann"), turns.turn("bob"):
+            pass
+        return told
+
+    assert asyncio.run(story()) == ["ann1", "bob1", "eve1", "ann2"]
+
+
+def test_expressions_have_a_thread_of_their_own() -> None:
+    async def threads() -> list[int]:
+        workers = WorkerThreads()
+        return [
+            await workers.run("ann", SMALL_BYTES_MAX + 1, threading.get_ident),
+            await workers.run("ann", LARGE, threading.get_ident),
+            await workers.run_expressions("ann", EXPRESSIONS_BYTES_MAX, threading.get_ident),
+            await workers.run_expressions("ann", EXPRESSIONS_BYTES_MAX + 1, threading.get_ident),
+            await workers.run_expressions("ann", LARGE, threading.get_ident),
+        ]
+
+    medium, large, few, some, many = asyncio.run(threads())
+    assert few == threading.get_ident()
+    assert some == many
+    assert some not in {medium, large, few}

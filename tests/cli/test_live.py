@@ -12,7 +12,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from mooring.api.core import Namespace
+from mooring.api.core import Namespace, Pod
+from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import (
     ClusterRole,
@@ -30,10 +31,14 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimSpec,
 )
+from mooring.api.timestamp import Timestamp
 from mooring.cli import main
+from mooring.cli.live_source import give_values
 from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.writes import Create
 from mooring.hardware.catalogue import Catalogue
+from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.validation.strategy import Context
 from tests.apiserver.test_kubectl_server import running
 
 
@@ -199,3 +204,13 @@ def test_whoever_may_read_nothing_is_told_so(kubeconfig: str, tmp_path: Path) ->
     line, nothing = result.stderr.splitlines()
     assert nothing.startswith("No claims")
     assert line.startswith('error: cluster: nodes is forbidden: User "nobody" cannot list resource')
+
+
+def test_objects_of_another_kind_than_was_asked_for_are_unreadable() -> None:
+    metadata = ObjectMeta(name="a", namespace="default")
+    now = Timestamp.parse("2026-01-01T00:00:00Z")
+    builder = SnapshotBuilder(Context(gates=Gates.parse(""), now=now), is_cluster=True)
+    values = [Pod(kind="X\x1b", metadata=metadata), Pod(metadata=metadata)]
+    give_values(values, builder, "server")
+    assert builder.unreadable == ['cluster: Pod: no matches for kind "X\x1b" in version "v1"']
+    assert len(builder.snapshot().pods) == 1

@@ -2,7 +2,8 @@
 
     step of a request ─┬─ small: at once, on the event loop
                        ├─ medium: the lane of medium steps ─┐
-                       └─ large: the lane of large steps ───┴─ one thread each
+                       ├─ large: the lane of large steps ───┼─ one thread each
+                       └─ new expressions: their own lane ──┘
 
 A step is a pure function: it decodes, patches, defaults, validates or encodes, and reads neither
 the store nor a cache, which belong to the event loop. While a thread computes, the interpreter
@@ -10,7 +11,11 @@ passes from it to the event loop within a millisecond, so other requests wait ha
 threads would not compute faster, as all share one interpreter; and they would make others wait.
 
 In a lane, users take turns: a user with many large requests delays the next user by one step.
-Beyond a number of bytes that wait, requests are answered with 429.
+Beyond a number of bytes that wait, requests are answered with 429. Users also take turns with reads
+of lists, of which the store does few at once and which may be large.
+
+New CEL expressions take 25 µs a byte to compile and to estimate, a hundred times longer than other
+input, so objects with them are created in a lane of their own.
 
 # size: bytes of the input of a step, as JSON
 """
@@ -20,8 +25,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from threading import get_ident
 from typing import Generic, ParamSpec, TypeVar
 
@@ -32,8 +38,15 @@ SMALL_BYTES_MAX = 8 * 1024  # takes less than 100 ms in the worst case
 MEDIUM_BYTES_MAX = 128 * 1024
 WAITING_BYTES_MAX = 128 * 1024 * 1024
 ON_LOOP_S_MAX = 60.0  # how long a step waits for the event loop, which may have ended
+EXPRESSIONS_BYTES_MAX = 1024  # of an object with expressions that is created on the event loop
+READS_MAX = 3  # lists that are read from the store at once, each for another user
 SWITCH_S = 0.001  # how long a thread computes before another one gets the interpreter
 RETRY_AFTER_S = 1
+
+# Resources whose expressions are compiled when they are created, and when they are updated: the
+# spec of a claim does not change.
+CREATED_WITH_EXPRESSIONS = frozenset({"resourceclaims", "resourceclaimtemplates", "deviceclasses"})
+UPDATED_WITH_EXPRESSIONS = frozenset({"resourceclaimtemplates", "deviceclasses"})
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -45,7 +58,9 @@ class WorkerThreads:
     def __init__(self) -> None:
         self._medium = _Lane("medium-steps")
         self._large = _Lane("large-steps")
+        self._expressions = _Lane("expressions")
         self.waiting_bytes = 0
+        self.list_reads = Turns(READS_MAX)
 
     async def run(
         self, user: str, size: int, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -53,12 +68,23 @@ class WorkerThreads:
         """Return the result of a step on an input of a size."""
         if size <= SMALL_BYTES_MAX:
             return step(*args, **kwargs)
+        lane = self._medium if size <= MEDIUM_BYTES_MAX else self._large
+        return await self._run_in(lane, user, size, lambda: step(*args, **kwargs))
+
+    async def run_expressions(
+        self, user: str, size: int, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of a step that may compile expressions."""
+        if size <= EXPRESSIONS_BYTES_MAX:
+            return step(*args, **kwargs)
+        return await self._run_in(self._expressions, user, size, lambda: step(*args, **kwargs))
+
+    async def _run_in(self, lane: _Lane, user: str, size: int, step: Callable[[], T]) -> T:
         if self.waiting_bytes and self.waiting_bytes + size > WAITING_BYTES_MAX:
             raise too_many_requests(RETRY_AFTER_S)
-        lane = self._medium if size <= MEDIUM_BYTES_MAX else self._large
         self.waiting_bytes += size
         try:
-            return await lane.run(user, lambda: step(*args, **kwargs))
+            return await lane.run(user, step)
         finally:
             self.waiting_bytes -= size
 
@@ -69,23 +95,37 @@ class _Lane:
     def __init__(self, name: str) -> None:
         self._name = name
         self._thread: ThreadPoolExecutor | None = None
-        self._is_busy = False
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._turns = Turns(1)
 
     async def run(self, user: str, step: Callable[[], T]) -> T:
         """Return the result of a step, when it is the user's turn."""
-        await self._take_turn(user)
-        try:
+        async with self._turns.turn(user):
             if self._thread is None:
                 sys.setswitchinterval(SWITCH_S)
                 self._thread = ThreadPoolExecutor(1, thread_name_prefix=self._name)
             return await asyncio.get_running_loop().run_in_executor(self._thread, step)
-        finally:
-            self._pass_on()
 
-    async def _take_turn(self, user: str) -> None:
-        if not self._is_busy:
-            self._is_busy = True
+
+class Turns:
+    """Turns of users: some users have one at once, and no user has two."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._holders: set[str] = set()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def turn(self, user: str) -> AsyncIterator[None]:
+        """Hold a turn in a block, when it is the user's."""
+        await self._take(user)
+        try:
+            yield
+        finally:
+            self._pass_on(user)
+
+    async def _take(self, user: str) -> None:
+        if len(self._holders) < self._places and user not in self._holders:
+            self._holders.add(user)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user, deque()).append(turn)
@@ -93,20 +133,22 @@ class _Lane:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._pass_on()  # It had the turn, and does not use it.
+                self._pass_on(user)  # It had the turn, and does not use it.
             raise
 
-    def _pass_on(self) -> None:
-        """Give the turn to the next user's first step."""
-        while self._waiting:
-            user, turns = self._waiting.popitem(last=False)
+    def _pass_on(self, holder: str) -> None:
+        """Give the turn to the first request of the next user who has none."""
+        self._holders.discard(holder)
+        while next_users := [user for user in self._waiting if user not in self._holders][:1]:
+            (user,) = next_users
+            turns = self._waiting.pop(user)
             turn = turns.popleft()
             if turns:
                 self._waiting[user] = turns  # behind the other users
             if not turn.done():
+                self._holders.add(user)
                 turn.set_result(None)
                 return
-        self._is_busy = False
 
 
 class OnLoop(Generic[P, T]):

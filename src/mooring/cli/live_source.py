@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.catalogue import FOREIGN, KINDS
 from mooring.api.core import Namespace, Node, Pod
+from mooring.api.errors import ApiError
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cli.cluster_sources import Taker
 from mooring.client.api_client import ApiClient
@@ -54,11 +55,19 @@ class Live(NamedTuple):
         except ClientError as error:
             intake.unreadable.append(f"cluster: {error}")
             return
-        for value in found.values:
-            intake.add_object(value, self.access.server)
+        give_values(found.values, intake, self.access.server)
         intake.unread |= {gap.struct.__name__ for gap in found.gaps}
         if found.gaps:
             intake.add_concerns([_concern(found.gaps)])
+
+
+def give_values(values: Iterable[Any], intake: Taker, server: str) -> None:
+    """Pass on objects; record those of which the server says that they are of an unknown kind."""
+    for value in values:
+        try:
+            intake.add_object(value, server)
+        except ApiError as error:
+            intake.unreadable.append(f"cluster: {type(value).__name__}: {error}")
 
 
 def find_live(kubeconfig: str, context: str, namespace: str | None) -> Live:

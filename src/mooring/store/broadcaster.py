@@ -3,7 +3,8 @@
 Each store has one broadcaster. The backend publishes changes in order; the broadcaster hands each
 batch to the subscribed watches. A watch that starts in the past first reads history, page by page
 and only as fast as its reader, and subscribes once it has seen everything published. So a watch
-keeps at most one page, or `events_max` changes; a watch that exceeds this ends.
+keeps at most one page, or `events_max` changes with values of `PENDING_BYTES_MAX` bytes; a watch
+that exceeds this ends. Watches share what they keep: together they keep no more than one does.
 
 Everything here happens in the event loop. There is no await between looking at the broadcaster's
 revision and subscribing, so a watch misses no change and sees none twice.
@@ -21,8 +22,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, Self
 from weakref import WeakSet
 
-from mooring.store.contract import Event, KeyChange, Progress
+from mooring.store.contract import Event, KeyChange, Progress, Put
 from mooring.store.errors import ClosedError, SlowWatcherError, StoreError
+
+PENDING_BYTES_MAX = 64 * 1024 * 1024  # of the values of changes that wait for a reader
+BATCH_BYTES = 1024 * 1024  # of one batch, unless one change alone has more
 
 
 class HistoryPage(NamedTuple):
@@ -106,6 +110,7 @@ class BroadcastWatch:
         self._broadcaster = broadcaster
         self._events_max = events_max
         self._pending: deque[Event] = deque()
+        self._pending_bytes = 0
         self._arrived = asyncio.Event()
         self._page_through = 0  # the pending events are complete up to here
         self._is_subscribed = False
@@ -115,10 +120,17 @@ class BroadcastWatch:
     # --- the reader's side
 
     async def batch(self) -> Sequence[Event]:
-        """Return the pending events, at least one; wait for the first."""
+        """Return pending events, at least one; wait for the first.
+
+        A reader holds what it takes, also when it stops reading, so it gets no more than it needs.
+        """
         await self._fill()
-        events = list(self._pending)
-        self._pending.clear()
+        events: list[Event] = []
+        size = 0
+        while self._pending and size < BATCH_BYTES:
+            event = self._take()
+            events.append(event)
+            size += _size(event)
         self._note_seen(events[-1])
         return events
 
@@ -128,7 +140,7 @@ class BroadcastWatch:
     async def __anext__(self) -> Event:
         if not self._pending:
             await self._fill()
-        event = self._pending.popleft()
+        event = self._take()
         self._note_seen(event)
         return event
 
@@ -149,10 +161,15 @@ class BroadcastWatch:
         """Receive published changes."""
         if changes[0].revision <= self.seen:  # the reader is ahead of the broadcaster
             changes = [change for change in changes if change.revision > self.seen]
+        size = self._pending_bytes + sum(map(_size, changes))
         if len(self._pending) + len(changes) > self._events_max:
-            self.end(SlowWatcherError(self._events_max, self.seen))
+            self.end(SlowWatcherError(f"{self._events_max} changes", self.seen))
+            return
+        if self._pending and size > PENDING_BYTES_MAX:
+            self.end(SlowWatcherError(f"{PENDING_BYTES_MAX} bytes of changes", self.seen))
             return
         self._pending.extend(changes)
+        self._pending_bytes = size
         self._arrived.set()
 
     def end(self, fault: StoreError) -> None:
@@ -160,8 +177,14 @@ class BroadcastWatch:
         if self._fault is None:
             self._fault = fault
             self._pending.clear()
+            self._pending_bytes = 0
             self._broadcaster.unsubscribe(self)
             self._arrived.set()
+
+    def _take(self) -> Event:
+        event = self._pending.popleft()
+        self._pending_bytes -= _size(event)
+        return event
 
     async def _fill(self) -> None:
         """Wait until an event is pending."""
@@ -187,6 +210,7 @@ class BroadcastWatch:
             return
         if self._fault is None:
             self._pending.extend(changes)
+            self._pending_bytes += sum(map(_size, changes))
             self._page_through = through
 
     def _subscribe(self) -> None:
@@ -207,3 +231,10 @@ class BroadcastWatch:
 
     def _note_seen(self, event: Event) -> None:
         self.seen = max(self.seen, event.revision)
+
+
+def _size(event: Event) -> int:
+    """Return the bytes that an event keeps; the value before is that of an earlier change."""
+    if isinstance(event, Progress):
+        return 0
+    return len(event.entry.value if isinstance(event, Put) else event.previous.value)

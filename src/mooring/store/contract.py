@@ -85,7 +85,7 @@ class Watch(Protocol):
     """Changes below a prefix; for one reader."""
 
     async def batch(self) -> Sequence[Event]:
-        """Return the pending events, at least one; wait for the first."""
+        """Return pending events, at least one; wait for the first."""
 
     def request_progress(self) -> None:
         """Request a Progress after all changes up to now."""

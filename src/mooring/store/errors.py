@@ -100,10 +100,9 @@ class FutureRevisionError(RevisionError):
 class SlowWatcherError(StoreError):
     """A watch was ended; its reader received all changes up to `revision`."""
 
-    def __init__(self, events_max: int, revision: int) -> None:
+    def __init__(self, limit: str, revision: int) -> None:
         super().__init__(
-            f"more than {events_max} changes were waiting to be read; "
-            f"watch anew after revision {revision}"
+            f"more than {limit} were waiting to be read; watch anew after revision {revision}"
         )
         self.revision = revision
 

@@ -77,7 +77,7 @@ from mooring.apiserver.storage.informer import StoreInformer
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.managed_fields import is_unchanged_apply, with_updated_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest
-from mooring.apiserver.worker_threads import StatusAuthorizerOnLoop
+from mooring.apiserver.worker_threads import CREATED_WITH_EXPRESSIONS, StatusAuthorizerOnLoop
 from mooring.kit.bulkhead import keep_running
 from mooring.kit.metrics import Family
 from mooring.validation.pod_security import PodSecurityConfiguration
@@ -124,12 +124,16 @@ def strategy_context(
 # --- create ---------------------------------------------------------------------------------------
 
 
-def run_create_strategy(
-    request: ResourceRequest, body: DecodedBody, context: Context
+async def create_strategy(
+    server: ServerContext, request: ResourceRequest, body: DecodedBody, context: Context
 ) -> StrategyResult:
     """Return a new object after its strategy's steps; it may be invalid."""
-    name = request.target.namespace or "default"
-    return before_create(body.value, request.kind, context, namespace=name)
+    run = server.workers.run
+    if request.resource.plural in CREATED_WITH_EXPRESSIONS:
+        run = server.workers.run_expressions
+    name, value = request.target.namespace or "default", body.value
+    user, size = request.user.name, len(request.body)
+    return await run(user, size, before_create, value, request.kind, context, namespace=name)
 
 
 async def admit_new(
@@ -153,9 +157,7 @@ async def admit_new(
         if kept is not None:
             context = strategy_context(server, request, namespace, verb="create")
             again = body._replace(value=kept)
-            strategy = await server.workers.run(
-                user, size, run_create_strategy, request, again, context
-            )
+            strategy = await create_strategy(server, request, again, context)
     stored = await server.workers.run(user, size, _accepted, strategy, request, name)
     metadata = replace(
         stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()

@@ -133,9 +133,26 @@ class Application:
     # --- streams ------------------------------------------------------------------------------
 
     async def _stream(self, answer: StreamingResponse, receive: Receive, send: Send) -> None:
-        await self._until_over(answer, _send_chunks(answer, send), _gone(receive))
+        await self._until_over(answer, self._send_chunks(answer, send), _gone(receive))
         if self._stopping.is_set():
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_chunks(self, answer: StreamingResponse, send: Send) -> None:
+        """Send chunks, as long as there is room for what clients of the user do not read.
+
+        A watch that finds none ends, as watches do at times: a client that reads goes on after the
+        last event that it got.
+        """
+        headers = [*answer.headers, ("Content-Type", answer.content_type)]
+        await send(_start(200, headers))
+        # Clients wait for the headers before they wait for events.
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        async for chunk in answer.chunks:
+            if not self.unsent.has_room(answer.user, len(chunk)):
+                break
+            with self.unsent.held(answer.user, len(chunk)):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _tunnel(
         self, answer: StreamingResponse, upstream: Upstream, scope: MutableMapping[str, Any]
@@ -245,16 +262,6 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
     if close is not None:
         with suppress(RuntimeError):
             await close()
-
-
-async def _send_chunks(answer: StreamingResponse, send: Send) -> None:
-    headers = [*answer.headers, ("Content-Type", answer.content_type)]
-    await send(_start(200, headers))
-    # Clients wait for the headers before they wait for events.
-    await send({"type": "http.response.body", "body": b"", "more_body": True})
-    async for chunk in answer.chunks:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _start(status: int, headers: list[tuple[str, str]]) -> Message:

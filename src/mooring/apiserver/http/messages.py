@@ -129,6 +129,7 @@ class StreamingResponse(NamedTuple):
     # Receives the client's data after an upgrade. Then the chunks are all bytes of the connection,
     # including the response head, and the connection speaks HTTP no more.
     upstream: Callable[[bytes], Awaitable[None]] | None = None
+    user: str = ""  # who asked, if it is known
 
     @property
     def status(self) -> int:

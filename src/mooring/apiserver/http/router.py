@@ -179,7 +179,8 @@ class Router:
             await ClosingStream(response.chunks, lambda: None).aclose()
             raise
         leave = partial(self._flow_control.leave, user, RequestClass.WATCHING)
-        return response._replace(chunks=ClosingStream(response.chunks, leave))
+        chunks = ClosingStream(response.chunks, leave)
+        return response._replace(chunks=chunks, user=user.name)
 
     async def _resource(
         self, request: Request, target: Target, verb: str, user: User, trail: Trail

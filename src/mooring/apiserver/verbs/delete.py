@@ -38,7 +38,7 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import RETRIES_MAX, is_released, with_revision
-from mooring.apiserver.verbs.list import ListOptions, list_entries, selecting, size_of
+from mooring.apiserver.verbs.list import ListOptions, ReadingInTurn, list_entries, size_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import Selection
 from mooring.kit.go_quote import go_quote
@@ -266,7 +266,7 @@ async def delete_collection(
         namespace,
         selection,
         list_options,
-        selecting(server.workers, request.user.name),
+        ReadingInTurn(server.workers, request.user.name),
     )
     size = size_of(page.entries)
     read = await server.workers.run(

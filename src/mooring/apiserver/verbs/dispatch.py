@@ -30,9 +30,9 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.delete import DeletedObject, delete, delete_collection
 from mooring.apiserver.verbs.list import (
     ListOptions,
+    ReadingInTurn,
     check_watch,
     list_entries,
-    selecting,
     size_of,
 )
 from mooring.apiserver.verbs.patch import patch
@@ -200,7 +200,7 @@ async def _list(server: ServerContext, request: ResourceRequest) -> Response:
         request.target.namespace,
         selection,
         options,
-        selecting(server.workers, request.user.name),
+        ReadingInTurn(server.workers, request.user.name),
     )
     metadata = ListMeta(
         resource_version=str(page.revision),
@@ -239,7 +239,7 @@ async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingRe
         request.target.namespace,
         await _selection(server, request),
         options,
-        selecting(server.workers, request.user.name),
+        ReadingInTurn(server.workers, request.user.name),
     )
     media = request.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media

@@ -17,7 +17,8 @@ import base64
 import binascii
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import NamedTuple, Protocol
 
 from mooring.api.field_path import path_of
 from mooring.apiserver.http.status import About, StatusError, bad_request, invalid, too_new, too_old
@@ -80,23 +81,49 @@ class _Start(NamedTuple):
     at: int | None = None
 
 
-# Returns the entries of which a function says that they are selected. Requests do this in a worker
-# thread, because it decodes all objects.
-Select = Callable[[Sequence[Entry], Callable[[Entry], bool]], Awaitable[list[Entry]]]
+class Reading(Protocol):
+    """How a request reads lists."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Hold a turn of reading the store in a block."""
+
+    async def select(
+        self, entries: Sequence[Entry], is_selected: Callable[[Entry], bool]
+    ) -> list[Entry]:
+        """Return the selected entries."""
 
 
-async def select_now(entries: Sequence[Entry], is_selected: Callable[[Entry], bool]) -> list[Entry]:
-    """Return the selected entries, without a worker thread."""
-    return list(filter(is_selected, entries))
+class _AtOnce:
+    """Reads without turns and worker threads."""
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def select(
+        self, entries: Sequence[Entry], is_selected: Callable[[Entry], bool]
+    ) -> list[Entry]:
+        return list(filter(is_selected, entries))
 
 
-def selecting(workers: WorkerThreads, user: str) -> Select:
-    """Return how a user's request selects entries."""
+AT_ONCE = _AtOnce()
 
-    async def select(entries: Sequence[Entry], is_selected: Callable[[Entry], bool]) -> list[Entry]:
-        return await workers.run(user, size_of(entries), lambda: list(filter(is_selected, entries)))
 
-    return select
+class ReadingInTurn(NamedTuple):
+    """Reads when it is the user's turn, and selects in a worker thread: it decodes all objects."""
+
+    workers: WorkerThreads
+    user: str
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Hold a turn of reading the store in a block."""
+        return self.workers.list_reads.turn(self.user)
+
+    async def select(
+        self, entries: Sequence[Entry], is_selected: Callable[[Entry], bool]
+    ) -> list[Entry]:
+        """Return the selected entries."""
+        size = size_of(entries)
+        return await self.workers.run(self.user, size, lambda: list(filter(is_selected, entries)))
 
 
 def size_of(entries: Sequence[Entry]) -> int:
@@ -110,7 +137,7 @@ async def list_entries(
     namespace: str,
     selection: Selection,
     options: ListOptions,
-    select: Select = select_now,
+    reading: Reading = AT_ONCE,
 ) -> ListPage:
     """Return a page of the selected objects."""
     if options.revision == "0" and not options.match:
@@ -119,9 +146,10 @@ async def list_entries(
     start = await _start(store, prefix, options)
     if selection.is_everything:
         try:
-            found = await store.list(
-                prefix, limit=options.limit or None, after=start.after, at=start.at
-            )
+            async with reading.turn():
+                found = await store.list(
+                    prefix, limit=options.limit or None, after=start.after, at=start.at
+                )
         except RevisionError:
             raise _expired(options) from None
         token = ""
@@ -136,17 +164,18 @@ async def list_entries(
         left_out.extend(warnings)
         return bool(values) and selection.means(values[0], resource)
 
-    async def selected(entries: Sequence[Entry]) -> list[Entry]:
-        return await select(entries, is_selected)
+    async def read_page(after: str, at: int | None) -> tuple[StorePage, list[Entry]]:
+        async with reading.turn():
+            page = await store.list(prefix, limit=PAGE, after=after, at=at)
+        return page, await reading.select(page.entries, is_selected)
 
-    page = await _selected(store, prefix, selected, options, start)
+    page = await _selected(prefix, read_page, options, start)
     return page._replace(warnings=tuple(left_out))
 
 
 async def _selected(
-    store: Store,
     prefix: str,
-    selected: Callable[[Sequence[Entry]], Awaitable[list[Entry]]],
+    read_page: Callable[[str, int | None], Awaitable[tuple[StorePage, list[Entry]]]],
     options: ListOptions,
     start: _Start,
 ) -> ListPage:
@@ -155,11 +184,11 @@ async def _selected(
     after, at = start
     while True:
         try:
-            found = await store.list(prefix, limit=PAGE, after=after, at=at)
+            found, selected = await read_page(after, at)
         except RevisionError:
             raise _expired(options) from None
         at = found.revision
-        for entry in await selected(found.entries):
+        for entry in selected:
             kept.append(entry)
             if options.limit and len(kept) == options.limit and _is_more(found, entry):
                 token = encode_token(at, entry.key.removeprefix(prefix))

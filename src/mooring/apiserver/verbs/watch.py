@@ -25,12 +25,13 @@ from mooring.apiserver.http.status import Status, StatusError, too_new, too_old
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.registry import Registry, identity_of, with_revision
 from mooring.apiserver.verbs.list import (
+    AT_ONCE,
     ListOptions,
     ListPage,
-    Select,
+    Reading,
+    encode_token,
     list_entries,
     read_revision,
-    select_now,
     size_of,
 )
 from mooring.apiserver.verbs.selectors import Selection
@@ -82,7 +83,7 @@ async def open_watch(
     namespace: str,
     selection: Selection,
     options: WatchOptions,
-    select: Select = select_now,
+    reading: Reading = AT_ONCE,
 ) -> AsyncIterator[Batch]:
     """Return the events of a watch, until the store or the caller ends it."""
     wanted = read_revision(options.revision)
@@ -92,7 +93,7 @@ async def open_watch(
     if wanted > current and options.wants_initial:
         return _ended(WatchEvent(ERROR, status=too_new(wanted, current).status))
     page = None
-    read_page = partial(_read_page, registry, resource, namespace, selection, select)
+    read_page = partial(_read_page, registry, resource, namespace, selection, reading)
     after = min(wanted or current, current)
     if options.wants_initial:
         page = await read_page(FIRST_PAGE, "")
@@ -114,12 +115,28 @@ async def _read_page(
     resource: Resource,
     namespace: str,
     selection: Selection,
-    select: Select,
+    reading: Reading,
     limit: int,
     token: str,
 ) -> ListPage:
     options = ListOptions(limit=limit, continue_=token)
-    return await list_entries(registry, resource, namespace, selection, options, select)
+    page = await list_entries(registry, resource, namespace, selection, options, reading)
+    return beginning_of(page, resource.below(namespace))
+
+
+def beginning_of(page: ListPage, prefix: str) -> ListPage:
+    """Return the first objects of a page, as many as a client that does not read may hold.
+
+    How large the objects of a page are is known only when it is read.
+    """
+    size = 0
+    for position, entry in enumerate(page.entries):
+        size += len(entry.value)
+        if position and size > INITIAL_PAGE_BYTES:
+            last = page.entries[position - 1].key
+            token = encode_token(page.revision, last.removeprefix(prefix))
+            return page._replace(entries=page.entries[:position], continue_=token)
+    return page
 
 
 async def _initial(page: ListPage, read_page: ReadPage) -> AsyncIterator[list[Entry]]:

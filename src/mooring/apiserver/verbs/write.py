@@ -19,7 +19,7 @@ from mooring.apiserver.admission.chain import (
     admit_changed,
     admit_new,
     charged,
-    run_create_strategy,
+    create_strategy,
     run_update_strategy,
     strategy_context,
 )
@@ -36,7 +36,7 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import check_size, with_revision
 from mooring.apiserver.verbs.managed_fields import with_owners
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest, read_body
-from mooring.apiserver.worker_threads import SMALL_BYTES_MAX
+from mooring.apiserver.worker_threads import SMALL_BYTES_MAX, UPDATED_WITH_EXPRESSIONS
 from mooring.validation.strategy import Context
 
 SLOW_FORMAT_FACTOR = 2  # Reading YAML and protobuf takes longer than reading JSON.
@@ -88,11 +88,8 @@ async def create_decoded(
         body = _with_readable_managers(body, ())
     body = _with_single_owners(body)
     context = strategy_context(server, request, namespace, verb="create")
-    size = len(request.body)
-    context = _with_size_check(context, request, size)
-    strategy = await server.workers.run(
-        request.user.name, size, run_create_strategy, request, body, context
-    )
+    context = _with_size_check(context, request, len(request.body))
+    strategy = await create_strategy(server, request, body, context)
     warnings = (*body.warnings, *strategy.warnings)
     try:
         new = await admit_new(server, request, body, strategy, namespace, is_applied=is_applied)
@@ -198,15 +195,11 @@ async def change_object(
         body = await server.workers.run(user, size, body_for, old)
         body = _with_readable_managers(body, old.metadata.managed_fields)
         body = _with_single_owners(body, _IN_PATCH[verb])
-        strategy = await server.workers.run(
-            user,
-            size,
-            run_update_strategy,
-            request,
-            body,
-            old,
-            _with_size_check(context, request, size),
-        )
+        run = server.workers.run
+        if request.resource.plural in UPDATED_WITH_EXPRESSIONS:
+            run = server.workers.run_expressions
+        checked = _with_size_check(context, request, size)
+        strategy = await run(user, size, run_update_strategy, request, body, old, checked)
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(
             server, request, body, strategy, old, namespace, is_applied=is_applied

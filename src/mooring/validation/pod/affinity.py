@@ -153,12 +153,12 @@ def _validate_merged_keys(keys: Sequence[str], selector: LabelSelector, path: Pa
 def validate_spreading(constraints: tuple[TopologySpreadConstraint, ...], path: Path) -> ErrorList:
     """Validate topology spread constraints."""
     found: ErrorList = []
-    for position, constraint in enumerate(constraints):
+    pairs = [(each.topology_key, each.when_unsatisfiable) for each in constraints]
+    last = {pair: position for position, pair in enumerate(pairs)}
+    for position, (constraint, pair) in enumerate(zip(constraints, pairs, strict=True)):
         place = path.index(position)
         found += _validate_constraint(constraint, place)
-        pair = (constraint.topology_key, constraint.when_unsatisfiable)
-        others = constraints[position + 1 :]
-        if any(pair == (other.topology_key, other.when_unsatisfiable) for other in others):
+        if position < last[pair]:
             where = place.child("{topologyKey, whenUnsatisfiable}")
             found.append(duplicate(where, f"{{{pair[0]}, {pair[1]}}}"))
     return found
