@@ -30,7 +30,7 @@ SUCCESSES = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 # Kubernetes answers 500 as well where the node of a pod does not answer, or has no container.
 OF_NODES = (
     b"error dialing backend", b"container not found", b"unable to upgrade", b"pod does not exist",
-    b"the node answered", b"no preferred addresses found",
+    b"the node answered", b"no preferred addresses found", b"connect: connection refused",
 )  # fmt: skip
 
 

@@ -167,7 +167,7 @@ class Quiet:
             return
         revision = int(reply.json["metadata"]["resourceVersion"])
         selected = f"fieldSelector=metadata.name={name}"
-        query = f"watch=1&timeoutSeconds=1&{selected}&resourceVersion={revision - 1}"
+        query = f"watch=1&timeoutSeconds=5&{selected}&resourceVersion={revision - 1}"
         watching = asyncio.create_task(self._first_event(query))
         reply = await self._timed(connection, "GET", f"{PODS}/{name}")
         assert reply.status == 200, reply

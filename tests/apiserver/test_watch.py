@@ -93,6 +93,15 @@ def test_only_the_first_table_has_headers(client: Client) -> None:
     assert second["rows"][0]["cells"][0] == "b"
 
 
+def test_bookmarks_of_events_are_rows_of_a_table(client: Client) -> None:
+    """Events of events.k8s.io are stored in another form, of which tables are made."""
+    url = "/apis/events.k8s.io/v1/namespaces/default/events?watch=true&allowWatchBookmarks=true"
+    initial = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    event = client.watch(url + initial, accept=TABLE).event()
+    assert event["type"] == "BOOKMARK"
+    assert len(event["object"]["rows"]) == 1
+
+
 def test_protobuf_frames(client: Client) -> None:
     client.post(CLASSES, device_class())
     accept = "application/vnd.kubernetes.protobuf;stream=watch"

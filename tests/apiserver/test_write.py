@@ -516,3 +516,18 @@ def test_a_patch_in_the_form_of_a_seed_may_hold_any_number(client: Client) -> No
     reply = client.patch(f"{CLAIMS}/one", {"spec": {"requests": requests}}, MERGE_PATCH)
     assert (reply.status, reply.json["details"]["causes"][0]["field"]) == (422, "patch")
     assert reply.message.endswith("exactly.count of type int64")
+
+
+@pytest.mark.parametrize("media", [MERGE_PATCH, STRATEGIC_PATCH])
+def test_a_patch_is_utf_8(client: Client, media: str) -> None:
+    client.post(CLAIMS, claim("one"))
+    body = '{"\\ud800": {"name": "x"}}'.encode("utf-16")
+    refused = client.patch(f"{CLAIMS}/one", body, media)
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+
+
+def test_applied_metadata_may_be_null(client: Client) -> None:
+    tree = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": None}
+    made = client.patch(f"{CLASSES}/c?fieldManager=me", tree, APPLY_PATCH)
+    assert made.status == 201
+    assert made.json["metadata"]["name"] == "c"

@@ -91,6 +91,8 @@ def fitting_json(data: bytes, struct: type[S]) -> S | None:
 def parse_json(data: bytes) -> Any:
     """Return the value of JSON text; numbers that are not integers keep their text."""
     try:
+        if not json.detect_encoding(data).startswith("utf-8"):  # Python would read others, too.
+            raise DecodeError("not valid JSON: not UTF-8")
         tree = json.loads(data, parse_float=NumberText, parse_constant=_refuse_constant)
         return sanitised(tree) if may_hold_half_characters(data) else tree
     except RecursionError:

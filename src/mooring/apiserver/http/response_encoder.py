@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from mooring.api import protobuf
-from mooring.api.catalogue import from_hub
+from mooring.api.catalogue import from_hub, to_hub
 from mooring.api.codec import encode_json, to_tree
 from mooring.api.errors import ProtobufError
 from mooring.api.kinds import Kind
@@ -223,7 +223,10 @@ class ResponseEncoder:
     def _event(self, event: WatchEvent) -> bytes:
         shown: Any = event.status
         if event.type == BOOKMARK:
-            shown = self._shown(self._bookmark(event), headers=self._is_first())
+            bookmark = self._bookmark(event)
+            if self._form.shape is ObjectForm.TABLE:
+                bookmark = to_hub(bookmark, self._kind)  # as tables are made of stored objects
+            shown = self._shown(bookmark, headers=self._is_first())
         elif event.type != ERROR:
             shown = self._shown(event.value, headers=self._is_first())
         if self._form.media == PROTOBUF:

@@ -124,6 +124,8 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
 async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObject:
     def read() -> ReleasedForm:
         tree = patched_tree(read_applied(request.body))
+        if isinstance(tree, dict) and tree.get("metadata") is None:  # as if it were empty
+            tree = {**tree, "metadata": {}}
         if not server.extensions:
             return ReleasedForm(tree)
         return released_tree(tree, request.kind, server.gates)
