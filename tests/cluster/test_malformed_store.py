@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +28,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.client.contract import Request
+from mooring.client.errors import NotFoundError
 from mooring.client.writes import Create, Delete, Target
 from mooring.cluster.embedded import EmbeddedCluster, embedded
 from mooring.cluster.programs import ProgramContext
@@ -155,13 +157,12 @@ async def check_works(cluster: EmbeddedCluster, name: str) -> None:
 async def check_ends(cluster: EmbeddedCluster) -> None:
     """See that the namespace of others can be deleted."""
     admin = cluster.admin
-    for pod in (await admin.list(Pod, "good")).values:
-        await admin.write(Delete(Target.of(pod), grace_s=0))
     await admin.write(Delete(Target(Namespace, "", "good")))
 
     async def gone() -> bool:
         for pod in (await admin.list(Pod, "good")).values:
-            await admin.write(Delete(Target.of(pod), grace_s=0))
+            with suppress(NotFoundError):  # controllers delete them, too
+                await admin.write(Delete(Target.of(pod), grace_s=0))
         return await admin.get(Namespace, "", "good") is None
 
     await until(gone)
