@@ -526,8 +526,24 @@ def test_a_patch_is_utf_8(client: Client, media: str) -> None:
     assert (refused.status, refused.reason) == (400, "BadRequest")
 
 
-def test_applied_metadata_may_be_null(client: Client) -> None:
-    tree = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": None}
-    made = client.patch(f"{CLASSES}/c?fieldManager=me", tree, APPLY_PATCH)
-    assert made.status == 201
-    assert made.json["metadata"]["name"] == "c"
+@pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": {"finalizers": []}}])
+def test_applied_metadata_may_be_empty(client: Client, metadata: dict[str, Any]) -> None:
+    tree = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **metadata}
+    url = f"{CLASSES}/c?fieldManager=me"
+    assert client.patch(url, tree, APPLY_PATCH).status == 201
+    again = client.patch(url, tree, APPLY_PATCH)
+    assert (again.status, again.json["metadata"]["name"]) == (200, "c")
+
+
+@pytest.mark.parametrize("field", ["kind", "apiVersion"])
+@pytest.mark.parametrize(("value", "named"), [({"a": 1}, "object"), ([1], "array"), (7, "number")])
+def test_a_kind_that_is_no_text_is_told_as_in_go(
+    client: Client, field: str, value: Any, named: str
+) -> None:
+    client.post(CLASSES, device_class("c"))
+    step = [{"op": "replace", "path": f"/{field}", "value": value}]
+    refused = client.patch(f"{CLASSES}/c", step, JSON_PATCH)
+    assert refused.status == 422
+    assert f"cannot unmarshal {named} into Go struct field .{field} of type string" in (
+        refused.message
+    )

@@ -144,7 +144,9 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
         result = patched_tree(
             manager.apply(tree, released.content, manager=request.manager, force=force, now=now)
         )
-        entries = read_entries(result["metadata"].pop("managedFields", ()))
+        metadata = dict(result.get("metadata") or {})  # There is none if nothing is applied.
+        entries = read_entries(metadata.pop("managedFields", ()))
+        result = {**result, "metadata": metadata}
         body = _decoded(_with_raws(result, live, request, APPLY_PATCH), request, server, released)
         with warned(body.warnings):
             return _named(body._replace(value=with_owners(body.value, entries)), request)

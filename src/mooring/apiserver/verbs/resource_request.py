@@ -246,8 +246,12 @@ def with_type(tree: Any, request: ResourceRequest) -> Any:
         raise _unreadable(request, "not an object")
     kind = request.kind
     version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.name
+    for place, value in (("apiVersion", version), ("kind", name)):
+        if not isinstance(value, str):
+            why = f"json: cannot unmarshal {_go_kind(value)} into Go struct field .{place} of type "
+            raise _unreadable(request, f"{why}string")
     if name != kind.name:
-        raise _wrong_kind(str(version), str(name), kind)
+        raise _wrong_kind(version, name, kind)
     if version != kind.api_version:
         raise bad_request(
             f"the API version in the data ({version}) does not match the expected API version "
@@ -255,6 +259,18 @@ def with_type(tree: Any, request: ResourceRequest) -> Any:
         )
     tree["apiVersion"], tree["kind"] = version, name
     return tree
+
+
+def _go_kind(value: Any) -> str:
+    """Return how Go names the kind of a JSON value that is not a string."""
+    match value:
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case bool():
+            return "bool"
+    return "number"
 
 
 def _wrong_kind(version: str, name: str, kind: Kind) -> StatusError:
