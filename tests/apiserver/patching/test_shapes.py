@@ -114,13 +114,13 @@ def test_no_thread_sees_a_shape_that_is_not_finished(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(shapes, "_shapes", {})
     made, field = threading.Event(), shapes._field
 
-    def slowly(declared: Any) -> ShapeField:
+    def slowly(declared: Any, unfinished: Any) -> ShapeField:
         """Let another thread ask for the same shape once a part of it is there."""
         if not made.is_set():
             made.set()
             asking.start()
-            asking.join(0.05)
-        return field(declared)
+            asking.join(10)
+        return field(declared, unfinished)
 
     asking = threading.Thread(target=lambda: seen.append(shape_of(name).map is not None))
     monkeypatch.setattr(shapes, "_field", slowly)

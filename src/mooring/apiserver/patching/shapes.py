@@ -8,7 +8,6 @@ which sometimes differ). Shapes derive from the schema (`mooring.api.schema`).
 
 from __future__ import annotations
 
-import threading
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -134,8 +133,6 @@ _SCALARS = {
 }
 
 _shapes: dict[str, Shape] = {}  # by the full name of the type; at most one for each in the schema
-_unfinished: dict[str, Shape] = {}  # of the thread that builds shapes
-_building = threading.RLock()
 
 
 def find_shape(api_version: str, kind: str) -> Shape | None:
@@ -145,35 +142,35 @@ def find_shape(api_version: str, kind: str) -> Shape | None:
 
 
 def shape_of(name: str) -> Shape:
-    """Return the shape of a type by its full name in the schema."""
-    if (shape := _shapes.get(name)) is not None:
-        return shape
-    with _building:
-        return _unfinished.get(name) or _shapes.get(name) or _made(name)
+    """Return the shape of a type by its full name in the schema.
+
+    Others find a shape once it is finished with all that it contains: several threads may ask.
+    """
+    found = _shapes.get(name)
+    if found is None:
+        made: dict[str, Shape] = {}
+        _made(name, made)
+        for each, shape in made.items():
+            _shapes.setdefault(each, shape)
+        found = _shapes[name]
+    return found
 
 
-def _made(name: str) -> Shape:
-    """Return a new shape, which others find once it is finished with all that it contains."""
-    is_outermost = not _unfinished
+def _made(name: str, made: dict[str, Shape]) -> Shape:
+    """Return a new shape; `made` has those that are not finished yet."""
     declared = schema.api_type(name)
-    try:
-        shape = _unfinished[name] = Shape(declared.short_name)  # a struct may contain itself
-        fields = {field.name: _field(field) for field in declared.json_fields()}
-        if declared.is_kind:
-            fields.update(apiVersion=ShapeField(STRING), kind=ShapeField(STRING))
-        element = None if fields else DEDUCED  # Go's empty structs accept any field
-        shape.map = MapForm(fields, element, is_atomic=declared.is_atomic)
-        if is_outermost:
-            _shapes.update(_unfinished)
-    finally:
-        if is_outermost:
-            _unfinished.clear()
+    shape = made[name] = Shape(declared.short_name)  # a struct may contain itself
+    fields = {field.name: _field(field, made) for field in declared.json_fields()}
+    if declared.is_kind:
+        fields.update(apiVersion=ShapeField(STRING), kind=ShapeField(STRING))
+    element = None if fields else DEDUCED  # Go's empty structs accept any field
+    shape.map = MapForm(fields, element, is_atomic=declared.is_atomic)
     return shape
 
 
-def _field(field: schema.Field) -> ShapeField:
-    markers = field.markers
-    shape = _SCALARS.get(field.type) or shape_of(field.type)
+def _field(field: schema.Field, made: dict[str, Shape]) -> ShapeField:
+    markers, name = field.markers, field.type
+    shape = _SCALARS.get(name) or _shapes.get(name) or made.get(name) or _made(name, made)
     if field.is_list:
         shape = Shape("slice", list_form=_list_form(shape, field))
     elif field.is_map:
