@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mooring.cluster.status_access import AccessRefusal
 from mooring.kit.bulkhead import FAULTS
-from mooring.kit.connections import ConnectionLimits, Listener, listen
+from mooring.kit.connections import ConnectionLimits, Listener, StreamConnections, listen
 from mooring.kit.http_head import Head, HeadError, read_head, response
 from mooring.kit.metrics import PROMETHEUS
 
@@ -150,7 +150,7 @@ class _StatusServer:
     def __init__(self, place: ListenAddress, pages: StatusPages, access: PageAccess) -> None:
         self._place, self._pages, self._access = place, pages, access
         self._context = None if place.tls is None else _tls_context(place.tls)
-        self._open: set[asyncio.Task[None]] = set()
+        self._open = StreamConnections(self._serve, REQUEST_BYTES_MAX)
         self._listener: Listener | None = None
         self._reloading: asyncio.Task[None] | None = None
         self.url = ""
@@ -162,20 +162,20 @@ class _StatusServer:
         scheme = "http" if self._context is None else "https"
         self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         self._listener = Listener(
-            sockets, self._protocol, self._context, LIMITS, self._open.__len__
+            sockets, self._open.protocol, self._context, LIMITS, self._open.__len__
         )
         if self._context is not None:
             self._reloading = asyncio.create_task(self._reload(self._context))
 
     async def close(self) -> None:
         """Stop accepting connections, and end the open ones."""
-        tasks = [*self._open, *filter(None, [self._reloading])]
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.gather(self._reloading, return_exceptions=True)
         if self._listener is not None:
             self._listener.close()
             await self._listener.wait_closed()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._open.end()
 
     async def _reload(self, context: ssl.SSLContext) -> None:
         """Use a renewed certificate for new connections."""
@@ -186,15 +186,6 @@ class _StatusServer:
                 context.load_cert_chain(self._place.tls.certificate, self._place.tls.key)
 
     # --- one connection -------------------------------------------------------------------------
-
-    def _protocol(self) -> asyncio.Protocol:
-        reader = asyncio.StreamReader(limit=REQUEST_BYTES_MAX)
-        return asyncio.StreamReaderProtocol(reader, self._begin)
-
-    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._open.add(task)
-        task.add_done_callback(self._open.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, TimeoutError):  # This client gets no response.

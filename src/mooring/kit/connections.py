@@ -15,9 +15,9 @@ import logging
 import socket
 import ssl
 from asyncio import sslproto
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LOG = logging.getLogger(__name__)
 
@@ -33,6 +33,9 @@ BUFFER_BYTES = 32 * 1024
 sslproto.SSLProtocol.max_size = BUFFER_BYTES
 
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
 class ConnectionLimits(NamedTuple):
@@ -134,6 +137,35 @@ async def _first_byte(connection: socket.socket) -> bytes:
     finally:
         loop.remove_reader(connection)
     return connection.recv(1, socket.MSG_PEEK)
+
+
+class StreamConnections:
+    """The connections of a listener that are served on streams, each by a task of its own."""
+
+    def __init__(self, serve: Serve, bytes_max: int) -> None:
+        """Read at most so many bytes ahead of what is consumed."""
+        self._serve, self._bytes_max = serve, bytes_max
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def protocol(self) -> asyncio.Protocol:
+        """Return the protocol of a new connection."""
+        reader = asyncio.StreamReader(limit=self._bytes_max)
+        return asyncio.StreamReaderProtocol(reader, self._begin)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def end(self) -> None:
+        """End all that are open."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _answer_plain_http(connection: socket.socket) -> None:

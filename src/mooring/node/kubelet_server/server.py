@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mooring.kit.bulkhead import FAULTS
-from mooring.kit.connections import ConnectionLimits, Listener, listen
+from mooring.kit.connections import ConnectionLimits, Listener, StreamConnections, listen
 from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head, response
 from mooring.node.kubelet_server.handlers import (
     PLAIN,
@@ -59,7 +59,7 @@ class KubeletServer:
         self._context.verify_mode = ssl.CERT_OPTIONAL
         self._context.load_verify_locations(files.authority)
         self._context.set_alpn_protocols(["http/1.1"])
-        self._open: set[asyncio.Task[None]] = set()
+        self._open = StreamConnections(self._serve, HEAD_BYTES_MAX)
         self._listener: Listener | None = None
         self.renew()
 
@@ -78,7 +78,7 @@ class KubeletServer:
         """Accept connections from now on; raises OSError if it cannot."""
         sockets = await listen(address, port, BACKLOG)
         self._listener = Listener(
-            sockets, self._protocol, self._context, self._limits, self._open.__len__
+            sockets, self._open.protocol, self._context, self._limits, self._open.__len__
         )
 
     async def close(self) -> None:
@@ -86,20 +86,9 @@ class KubeletServer:
         if self._listener is not None:
             self._listener.close()
             await self._listener.wait_closed()
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        await self._open.end()
 
     # --- one connection ---------------------------------------------------------------------------
-
-    def _protocol(self) -> asyncio.Protocol:
-        reader = asyncio.StreamReader(limit=HEAD_BYTES_MAX)
-        return asyncio.StreamReaderProtocol(reader, self._begin)
-
-    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._open.add(task)
-        task.add_done_callback(self._open.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
