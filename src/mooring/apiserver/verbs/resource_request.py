@@ -21,7 +21,7 @@ from mooring.api.documents.scalars import Schema
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import Place
 from mooring.api.gates import Gates
-from mooring.api.go_types import go_words
+from mooring.api.go_types import go_words, json_type
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import (
     UNKNOWN_FIELDS_MAX,
@@ -248,7 +248,9 @@ def with_type(tree: Any, request: ResourceRequest) -> Any:
     version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.name
     for place, value in (("apiVersion", version), ("kind", name)):
         if not isinstance(value, str):
-            why = f"json: cannot unmarshal {_go_kind(value)} into Go struct field .{place} of type "
+            why = (
+                f"json: cannot unmarshal {json_type(value)} into Go struct field .{place} of type "
+            )
             raise _unreadable(request, f"{why}string")
     if name != kind.name:
         raise _wrong_kind(version, name, kind)
@@ -259,18 +261,6 @@ def with_type(tree: Any, request: ResourceRequest) -> Any:
         )
     tree["apiVersion"], tree["kind"] = version, name
     return tree
-
-
-def _go_kind(value: Any) -> str:
-    """Return how Go names the kind of a JSON value that is not a string."""
-    match value:
-        case dict():
-            return "object"
-        case list():
-            return "array"
-        case bool():
-            return "bool"
-    return "number"
 
 
 def _wrong_kind(version: str, name: str, kind: Kind) -> StatusError:
