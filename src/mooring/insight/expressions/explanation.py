@@ -21,7 +21,7 @@ so `Parts` evaluates nodes by themselves. `atoms` gives the questions that an ex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -282,6 +282,10 @@ class Parts:
         if text is None:
             text = self._texts[node.id] = write(node, self._checked.parsed.macro_calls)
         return text
+
+    def rewritten(self, instead: Mapping[int, str]) -> str:
+        """Return the text of the expression with other texts for some nodes, by id."""
+        return write(self.root, self._checked.parsed.macro_calls, instead)
 
     def loop(self, node: ast.Expr) -> MacroLoop | None:
         """Return the loop that a node represents, if the user wrote one."""

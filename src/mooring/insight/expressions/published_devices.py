@@ -200,7 +200,7 @@ def did_you_mean(
     write: Callable[[DeviceField], str | None] = written,
 ) -> str:
     """Return the most similar field that devices have, and how many have it."""
-    for candidate in _candidates(read, fleet):
+    for candidate in field_candidates(read, fleet):
         text = write(candidate)
         if text is not None:
             devices = fleet.carriers[candidate]
@@ -209,8 +209,8 @@ def did_you_mean(
     return _what_there_is(read, fleet)
 
 
-def _candidates(read: DeviceField, fleet: PublishedDevices) -> Iterator[DeviceField]:
-    """Yield what may have been meant, the likeliest first."""
+def field_candidates(read: DeviceField, fleet: PublishedDevices) -> Iterator[DeviceField]:
+    """Yield the fields that may have been meant, the likeliest first."""
     known = fleet.carriers
     (other,) = (field for field in MAPS if field != read.field)
     if read._replace(field=other) in known:

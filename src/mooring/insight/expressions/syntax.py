@@ -221,14 +221,20 @@ def chains(node: ast.Expr, variables: Mapping[str, Any]) -> Iterator[ast.Expr]:
 # --- text -------------------------------------------------------------------------------
 
 
-def write(node: ast.Expr, macro_calls: Mapping[int, ast.Call]) -> str:
-    """Return the text of a node, with macros as they were called."""
-    return _Writer(macro_calls).write(node)
+def write(
+    node: ast.Expr, macro_calls: Mapping[int, ast.Call], instead: Mapping[int, str] | None = None
+) -> str:
+    """Return the text of a node, with macros as they were called.
+
+    `instead` has other texts for nodes, by id; each must bind as tightly as a name.
+    """
+    return _Writer(macro_calls, instead or {}).write(node)
 
 
 class _Writer:
-    def __init__(self, macro_calls: Mapping[int, ast.Call]) -> None:
+    def __init__(self, macro_calls: Mapping[int, ast.Call], instead: Mapping[int, str]) -> None:
         self._macro_calls = macro_calls
+        self._instead = instead
 
     def write(self, node: ast.Expr, *, tightness: int = _TERNARY) -> str:
         """Return the text of a node, in parentheses where its position needs them."""
@@ -236,6 +242,8 @@ class _Writer:
         return text if own >= tightness else f"({text})"
 
     def _written(self, node: ast.Expr) -> tuple[str, int]:
+        if node.id in self._instead:
+            return self._instead[node.id], _TIGHTEST
         match node:
             case ast.Literal(value=value):
                 is_signed = isinstance(value, int | float) and value < 0
