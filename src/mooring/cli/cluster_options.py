@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from msgspec import Struct
 
-from mooring.api.documents import CORE, KUBERNETES, Schema
+from mooring.api.documents import CORE, KUBERNETES, Document, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
@@ -24,7 +24,7 @@ from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
-from mooring.insight.snapshot.builder import SnapshotBuilder
+from mooring.insight.snapshot.builder import RefusedObject, SnapshotBuilder
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
 from mooring.validation.strategy import Context
@@ -55,6 +55,8 @@ class ClusterInput(Struct, frozen=True):
     unreadable: tuple[str, ...]
     context: Context
     namespace: str = "default"
+    documents: tuple[Document, ...] = ()  # of the manifests, as they were written
+    refused_objects: tuple[RefusedObject, ...] = ()
 
     @property
     def everything(self) -> Snapshot:
@@ -224,6 +226,8 @@ def read_cluster(
         unreadable=(*base.unreadable, *added.unreadable),
         context=context,
         namespace=namespace,
+        documents=tuple(added.documents),
+        refused_objects=(*base.refused_objects, *added.refused_objects),
     )
 
 

@@ -22,7 +22,7 @@ Pods of one owner are alike, so they keep their order among themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
@@ -36,7 +36,9 @@ from mooring.insight.messages import Concern, full_name
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.features import Features
+from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.pod_groups import Gang, schedule_group
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
 from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
@@ -44,6 +46,7 @@ from mooring.validation.strategy import Context
 
 Result = Reservation | Pending
 Progress = Callable[[int, int], None]  # (done, total)
+QUOTA: Final = "ResourceQuota"
 PODS_MAX: Final = 200  # beyond that no other orders are tried
 NODES_MAX: Final = 200
 REPAIRS_MAX: Final = 3
@@ -57,6 +60,7 @@ class Plan(Struct, frozen=True):
     results: tuple[Result, ...]  # in the order of the snapshot's pods
     concerns: tuple[Concern, ...]
     cluster: Cluster  # with all placed pods
+    over_quota: Mapping[str, str] = {}  # by the full name of a pod: what a quota refuses, and why
 
     @property
     def placed(self) -> tuple[Reservation, ...]:
@@ -101,9 +105,23 @@ def plan_completed(
     before = completed.snapshot
     cluster = _cluster_of(before, context)
     waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
-    results = _Planner(cluster, before, progress, len(waiting)).run(_arranged(waiting, arrival))
+    over_quota = completed.over_quota
+    admitted = [pod for pod in waiting if full_name(pod) not in over_quota]
+    results = _Planner(cluster, before, progress, len(admitted)).run(_arranged(admitted, arrival))
+    results |= {
+        name: _refused(cluster, pod, over_quota[name])
+        for pod in waiting
+        if (name := full_name(pod)) in over_quota
+    }
     ordered = tuple(results[full_name(pod)] for pod in waiting)
-    return Plan(before, ordered, completed.concerns, cluster)
+    return Plan(before, ordered, completed.concerns, cluster, over_quota)
+
+
+def _refused(cluster: Cluster, pod: Pod, reason: str) -> Pending:
+    """Return that a quota refuses the pod or its claim; the scheduler has no message then."""
+    status = Unschedulable(QUOTA, (reason,))
+    diagnosis = FitDiagnosis(len(cluster.snapshot.nodes), pre_filter_status=status)
+    return Pending(pod, diagnosis, reason=reason, message="")
 
 
 def _arranged(pods: list[Pod], arrival: Sequence[str]) -> list[Pod]:
@@ -341,7 +359,7 @@ class _Search:
             pending = self._pending(self._last)
 
     def _try(self, arrival: tuple[str, ...], turns: Turns) -> None:
-        completed = Completed(self._plan.before, ())
+        completed = Completed(self._plan.before, (), self._plan.over_quota)
         self._last = plan_completed(completed, self._context, arrival=arrival)
         score = self._score_of(self._last)
         if score[0] > self._score[0] and score[1] > self._score[1]:

@@ -2,6 +2,7 @@
 
 snapshot      the objects of a cluster; manifests over a cluster; uids that are always the same
 builder       documents as objects of a snapshot
+quotas       whether new pods and claims fit the quotas
 consistency   missing and contradictory objects
 workloads     the pods that controllers would create
 completion    what a cluster would add: those pods, priorities, claims

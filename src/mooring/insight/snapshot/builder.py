@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -54,6 +54,16 @@ _NO_VALUE = DeviceAttribute()
 _INDEX = re.compile(r"\[\d+\]")
 
 
+class RefusedObject(NamedTuple):
+    """An object that an API server would not take, and why."""
+
+    kind: str
+    namespace: str
+    name: str
+    reasons: tuple[str, ...]
+    tree: Any  # as it was written
+
+
 class SnapshotBuilder:
     """Collects documents and objects, and concerns about them."""
 
@@ -80,7 +90,9 @@ class SnapshotBuilder:
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self._scrubbed: Counter[str] = Counter()  # by kind
         self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
+        self.documents: list[Document] = []  # of manifests, to write them again
         self.refused: list[str] = []
+        self.refused_objects: list[RefusedObject] = []
         self.unreadable: list[str] = []
         self.unread: set[str] = set()  # kinds whose objects could not all be read
 
@@ -130,6 +142,8 @@ class SnapshotBuilder:
     def add_document(self, document: Document) -> None:
         """Add the object of a document, if its kind matters."""
         self.on_object(document.source)
+        if not self._is_cluster:
+            self.documents.append(document)
         try:
             kind = kind_of(document.tree, extensions=self._context.extensions)
         except DecodeError as error:
@@ -197,11 +211,18 @@ class SnapshotBuilder:
             else:
                 self.refused.append(_finding_text(verdict, finding))
         if not verdict.is_accepted:
+            self._note_refused(document, verdict)
             return
         if verdict.stored is None:  # accepted: the namespace's label is unknown
             self._add_stored(document)
             return
         self._put(identified(self._named(verdict.stored)), _place(document))
+
+    def _note_refused(self, document: Document, verdict: Verdict) -> None:
+        errors = (f.message for f in verdict.findings if f.severity is not Severity.WARNING)
+        names = (verdict.namespace, verdict.name)
+        refused = RefusedObject(verdict.kind, *names, tuple(errors), document.tree)
+        self.refused_objects.append(refused)
 
     def _named(self, value: Any) -> Any:
         """Return the object with a number in its name where a server would generate a suffix."""

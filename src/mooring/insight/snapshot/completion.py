@@ -10,7 +10,7 @@ Objects that cannot be created are left out: the scheduler then reports the miss
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -37,10 +37,12 @@ from mooring.claims.pod_claims import (
     reference_of,
     statuses_of,
 )
+from mooring.claims.quotas import CLAIMS, PODS
 from mooring.claims.reservations import consumer_of, is_group_consumer
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
-from mooring.insight.snapshot.snapshot import Snapshot, identified
+from mooring.insight.snapshot.quotas import SnapshotQuotas
+from mooring.insight.snapshot.snapshot import Snapshot, identified, is_new
 from mooring.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
 from mooring.validation.strategy import Context
 
@@ -55,14 +57,19 @@ class Completed(NamedTuple):
 
     snapshot: Snapshot
     concerns: tuple[Concern, ...]
+    over_quota: Mapping[str, str] = {}  # by the full name of a pod: why it or its claim is refused
 
 
 def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
     """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
     prioritised, of_priorities = _with_priorities(expanded.snapshot)
-    claimed, of_claims = with_claims(prioritised, ClaimFeatures.of(context.gates))
-    return Completed(claimed, (*expanded.concerns, *of_priorities, *of_claims))
+    maker = ClaimMaker(
+        prioritised, ClaimFeatures.of(context.gates), SnapshotQuotas(prioritised, context)
+    )
+    claimed, of_claims = _claimed(prioritised, maker)
+    concerns = (*expanded.concerns, *of_priorities, *of_claims)
+    return Completed(claimed, concerns, maker.over_quota)
 
 
 def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
@@ -138,9 +145,12 @@ class Priorities:
 
 def with_claims(snapshot: Snapshot, features: ClaimFeatures) -> tuple[Snapshot, list[Concern]]:
     """Return the snapshot with the claims that pods and pod groups still miss."""
-    maker = ClaimMaker(snapshot, features)
+    return _claimed(snapshot, ClaimMaker(snapshot, features))
+
+
+def _claimed(snapshot: Snapshot, maker: ClaimMaker) -> tuple[Snapshot, list[Concern]]:
     groups = snapshot.groups
-    if features.group_claims:
+    if maker.features.group_claims:
         groups = tuple(map(maker.complete_group, groups))
     pods = tuple(map(maker.complete_pod, snapshot.pods))
     changed = replace(snapshot, groups=groups, pods=pods, claims=maker.claims)
@@ -150,8 +160,12 @@ def with_claims(snapshot: Snapshot, features: ClaimFeatures) -> tuple[Snapshot, 
 class ClaimMaker:
     """Creates claims from templates, under unused names."""
 
-    def __init__(self, snapshot: Snapshot, features: ClaimFeatures) -> None:
-        self._features = features
+    def __init__(
+        self, snapshot: Snapshot, features: ClaimFeatures, quotas: SnapshotQuotas | None = None
+    ) -> None:
+        self.features = self._features = features
+        self.over_quota: dict[str, str] = {}
+        self._quotas = quotas
         self._templates = {full_name(each): each for each in snapshot.templates}
         self._groups = {full_name(each): each for each in snapshot.groups}
         self._claims = {full_name(each): each for each in snapshot.claims}
@@ -183,6 +197,13 @@ class ClaimMaker:
 
     def complete_pod(self, pod: Pod) -> Pod:
         """Return the pod with its claims, if it may still need any."""
+        if self._quotas is not None and is_new(pod) and is_active(pod):
+            reason = self._quotas.charge(PODS, pod)
+            if reason:
+                self.over_quota[full_name(pod)] = (
+                    f'pods "{pod.metadata.name}" is forbidden: {reason}'
+                )
+                return pod
         if not pod.spec.resource_claims or not is_active(pod):
             return pod
         made: dict[str, str] = {}
@@ -230,6 +251,12 @@ class ClaimMaker:
             self.concerns.append(Concern("refused-claim", fact))
             return None
         claim: ResourceClaim = identified(self._named(wanted))
+        reason = "" if self._quotas is None else self._quotas.charge(CLAIMS, claim)
+        if reason:
+            self.over_quota[full_name(owner)] = (
+                f'resourceclaims.resource.k8s.io "{claim.metadata.name}" is forbidden: {reason}'
+            )
+            return None
         self._claims[full_name(claim)] = claim
         return claim.metadata.name
 

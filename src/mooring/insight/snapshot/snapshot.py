@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mooring.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Node, Pod, ReplicationController, Service
+from mooring.api.core.namespace import ResourceQuota
 from mooring.api.meta import OwnerReference
 from mooring.api.resource.v1 import (
     DeviceClass,
@@ -38,6 +39,7 @@ class Snapshot(Struct, frozen=True):
 
     nodes: tuple[Node, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
     priorities: tuple[PriorityClass, ...] = ()
     classes: tuple[DeviceClass, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
@@ -87,6 +89,7 @@ class Snapshot(Struct, frozen=True):
 FIELDS: dict[type, str] = {
     Node: "nodes",
     Namespace: "namespaces",
+    ResourceQuota: "quotas",
     PriorityClass: "priorities",
     DeviceClass: "classes",
     ResourceSlice: "slices",
