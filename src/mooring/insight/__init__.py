@@ -3,6 +3,7 @@
     snapshot     a cluster at one moment: from documents, checked, completed; and as an archive
     plan         where pods would go
     explain      why a pod gets no node, why claims get no devices, and what would help
+    answer       the cause in one sentence, and the fixes that an expert would choose
     fit          how many more replicas fit, and what stops the next one
     devices      who uses which device, and what is available
     whatif       the effect of changes on pods and devices

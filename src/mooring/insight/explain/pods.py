@@ -46,8 +46,8 @@ from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
-from mooring.insight.messages import counted, listed
-from mooring.insight.plan.planner import Plan, Progress, new_names
+from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -105,6 +105,8 @@ def explain(
     `effort` is called before each diagnosis, and once before nodes are grouped.
     """
     cluster, pod = plan.cluster, pending.pod
+    if full_name(pod) in plan.over_quota:
+        return Explanation(pending, pending.reason, _written(plan, pending))
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
         facts = tuple(_precondition_facts(plan.before, ready))
@@ -309,12 +311,25 @@ def kubernetes_writes(
     """
     obstacle, pod = pending.diagnosis.pre_filter_status, pending.pod
     found: list[str] = []
+    if obstacle is not None and obstacle.plugin == QUOTA:
+        return (_quota_event(pod, pending.reason),)
     if pod.spec.scheduling_gates:
         found.append(f"the condition PodScheduled False, {GATED_REASON}: {GATED_MESSAGE}")
     found += _claim_events(snapshot, features, pod)
     if not found and obstacle is not None and obstacle.plugin == UNMODELLED:
         return (_UNKNOWN,)
     return tuple(found) or (_NOTHING_WRITTEN,)
+
+
+def _quota_event(pod: Pod, reason: str) -> str:
+    """Return what Kubernetes writes where a quota refuses a pod or its claim."""
+    if reason.startswith("pods "):
+        return f"the error {reason}"
+    entry = next((e.name for e in pod.spec.resource_claims if e.resource_claim_template_name), "")
+    return (
+        f"the event FailedResourceClaimCreation: PodResourceClaim {entry}: "
+        f"failed to create ResourceClaim: {reason}"
+    )
 
 
 def _claim_events(snapshot: Snapshot, features: ClaimFeatures, pod: Pod) -> Iterator[str]:

@@ -25,6 +25,7 @@ from mooring.insight.plan.planner import Result
 from mooring.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
+FAR = 10  # a node without any device of the class
 SUMMARY_LENGTH_MAX = 400
 NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
@@ -42,8 +43,8 @@ def placed_line(result: Reservation) -> str:
     return f"{name_of(result)} gets node {result.node}{with_devices}"
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield the lines that explain why a pod gets no node."""
+def evidence_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines behind the cause: what each node says, and Kubernetes' message."""
     pending = explanation.pending
     yield from _reason_lines(explanation)
     if pending.preemption is not None:
@@ -57,23 +58,19 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 def _reason_lines(explanation: Explanation) -> Iterator[str]:
     """Yield the lines besides Kubernetes' message."""
     pending = explanation.pending
-    yield f"{name_of(pending)} gets no node"
     if explanation.stopped_by and explanation.stopped_by != pending.message:
         yield f"  {explanation.stopped_by}"
     yield from (f"  {fact}" for fact in explanation.facts)
-    for verdict in explanation.verdicts:
+    for verdict in sorted(explanation.verdicts, key=distance):
         yield from (f"  {line}".rstrip() for line in _verdict(verdict))
     if explanation.undiagnosed:
         kinds = counted(explanation.undiagnosed, "more kind")
         yield f"  {kinds} of nodes, whose devices were not looked into"
     if explanation.companion is not None:
         yield ""
-        yield "  once the pods of its group before it have nodes:"
+        name = name_of(explanation.companion.pending)
+        yield f"  once the pods of its group before it have nodes, {name} gets none:"
         yield from (f"    {line}".rstrip() for line in _reason_lines(explanation.companion))
-    if explanation.fixes:
-        yield "  any of these changes to the pod would give it a node, each was tried:"
-        for fix in explanation.fixes:
-            yield f"    {fix.text} → {fix.node}"
 
 
 def _verdict(verdict: NodeVerdict) -> Iterator[str]:
@@ -89,7 +86,20 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
         if len(verdict.nodes) > 1:
             # Devices and holders may differ from node to node.
             yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
-        yield from (f"{indent}{line}" for line in diagnosis_lines(verdict.diagnosis))
+        lines = diagnosis_lines(verdict.diagnosis, with_fixes=False)
+        yield from (f"{indent}{line}" for line in lines)
+
+
+def distance(verdict: NodeVerdict) -> tuple[int, int]:
+    """Return how far nodes are from taking a pod: how much is wrong with them, and how short."""
+    wrong = int(verdict.is_behind or verdict.diagnosis is None)
+    short = 0
+    if verdict.diagnosis is not None:
+        wrong += 1
+        for funnel in verdict.diagnosis.funnels:
+            wrong += FAR * (not funnel.of_class)
+            short += max((funnel.wanted or 1) - funnel.together, 0)
+    return (wrong if verdict.texts else 0), short
 
 
 def explanation_tree(explanation: Explanation) -> dict[str, Any]:
@@ -120,7 +130,7 @@ def explanation_tree(explanation: Explanation) -> dict[str, Any]:
 # --- diagnoses --------------------------------------------------------------------------
 
 
-def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
+def diagnosis_lines(diagnosis: Diagnosis, *, with_fixes: bool = True) -> Iterator[str]:
     """Yield the lines of a diagnosis, without the node's name."""
     if diagnosis.message:
         yield diagnosis.message
@@ -130,7 +140,9 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     for alike in _alike(diagnosis.funnels):
         yield from _funnel(alike, diagnosis)
     yield from _conflict(diagnosis)
-    yield from _fixes(diagnosis)
+    if with_fixes:
+        yield from _fixes(diagnosis)
+    yield from _limits(diagnosis)
 
 
 def _alike(funnels: Iterable[Funnel]) -> Iterable[list[Funnel]]:
@@ -204,6 +216,10 @@ def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"  {_fix_text(fix, diagnosis)}"
     elif diagnosis.trials:
         yield f"no fix of one or two changes was found in {tried}"
+
+
+def _limits(diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield what limited the diagnosis."""
     if diagnosis.ended_by:
         yield f"the diagnosis was ended: {diagnosis.ended_by}; there may be more fixes"
     elif diagnosis.trials_given_up:

@@ -1,0 +1,18 @@
+"""The answer to why a pod waits: the cause in one sentence, and the fixes an expert would choose.
+
+answer         explanation in, cause and fixes out: the flow is drawn there
+output         answers as text and as trees, and manifests with a fix made
+finding        findings, proposals and fixes; everything that findings are made from
+references     gates, and classes, templates, claims and groups that do not exist
+quotas         quotas that refuse the pod or its claims
+nodes          amounts, taints, labels, claims with devices elsewhere
+devices        why requests find too few devices
+shortages      requests that find too few, and the devices that expressions choose
+selectors      selectors that leave too few, and their repair
+taints         taints that requests do not tolerate
+constraints    constraints that devices cannot satisfy together
+claim_changes  changes to claims, as edits of the objects in which they are written
+edits          changes of objects as data
+sources        the objects in which pods and claims are written
+rehearsal      would the pod get a node with the changes?
+"""

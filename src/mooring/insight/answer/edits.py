@@ -1,0 +1,140 @@
+"""Changes to objects as data: made to structs to try them, and to manifests to write them.
+
+    ObjectChange(kind, namespace, name, (Edit(path, value), …))
+
+A path goes through the object as it is written in JSON. Maps that are missing on the way are
+created; `-` appends to a list.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mooring.api.codec import decode_tree, to_tree
+from mooring.insight.messages import full_name
+
+Step = str | int
+EditPath = tuple[Step, ...]
+APPEND: Final = "-"
+
+
+class Removal(Struct, frozen=True):
+    """Stands for a value that is taken away."""
+
+
+REMOVED: Final = Removal()
+
+
+class Edit(Struct, frozen=True):
+    """A value at a path, or its removal."""
+
+    path: EditPath
+    value: Any = REMOVED  # as JSON has it
+
+    @property
+    def pointer(self) -> str:
+        """The path as a JSON pointer."""
+        parts = (str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
+        return "".join(f"/{part}" for part in parts)
+
+
+class ObjectChange(Struct, frozen=True):
+    """Edits of one object; of an object that does not exist yet, its whole tree."""
+
+    kind: str
+    namespace: str
+    name: str
+    edits: tuple[Edit, ...] = ()
+    new: Any = None  # the tree of a new object
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Kind, namespace and name, by which snapshots keep objects."""
+        return self.kind, self.namespace, self.name
+
+    def __str__(self) -> str:
+        """Return the kind and name of the object."""
+        return f"{self.kind} {'/'.join(filter(None, (self.namespace, self.name)))}"
+
+
+def change_of(value: Any, *edits: Edit) -> ObjectChange:
+    """Return the change of an existing object."""
+    metadata = value.metadata
+    return ObjectChange(value.kind, metadata.namespace, metadata.name, edits)
+
+
+def edited_tree(tree: Any, edits: Iterable[Edit]) -> Any:
+    """Return a copy of a tree with the edits made, or raise LookupError."""
+    copied = copy.deepcopy(tree)
+    for edit in edits:
+        _make(copied, edit)
+    return copied
+
+
+def _make(tree: Any, edit: Edit) -> None:
+    *way, last = edit.path
+    inner = tree
+    for step, following in zip(way, edit.path[1:], strict=True):
+        if isinstance(inner, dict) and step not in inner:
+            inner[step] = [] if following == APPEND or isinstance(following, int) else {}
+        inner = inner[step]
+    if edit.value is REMOVED:
+        del inner[last]
+    elif isinstance(inner, list) and last == APPEND:
+        inner.append(edit.value)
+    else:
+        inner[last] = edit.value
+
+
+def edited(value: Any, edits: Iterable[Edit]) -> Any:
+    """Return an object with the edits made, decoded again, or raise DecodeError or LookupError."""
+    return decode_tree(edited_tree(to_tree(value), edits), type(value)).value
+
+
+def merged(changes: Iterable[ObjectChange]) -> tuple[ObjectChange, ...]:
+    """Return the changes with all edits of one object together."""
+    found: dict[tuple[str, str, str], ObjectChange] = {}
+    for change in changes:
+        before = found.get(change.key)
+        if before is None:
+            found[change.key] = change
+        else:
+            edits = (*before.edits, *(e for e in change.edits if e not in before.edits))
+            found[change.key] = ObjectChange(*change.key, edits, before.new or change.new)
+    return tuple(found.values())
+
+
+def changed_tree(change: ObjectChange) -> dict[str, Any]:
+    """Return a change as JSON shows it."""
+    tree: dict[str, Any] = {"kind": change.kind, "name": change.name}
+    if change.namespace:
+        tree["namespace"] = change.namespace
+    if change.new is not None:
+        tree["create"] = change.new
+    edits: list[dict[str, Any]] = []
+    for edit in change.edits:
+        value = {} if edit.value is REMOVED else {"value": edit.value}
+        edits.append(
+            {"op": "remove" if edit.value is REMOVED else "add", "path": edit.pointer} | value
+        )
+    if edits:
+        tree["edits"] = edits
+    return tree
+
+
+def object_name(value: Any) -> str:
+    """Return an object as users name it: `template gpus`, `deployment train`."""
+    return f"{_SHORT_KINDS.get(value.kind, value.kind)} {full_name(value)}"
+
+
+_SHORT_KINDS: Final = {
+    "ResourceClaimTemplate": "template",
+    "ResourceClaim": "claim",
+    "DeviceClass": "class",
+    "ResourceQuota": "quota",
+    "Pod": "pod",
+}

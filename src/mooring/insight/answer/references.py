@@ -1,0 +1,227 @@
+"""What a pod waits for before any node is looked at: gates, and objects that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from mooring.api.codec import to_tree
+from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
+from mooring.claims.pod_claims import group_name
+from mooring.hardware.machine import EXAMPLE_PROFILES
+from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.sources import Source
+from mooring.insight.messages import listed, nearest
+from mooring.insight.snapshot.builder import RefusedObject
+
+GATE_OWNERS: Final = {
+    "kueue.x-k8s.io/": ("Kueue", "kubectl get workloads shows its queue and why it waits"),
+    "scheduling.x-k8s.io/": ("the coscheduling plugin", "see its PodGroup"),
+    "training.kubeflow.org/": ("the training operator", "see its job"),
+    "karmada.io/": ("Karmada", "see its policies"),
+}
+
+
+def scheduling_gates(case: Case) -> Iterator[Finding]:
+    """Find scheduling gates, which their owner removes."""
+    gates = [gate.name for gate in case.pod.spec.scheduling_gates]
+    if not gates:
+        return
+    known = next((v for k, v in GATE_OWNERS.items() if gates[0].startswith(k)), None)
+    owner, advice = known or (f"the controller that set {gates[0]}", "see what that waits for")
+    yield Finding(
+        f"scheduling gate {listed(gates)}: {owner} has not admitted the pod, so the scheduler does "
+        "not look at it",
+        (Proposal(f"see why {owner} has not admitted it: {advice}", FixRank.ADVICE),),
+    )
+
+
+# --- classes --------------------------------------------------------------------------------
+
+
+class _ClassReference(NamedTuple):
+    """A class that a request names, and where."""
+
+    source: Source
+    path: EditPath
+    name: str
+
+
+def missing_classes(case: Case) -> Iterator[Finding]:
+    """Find requests for classes that do not exist."""
+    known = {each.metadata.name for each in case.snapshot.classes}
+    for reference in _class_references(case):
+        if reference.name not in known:
+            meant = nearest(reference.name, known)
+            hint = f": did you mean {meant}?" if meant else f"; {_there_is('class', known)}"
+            yield Finding(
+                f"device class {reference.name} does not exist{hint}",
+                tuple(_class_proposals(reference, meant)),
+            )
+
+
+def _class_proposals(reference: _ClassReference, meant: str | None) -> Iterator[Proposal]:
+    name = reference.name
+    if meant is not None:
+        change = reference.source.change(Edit(reference.path, meant))
+        yield Proposal(f"use class {meant} instead of {name}", FixRank.REPAIR, (change,))
+        return
+    if profile := EXAMPLE_PROFILES.get(name):
+        text = f"add machines with such devices: --profile {profile} brings class {name}"
+        yield Proposal(text, FixRank.HARDWARE)
+    yield Proposal(f"install the driver that brings class {name}", FixRank.ADVICE)
+
+
+def _class_references(case: Case) -> Iterator[_ClassReference]:
+    """Yield where the claims of the pod name their classes."""
+    for claim in _claims_of(case):
+        source = case.sources.of_claim(claim, case.pod)
+        if source is None:
+            continue
+        for index, request in enumerate(claim.spec.devices.requests or ()):
+            base: EditPath = ("devices", "requests", index)
+            if request.exactly is not None:
+                path = (*base, "exactly", "deviceClassName")
+                yield _ClassReference(source, path, request.exactly.device_class_name)
+            for number, each in enumerate(request.first_available):
+                path = (*base, "firstAvailable", number, "deviceClassName")
+                yield _ClassReference(source, path, each.device_class_name)
+
+
+def _claims_of(case: Case) -> Iterator[ResourceClaim]:
+    pod = case.pod
+    names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or names.get(entry.name)
+        claim = case.cluster.find_claim(case.namespace, name) if name else None
+        if claim is not None:
+            yield claim
+
+
+# --- claims and templates -------------------------------------------------------------------
+
+
+class _EntryReference(NamedTuple):
+    """A claim or template that an entry of the pod names, and where."""
+
+    kind: str
+    noun: str
+    name: str
+    path: EditPath
+
+
+def missing_claims(case: Case) -> Iterator[Finding]:
+    """Find entries that name claims or templates that do not exist."""
+    for reference in _entry_references(case):
+        key = (reference.kind, case.namespace, reference.name)
+        if case.sources.find(*key) is not None:
+            continue
+        refused = next((each for each in case.refused if each[:3] == key), None)
+        if refused is not None:
+            yield _refused(case, reference.noun, refused)
+        else:
+            yield _missing(case, reference)
+
+
+def _entry_references(case: Case) -> Iterator[_EntryReference]:
+    for index, entry in enumerate(case.pod.spec.resource_claims):
+        path: EditPath = ("resourceClaims", index)
+        if entry.resource_claim_template_name is not None:
+            name = entry.resource_claim_template_name
+            where = (*path, "resourceClaimTemplateName")
+            yield _EntryReference("ResourceClaimTemplate", "template", name, where)
+        elif entry.resource_claim_name is not None:
+            where = (*path, "resourceClaimName")
+            yield _EntryReference("ResourceClaim", "claim", entry.resource_claim_name, where)
+
+
+def _missing(case: Case, reference: _EntryReference) -> Finding:
+    is_template = reference.kind == "ResourceClaimTemplate"
+    of_kind: Sequence[Any] = case.snapshot.templates if is_template else case.snapshot.claims
+    noun, name, namespace = reference.noun, reference.name, case.namespace
+    here = {each.metadata.name for each in of_kind if each.metadata.namespace == namespace}
+    elsewhere = sorted(e.metadata.namespace for e in of_kind if e.metadata.name == name)
+    meant = nearest(name, here)
+    proposals: list[Proposal] = []
+    source = case.sources.of_pod(case.pod)
+    if meant is not None and source is not None:
+        change = source.change(Edit(reference.path, meant))
+        text = f"use {noun} {meant} instead of {name}"
+        proposals.append(Proposal(text, FixRank.REPAIR, (change,)))
+    elif elsewhere:
+        text = f"create {noun} {name} in namespace {namespace}, as in {elsewhere[0]}"
+        copies = _copied(of_kind, name, elsewhere[0], namespace)
+        proposals.append(Proposal(text, FixRank.REPAIR, copies))
+    else:
+        text = f"create {noun} {name} in namespace {namespace}"
+        proposals.append(Proposal(text, FixRank.ADVICE))
+    if elsewhere:
+        cause = (
+            f"{noun} {name} is in namespace {listed(elsewhere)}, but the pod is in {namespace}, "
+            "and pods use those of their own"
+        )
+        return Finding(cause, tuple(proposals))
+    hint = f": did you mean {meant}?" if meant else f"; {_there_is(noun, here)}"
+    return Finding(f"{noun} {name} does not exist in namespace {namespace}{hint}", tuple(proposals))
+
+
+def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
+    """Return why the API server does not take what the pod waits for."""
+    text = "; ".join(refused.reasons)
+    if ADMIN_NAMESPACE_LABEL not in text:
+        said = f"correct {noun} {refused.name}: moor validate shows the place"
+        return Finding(
+            f"{noun} {refused.name} is refused: {text}", (Proposal(said, FixRank.REPAIR),)
+        )
+    label = f"{ADMIN_NAMESPACE_LABEL}=true"
+    changes: tuple[ObjectChange, ...] = ()
+    for space in case.snapshot.namespaces:
+        if space.metadata.name == case.namespace:
+            changes = (
+                change_of(space, Edit(("metadata", "labels", ADMIN_NAMESPACE_LABEL), "true")),
+                ObjectChange(refused.kind, refused.namespace, refused.name, new=refused.tree),
+            )
+    said = f"label namespace {case.namespace} {label} (an administrator's change)"
+    return Finding(
+        f"admin access in {noun} {refused.name} needs label {label} on namespace {case.namespace}",
+        (Proposal(said, FixRank.ADMINISTRATOR, changes),),
+    )
+
+
+def _copied(
+    of_kind: Iterable[Any], name: str, source: str, namespace: str
+) -> tuple[ObjectChange, ...]:
+    """Return a new object like one in another namespace."""
+    for each in of_kind:
+        if each.metadata.name == name and each.metadata.namespace == source:
+            tree = to_tree(each)
+            tree["metadata"] = {"name": name, "namespace": namespace}
+            tree.pop("status", None)
+            return (ObjectChange(each.kind, namespace, name, new=tree),)
+    return ()
+
+
+def _there_is(noun: str, names: Iterable[str]) -> str:
+    known = sorted(names)
+    return f"there is {listed(known)}" if known else f"there is no {noun} at all"
+
+
+# --- pod groups -----------------------------------------------------------------------------
+
+
+def missing_group(case: Case) -> Iterator[Finding]:
+    """Find a pod group that does not exist."""
+    name = group_name(case.pod)
+    if name is None or (case.namespace, name) in case.cluster.groups:
+        return
+    known = {n for namespace, n in case.cluster.groups if namespace == case.namespace}
+    meant, source = nearest(name, known), case.sources.of_pod(case.pod)
+    proposal = Proposal(f"create PodGroup {name} in {case.namespace}", FixRank.ADVICE)
+    if meant is not None and source is not None:
+        change = source.change(Edit(("schedulingGroup", "podGroupName"), meant))
+        text = f"use pod group {meant} instead of {name}"
+        proposal = Proposal(text, FixRank.REPAIR, (change,))
+    hint = f": did you mean {meant}?" if meant else ""
+    cause = f"pod group {name} does not exist in namespace {case.namespace}{hint}"
+    yield Finding(cause, (proposal,))
