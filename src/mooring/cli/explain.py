@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from mooring.claims.pod_claims import controller_of
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
-from mooring.cli.output import Progress, output_option, print_tree
+from mooring.cli.output import Progress, output_option, print_tree, print_trees
 from mooring.cli.plan import planned
 from mooring.cli.terminal import echo, printable
+from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.finding import Answer
+from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation, explain
-from mooring.insight.explain.report import explanation_lines, explanation_tree, name_of, placed_line
+from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import counted, full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
-
-PODS_EXPLAINED_MAX = 5
 
 
 @click.command(
@@ -40,9 +42,22 @@ PODS_EXPLAINED_MAX = 5
     help="Look for [KIND/NAME] in all namespaces. Without [KIND/NAME], all namespaces "
     "are always explained.",
 )
+@click.option(
+    "--write-fix",
+    "fix_number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Print the manifests with fix N of the first pending pod made.",
+)
 @output_option("text", "json", "yaml")
 @cluster_options
-def command(given: ClusterInput, subject: str | None, is_everywhere: bool, output: str) -> None:
+def command(
+    given: ClusterInput,
+    subject: str | None,
+    is_everywhere: bool,
+    fix_number: int | None,
+    output: str,
+) -> None:
     """Explain why pods get no node: per node, per request, down to the device.
 
     [KIND/NAME] is a pod, a claim, a template, or an object that creates pods (deployment/train).
@@ -64,17 +79,43 @@ def command(given: ClusterInput, subject: str | None, is_everywhere: bool, outpu
     about = None if subject is None else parse_subject(subject, namespace=namespace)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
-    patience = DiagnosisTimeLimit(time.monotonic)
-    with Progress("nodes looked at") as progress:
-        explanations = [
-            explain(plan, each, effort=patience.effort, progress=progress)
-            for each in pending[:PODS_EXPLAINED_MAX]
-        ]
+    answers = _answers(plan, given, pending)
+    if fix_number is not None:
+        _write_fix(given, plan, answers, fix_number)
+        return
     if output == "text":
-        _print_text(results, explanations, len(pending))
+        _print_text(results, answers)
     else:
-        print_tree(_tree(results, explanations), output)
+        print_tree(_tree(results, answers), output)
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
+
+
+class AnsweredPods(NamedTuple):
+    """Pods that wait for the same reason, and the answer for the first of them."""
+
+    pods: list[Pending]
+    explanation: Explanation
+    answer: Answer
+
+
+def _answers(plan: Plan, given: ClusterInput, pending: list[Pending]) -> list[AnsweredPods]:
+    """Return the answers for all pods; those that are alike share one."""
+    alike: dict[object, list[Pending]] = {}
+    for each in pending:
+        alike.setdefault(likeness(plan, each), []).append(each)
+    patience = DiagnosisTimeLimit(time.monotonic)
+    found: dict[object, AnsweredPods] = {}
+    with Progress("nodes looked at") as progress:
+        for number, group in enumerate(alike.values()):
+            explanation = explain(plan, group[0], effort=patience.effort, progress=progress)
+            said = answer(plan, explanation, given.context, given.refused_objects)
+            owner = controller_of(group[0].pod.metadata)
+            key: object = (owner.uid, said.cause) if owner is not None else number
+            if key in found:
+                found[key].pods.extend(group)
+            else:
+                found[key] = AnsweredPods(group, explanation, said)
+    return list(found.values())
 
 
 # --- the subject --------------------------------------------------------------------------
@@ -149,25 +190,36 @@ def _well(value: Any, subject: Subject) -> str:
     return f"{subject} has no pods that look for a node."
 
 
+def _write_fix(given: ClusterInput, plan: Plan, answers: list[AnsweredPods], number: int) -> None:
+    """Print the manifests with a fix made."""
+    if not answers:
+        raise click.UsageError("every pod gets a node: there is nothing to fix")
+    fixes = answers[0].answer.fixes
+    if number > len(fixes):
+        raise click.UsageError(f"--write-fix {number}: {counted(len(fixes), 'fix')[:-1]} offered")
+    fix = fixes[number - 1]
+    if fix.kind != "change":
+        raise click.UsageError(f"--write-fix {number}: this is advice, no change: {fix.text}")
+    trees = fixed_manifests(fix, given.documents, plan.before, namespace=given.namespace)
+    print_trees(trees)
+
+
 # --- printing -----------------------------------------------------------------------------
 
 
-def _print_text(results: list[Result], explanations: list[Explanation], pending: int) -> None:
+def _print_text(results: list[Result], answers: list[AnsweredPods]) -> None:
     if not results:
         echo("Nothing to explain: there are no pods that look for a node.")
     for each in results:
         if isinstance(each, Reservation):
             echo(printable(placed_line(each)))
-    for number, explanation in enumerate(explanations):
+    for number, answered in enumerate(answers):
         if number or any(isinstance(each, Reservation) for each in results):
             echo("")
-        for line in explanation_lines(explanation):
+        for line in answer_lines(*answered):
             echo(printable(line))
-    if pending > len(explanations):
-        more = pending - len(explanations)
-        echo(f"\n{counted(more, 'more pod')} without a node; name one to have it explained")
 
 
-def _tree(results: list[Result], explanations: list[Explanation]) -> dict[str, Any]:
+def _tree(results: list[Result], answers: list[AnsweredPods]) -> dict[str, Any]:
     placed = [name_of(each) for each in results if isinstance(each, Reservation)]
-    return {"placed": placed, "pending": list(map(explanation_tree, explanations))}
+    return {"placed": placed, "pending": [answer_tree(*each) for each in answers]}

@@ -61,6 +61,13 @@ def print_tree(tree: Any, output: str = "json") -> None:
         echo_json(msgspec.json.format(msgspec.json.encode(tree)).decode())
 
 
+def print_trees(trees: Sequence[Any]) -> None:
+    """Print several values as YAML documents."""
+    import yaml
+
+    echo(yaml_text(yaml, trees, is_many=True))
+
+
 def yaml_text(yaml: ModuleType, tree: Any, *, is_many: bool = False) -> str:
     """Return a value, or many, as YAML; with escapes if it has anything that is not printable."""
     dump = yaml.safe_dump_all if is_many else yaml.safe_dump
