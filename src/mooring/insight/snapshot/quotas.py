@@ -1,13 +1,16 @@
 """Quotas of a snapshot: whether new pods and claims still fit, as admission would charge them.
 
 Usage is what the quota's status says. A quota without a status is new: its usage is counted from
-the objects of its namespace, as the quota controller does.
+the objects of its namespace, as the quota controller does. Where spec and status differ, the spec
+was changed since: the controller will write its limits into the status, so they count.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
+
+from msgspec.structs import replace
 
 from mooring.api.core.namespace import ResourceQuota
 from mooring.claims import DeviceClassIndex
@@ -50,10 +53,14 @@ class SnapshotQuotas:
             self._quotas[quota.metadata.namespace].append(self._with_usage(quota))
 
     def _with_usage(self, quota: ResourceQuota) -> ResourceQuota:
-        if quota.status.hard:
+        hard, status = quota.spec.hard, quota.status
+        if status.hard and (not hard or status.hard == hard):
             return quota
         objects = self._objects[quota.metadata.namespace]
-        return recalculated(quota, objects, self._usage_context(quota.metadata.namespace))
+        counted = recalculated(quota, objects, self._usage_context(quota.metadata.namespace))
+        known = {name: amount for name, amount in status.used.items() if name in hard}
+        used = {**counted.status.used, **known}
+        return replace(counted, status=replace(counted.status, used=used))
 
     def _usage_context(self, namespace: str) -> Any:
         objects = self._objects[namespace]
