@@ -16,12 +16,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
 from mooring.claims.pod_claims import is_controlled_by
-from mooring.insight.answer.edits import ObjectChange, edited
+from mooring.insight.answer.edits import ObjectChange, edited, without_server_fields
 from mooring.insight.answer.sources import Source, Sources
 from mooring.insight.messages import full_name
 from mooring.insight.snapshot.completion import complete
@@ -74,7 +74,7 @@ class Rehearsal:
                 yield change.key, None
                 continue
             else:
-                value = edited(before, change.edits)
+                value = _as_created(edited(before, change.edits))
             yield change.key, self._admitted(value, before, labels)
 
     def _admitted(
@@ -155,6 +155,14 @@ class Rehearsal:
         known = {key_of(each): each for each in here if isinstance(each, ResourceClaim)}
         new = tuple(each for each in done.claims if known.get(key_of(each)) is not each)
         return replace(done, claims=new)
+
+
+def _as_created(value: Any) -> Any:
+    """Return a stored object as it was when it was created, as far as validation asks for that."""
+    if value.kind != "Job":
+        return value
+    created = decode_tree(without_server_fields(to_tree(value)), type(value)).value
+    return replace(created, metadata=value.metadata)
 
 
 Undo = Callable[[], None]
