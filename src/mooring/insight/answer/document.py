@@ -25,6 +25,7 @@ from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import stands_for
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Rank = Literal["repair", "give", "less", "administrator", "free", "hardware", "advice", "giveUp"]
 RANKS: Final[Mapping[FixRank, Rank]] = {
     FixRank.REPAIR: "repair",
@@ -38,7 +39,7 @@ RANKS: Final[Mapping[FixRank, Rank]] = {
 }
 
 
-class _Shown(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class _Shown(Struct, frozen=True, rename="camel"):
     """A part of the document."""
 
 
@@ -323,4 +324,13 @@ _COUNTS: Final = tuple(
 
 def explain_schema() -> dict[str, Any]:
     """Return the JSON schema of what `moor explain -o json` prints."""
-    return msgspec.json.schema(ShownExplanations)
+    schema = msgspec.json.schema(ShownExplanations)
+    types = schema["$defs"]
+    evidence = types[ShownEvidence.__name__]["properties"]
+    for name, field in types[ShownAnswer.__name__]["properties"].items():
+        described = evidence.get(name, {}).get("description")
+        if described is not None:  # An answer has the fields of its evidence.
+            field.setdefault("description", described)
+    text = msgspec.json.encode({"$schema": DIALECT, **schema}).replace(b"Shown", b"")
+    named: dict[str, Any] = msgspec.json.decode(text)
+    return named
