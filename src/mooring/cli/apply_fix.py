@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import yaml
 
 from mooring.cli.errors import DOES_NOT_FIT, FITS, fail
 from mooring.cli.live_fix import (
@@ -81,7 +80,7 @@ async def _made(
                 await fixer.make(step)
             except HalfReplacedError as error:
                 complain(f"{step} was deleted, but not created: {error}; create it from this:")
-                echo(yaml_text(yaml, step.after))
+                echo(yaml_text([step.after]))
             except ClientError as error:
                 complain(failure_text(step, error))
             else:
@@ -113,4 +112,4 @@ def _difference(before: Any, after: Any) -> Iterator[str]:
 def _lines(tree: Any) -> list[str]:
     if tree is None:
         return []
-    return printable_lines(yaml_text(yaml, without_server_fields(tree))).splitlines()
+    return printable_lines(yaml_text([without_server_fields(tree)])).splitlines()

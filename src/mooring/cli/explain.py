@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import msgspec
 
 from mooring.api.core.pod import Pod
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, Sources, read_sources, source_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
-from mooring.cli.output import Progress, output_option, print_tree, print_trees
+from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
-from mooring.cli.terminal import echo, echo_paragraph, printable
+from mooring.cli.terminal import echo, echo_paragraph, printable, printable_lines
 from mooring.insight.answer.answer import answer, likeness
 from mooring.insight.answer.document import shown_explanations
 from mooring.insight.answer.finding import Answer, Fix
@@ -134,7 +133,7 @@ def command(
     else:
         placed = [name_of(each) for each in results if isinstance(each, Reservation)]
         shown = shown_explanations(placed, answers, plan.before, namespace=given.namespace)
-        print_tree(msgspec.to_builtins(shown), output)
+        print_tree(shown, output)
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
 
 
@@ -287,11 +286,17 @@ def _chosen_fix(option: str, answers: list[AnsweredPods], number: int, namespace
 
 def _write_fix(given: ClusterInput, plan: Plan, fix: Fix, output: str) -> None:
     """Print the manifests with a fix made."""
-    trees = fixed_manifests(fix, given.documents, plan.before, given.context)
+    fixed = fixed_manifests(fix, given.documents, plan.before, given.context)
     if output == "json":
-        print_tree({"apiVersion": "v1", "kind": "List", "items": trees})
-    else:
-        print_trees(trees)
+        print_tree({"apiVersion": "v1", "kind": "List", "items": [each.tree for each in fixed]})
+        return
+    texts = (
+        each.text
+        if each.text is not None and each.text == printable_lines(each.text)
+        else f"{yaml_text([each.tree])}\n"
+        for each in fixed
+    )
+    echo("---\n".join(texts), nl=False)
 
 
 # --- printing -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from mooring.api.documents.yaml_writer import dump_yaml
 from mooring.cli.explain import command as explain
 from mooring.cli.plan import command as plan
 from mooring.cli.validate import command as validate
@@ -52,7 +53,7 @@ def run(*arguments: str, text: str | None = None, command: Any = explain) -> Res
 
 def fixed(*documents: Any, arguments: tuple[str, ...] = ()) -> list[Any]:
     """Return the documents with the first fix made; they are valid and all pods fit."""
-    result = run(*MACHINE, *arguments, "--write-fix", "1", text=yaml.safe_dump_all(documents))
+    result = run(*MACHINE, *arguments, "--write-fix", "1", text=dump_yaml(documents))
     assert result.exit_code == 0, result.stderr
     assert run("-q", text=result.stdout, command=validate).exit_code == 0
     planned = run(*MACHINE, "-o", "json", text=result.stdout, command=plan)
@@ -190,3 +191,88 @@ def test_of_several_causes_the_first_is_meant_and_others_are_named() -> None:
     second = run(*MACHINE, "pod/other", "--write-fix", "1", text=text)
     assert "note" not in second.stderr
     assert list(yaml.safe_load_all(second.stdout))[:2] == [pod(), claim()]
+
+
+# --- text that people wrote ---------------------------------------------------------------------
+
+COMMENTED = """\
+# Who trains: ask Ada.
+---
+apiVersion: v1   # the pod
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - {name: c, image: "x:1e3", resources: {claims: [{name: g}]}}
+
+  resourceClaims:
+  - {name: g, resourceClaimName: gpus}
+---
+# Eight are the most that a node has.
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  name: gpus
+  labels: {commit: "12e4"}
+spec:
+  devices:
+    requests:
+    - name: gpu
+      exactly:
+        deviceClassName: gpu.nvidia.com
+        count: 9  # too many
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: numbers}
+data:
+  text: |
+    a: "b"   # no comment
+"""
+
+
+def test_comments_stay_where_single_values_change() -> None:
+    written = run(*MACHINE, "--write-fix", "1", text=COMMENTED).stdout
+    assert written == COMMENTED.replace("count: 9", "count: 8").replace("Ada.\n---\n", "Ada.\n")
+
+
+def test_strings_that_look_like_numbers_stay_strings() -> None:
+    """The claim is written anew, because its older version cannot have the change."""
+    older = claim("v1beta1")
+    older["metadata"]["labels"] = {"commit": "12e4", "octal": "0o17", "on": "on", "e": "1.5e3"}
+    first, _ = fixed(older, pod())
+    assert first["metadata"]["labels"] == older["metadata"]["labels"]
+    text = run(*MACHINE, "--write-fix", "1", text=dump_yaml([older, pod()])).stdout
+    # PyYAML reads some of them as strings, whatever other readers do.
+    for value in older["metadata"]["labels"].values():
+        assert f": '{value}'\n" in text
+
+
+def test_numbers_with_fractions_are_written() -> None:
+    item = {**MAP, "data": {"ratio": 1.5}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [item, pod(), claim()]}
+    written = run(*MACHINE, "--write-fix", "1", text=yaml.safe_dump(listed)).stdout
+    assert next(yaml.safe_load_all(written)) == item
+    as_json = run(*MACHINE, "--write-fix", "1", "-o", "json", text=yaml.safe_dump(listed)).stdout
+    assert json.loads(as_json)["items"][0] == item
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMMENTED.replace("count: 9 ", "count: &n 9 "),
+        COMMENTED.replace("\n", "\r\n"),
+        "%YAML 1.1\n" + COMMENTED,
+        COMMENTED.replace("# too many", "#\ttoo many"),
+        COMMENTED.replace("---\n#", "...\n---\n#"),
+        COMMENTED.replace("apiVersion: v1   #", "--- {}\n---\napiVersion: v1   #"),
+    ],
+)
+def test_odd_text_is_written_so_that_it_means_the_same(text: str) -> None:
+    def meaning(given: str) -> list[Any]:
+        return [tree for tree in yaml.safe_load_all(given) if tree]
+
+    written = run(*MACHINE, "--write-fix", "1", text=text).stdout
+    expected = meaning(text)
+    expected[1]["spec"]["devices"]["requests"][0]["exactly"]["count"] = 8
+    assert meaning(written) == expected
