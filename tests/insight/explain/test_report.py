@@ -97,6 +97,12 @@ def test_nodes_that_say_the_same_are_told_and_diagnosed_once() -> None:
     assert verdict.diagnosis.funnels[0].in_fleet == 4
 
 
+def test_nodes_are_named_in_the_order_in_which_people_count() -> None:
+    found = planned(nodes=12)
+    lines = list(evidence_lines(explain(found, pending_of(found))))
+    assert any(line.startswith("  nodes n0, n1, n2 and 9 more: ") for line in lines)
+
+
 def test_an_explanation_that_is_ended_says_so() -> None:
     found = planned(nodes=2)
     late = EFFORT._replace(interrupt=lambda: "out of time")

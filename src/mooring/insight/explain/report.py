@@ -17,7 +17,7 @@ from mooring.insight.explain.funnel import STAGES, Funnel, values_text
 from mooring.insight.explain.phrases import change_text, member_text, member_texts, rejection_text
 from mooring.insight.explain.pods import Explanation, NodeVerdict
 from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
-from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.messages import counted, full_name, listed, natural_order
 from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
 from mooring.scheduler.reservation import Reservation
@@ -98,7 +98,7 @@ def _farther(verdicts: Sequence[NodeVerdict]) -> str:
 
 def _verdict(verdict: NodeVerdict) -> Iterator[str]:
     yield ""
-    nodes = listed(verdict.nodes)
+    nodes = listed(sorted(verdict.nodes, key=natural_order))
     title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
     yield f"{title}: {', '.join(verdict.texts) or 'would do'}"
     yield from (f"  {fact}" for fact in verdict.facts)
