@@ -15,7 +15,8 @@ from mooring.api.resource.v1 import DeviceClass
 from mooring.cel.device_values import KEY_HINT, NO_SUCH_KEY
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
-from mooring.insight.expressions.evaluation import ExpressionEvaluator, tallied
+from mooring.insight.expressions.evaluation import ExpressionEvaluator
+from mooring.insight.expressions.values import tallied
 from mooring.insight.expressions.explanation import Atom, atoms
 from mooring.insight.expressions.published_devices import (
     PublishedDevice,
