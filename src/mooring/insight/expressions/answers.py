@@ -130,10 +130,10 @@ def _mistyped(given: Compared, compared: Comparison) -> Mistake | None:
         return None
     meant = [converted(each.value, sample) for each in compared.literals]
     options: list[Option] = []
-    if None not in meant:
-        options.append(_typed(given, compared, meant))
-    elif isinstance(sample, str):
+    if isinstance(sample, str) and (relation in ORDER or None in meant):
         options += _parsed_subject(given, compared)
+    elif None not in meant:
+        options.append(_typed(given, compared, meant))
     if not options and relation in ("==", "in", "includes"):
         return None
     equal = [value for value, _ in given.values if value in meant and type(value) is type(sample)]
@@ -281,7 +281,7 @@ def _unequal(
     who = "no device that passes the rest" if is_narrowed else "no device"
     near = options[0] if options and options[0].kind is RepairKind.VALUE else None
     return Mistake(
-        MistakeKind.VALUE,
+        MistakeKind.TOGETHER if is_narrowed else MistakeKind.VALUE,
         _unequal_cause(given, f"{who} has {given.label} {asked}", near),
         tuple(options),
         given.subject,
@@ -414,7 +414,8 @@ def _out_of_bounds(given: Compared, compared: Comparison, is_narrowed: bool) -> 
     who = "devices that pass the rest" if is_narrowed else "devices"
     cause = f"{given.label} {than}{asked} is asked for, but {who} have {bound} {best}"
     options = [*_unit_options(given, compared, best), _amount_option(given, compared, best)]
-    return Mistake(MistakeKind.VALUE, fitting(cause), tuple(options), given.subject)
+    kind = MistakeKind.TOGETHER if is_narrowed else MistakeKind.VALUE
+    return Mistake(kind, fitting(cause), tuple(options), given.subject)
 
 
 def _unit_options(given: Compared, compared: Comparison, best: Any) -> Iterator[Option]:

@@ -57,6 +57,9 @@ class Mistake(NamedTuple):
     cause: str
     options: tuple[Option, ...] = ()
     part: str = ""  # of the expression
+    selector: int = 0  # which of several expressions
+    remedy: str = ""  # what to do, if it was tried
+    repair: RepairKind = RepairKind.DROPPED  # how sure the remedy is
 
 
 def fitting(*texts: str, length_max: int = CAUSE_LENGTH_MAX) -> str:

@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from mooring.cel.device_values import NO_SUCH_KEY
+from mooring.cel.device_values import KEY_HINT, NO_SUCH_KEY
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
 from mooring.insight.expressions.answers import Compared, compared_mistakes
 from mooring.insight.expressions.comparisons import ITSELF, comparison_of
-from mooring.insight.expressions.explanation import Atom, Parts
+from mooring.insight.expressions.explanation import Atom, Parts, explain
 from mooring.insight.expressions.fields import fields_with_value, irregular_path, unknown_field
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
 from mooring.insight.expressions.paths import device_paths, meant_by
@@ -120,7 +120,7 @@ class Questions:
                 Compared(
                     self.parts.text(subject), self._label(subject, aliases), values, atom, compared
                 ),
-                len(numbers) < len(self.rows),
+                any(self.holds(atom, number) for number in range(len(self.rows))),
                 lambda asked: self._elsewhere(asked, subject, aliases),
             )
 
@@ -182,6 +182,19 @@ class Questions:
                 return name
             return text.replace(self.parts.text(reading.node), name)
         return text
+
+    def error(self, atom: Atom, numbers: Sequence[int]) -> Mistake:
+        """Return where a question fails, and why."""
+        rows = [self.rows[number] for number in numbers]
+        (reason, *_) = explain(self.parts, rows[0].first.variables or {})
+        failing = counted(sum(len(row.devices) for row in rows), "device")
+        fact = reason.detail.replace(KEY_HINT, "") or reason.outcome
+        cause = fitting(
+            f"{reason.part} has no value on {failing} such as {rows[0].first}: {fact}",
+            f"{reason.part} has no value on {failing}: {fact}",
+            f"the expression has no value on {failing}: {fact}",
+        )
+        return Mistake(MistakeKind.ERROR, cause, (), self.parts.text(atom.node))
 
     # --- devices without a field --------------------------------------------------------------
 

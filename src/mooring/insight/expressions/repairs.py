@@ -90,6 +90,35 @@ def diagnose(
     return SelectorDiagnosis(found[0].cause, tuple(found), repairs)
 
 
+def doubtful_questions(
+    expression: str, compiler: DeviceCompiler, devices: Devices
+) -> list[Mistake]:
+    """Return the questions that hold for no candidate, though the expression may match some.
+
+    A remedy is given where the expression matches more devices with it.
+    """
+    search = _Search(compiler, devices, 1)
+    evaluator = search.evaluator(expression)
+    if isinstance(evaluator, InvalidExpression):
+        return []
+    before = search.result((expression,))
+    found: list[Mistake] = []
+    for mistake in _Terms(search, (expression,)).doubtful():
+        remedy = next(
+            (
+                option
+                for option in mistake.options
+                if search.improves(before, (evaluator.parts.rewritten(option.instead),))
+            ),
+            None,
+        )
+        if remedy is not None:
+            cause = remedy.cause or mistake.cause
+            mistake = mistake._replace(cause=cause, remedy=remedy.text, repair=remedy.kind)
+        found.append(mistake)
+    return found
+
+
 class _Result(NamedTuple):
     """How many candidates selectors match, and on how many they fail."""
 
@@ -153,6 +182,15 @@ class _Search:
             devices = passing
         return _Result(compiles=True, matching=len(devices), failing=failing)
 
+    def improves(self, before: _Result, expressions: Expressions) -> bool:
+        """Whether selectors match more candidates than before, and fail on no more."""
+        result = self.result(expressions)
+        return (
+            result.compiles
+            and result.matching > before.matching
+            and result.failing <= before.failing
+        )
+
     # --- repairs ------------------------------------------------------------------------------
 
     def repairs(self, given: Expressions) -> Iterator[ExpressionRepair]:
@@ -184,7 +222,7 @@ class _Search:
     def _next(self, expressions: Expressions) -> Iterator[tuple[Expressions, _Step]]:
         for mistake in self.mistakes(expressions):
             for option in mistake.options:
-                number = int(option.instead.get(_SELECTOR, "0"))
+                number = mistake.selector
                 text = option.whole or self._rewritten(expressions[number], option)
                 if text:
                     new = (*expressions[:number], text, *expressions[number + 1 :])
@@ -213,20 +251,18 @@ class _Search:
         return self._devices
 
 
-_SELECTOR: Final = -1  # in place of a node: the number of the selector
-
-
 def _of_selector(mistake: Mistake, number: int) -> Mistake:
-    options = tuple(
-        option._replace(instead={**option.instead, _SELECTOR: str(number)})
-        for option in mistake.options
-    )
-    return mistake._replace(options=options)
+    return mistake._replace(selector=number)
 
 
 def _repair(expressions: Expressions, steps: tuple[_Step, ...], matching: int) -> ExpressionRepair:
     mistakes = [
-        each.mistake._replace(cause=each.option.cause or each.mistake.cause) for each in steps
+        each.mistake._replace(
+            cause=each.option.cause or each.mistake.cause,
+            remedy=each.option.text,
+            repair=each.option.kind,
+        )
+        for each in steps
     ]
     syntax = [each for each in mistakes if each.kind is MistakeKind.SYNTAX]
     told = [each for each in mistakes if each not in syntax[1:]]
@@ -284,7 +320,7 @@ class _Terms:
         holding = [{n for n, value in enumerate(each) if value is True} for each in self._values]
         alone = [
             (term, others)
-            for number, term in enumerate(self._terms)
+            for number, term in reversed(list(enumerate(self._terms)))
             if (others := self._without(number, holding)) and not others & holding[number]
         ]
         everything = set(range(len(self._rows)))
@@ -298,6 +334,20 @@ class _Terms:
         if not found:
             found = list(self._failures())
         return found
+
+    def doubtful(self) -> Iterator[Mistake]:
+        """Yield what is wrong with questions that hold on no row but have a value on some."""
+        rows = list(range(len(self._rows)))
+        for term in self._terms:
+            for atom in term.atoms():
+                values = [term.questions.value(atom, atom.node, number) for number in rows]
+                never = not any(value is atom.wants_yes for value in values)
+                if never and atom.wants_yes and not all(isinstance(v, Failure) for v in values):
+                    yield from term.questions.mistakes(atom, rows)
+                elif never and atom.wants_yes:
+                    found = term.questions.mistakes(atom, rows)
+                    unknown = (MistakeKind.FIELD, MistakeKind.DOMAIN)
+                    yield from (each for each in found if each.kind in unknown)
 
     def _without(self, number: int, holding: list[set[int]]) -> set[int]:
         """Return the rows on which all terms but one hold."""
@@ -343,8 +393,7 @@ class _Terms:
         if not rest or mistake.kind in (MistakeKind.FIELD, MistakeKind.DOMAIN, MistakeKind.GUARD):
             return mistake
         said = f"give up {parts.text(term.node)}"
-        where = {_SELECTOR: str(term.selector)}
-        option = Option(RepairKind.DROPPED, said, where, " && ".join(rest))
+        option = Option(RepairKind.DROPPED, said, {}, " && ".join(rest))
         return mistake._replace(options=(*mistake.options, option))
 
     def _failures(self) -> Iterator[Mistake]:
@@ -361,6 +410,7 @@ class _Terms:
                 if failing:
                     found = [*term.questions.guards(atom, everything)]
                     found = found or [*term.questions.mistakes(atom, failing)]
+                    found = found or [term.questions.error(atom, failing)]
                     yield from (_of_selector(each, term.selector) for each in found)
 
 

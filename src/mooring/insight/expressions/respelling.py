@@ -23,6 +23,7 @@ from mooring.cel.device import DeviceCompiler
 from mooring.cel.lang import ast
 from mooring.cel.lang.errors import CompileError
 from mooring.insight.expressions.comparisons import FLIPPED, ORDER, Comparison, comparison_of
+from mooring.insight.expressions.evaluation import TOO_LONG
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
 from mooring.insight.expressions.paths import device_paths, meant_by
 from mooring.insight.expressions.published_devices import (
@@ -70,8 +71,8 @@ _SPELLINGS: Final = (
     (re.compile(r"(?<![=!<>])=(?![=~])"), "==", "= is no operator, == is"),
     (re.compile(r"=~"), "==", "=~ is no operator, == is"),
     (re.compile(r"\bnot\s+in\b", re.IGNORECASE), "not in", "not in is no operator"),
-    (re.compile(r"\s+and\s+", re.IGNORECASE), " && ", "and is no operator, && is"),
-    (re.compile(r"\s+or\s+", re.IGNORECASE), " || ", "or is no operator, || is"),
+    (re.compile(r"(?<=\s)and(?=\s)", re.IGNORECASE), "&&", "and is no operator, && is"),
+    (re.compile(r"(?<=\s)or(?=\s)", re.IGNORECASE), "||", "or is no operator, || is"),
     (re.compile(r"\bnot\s+", re.IGNORECASE), "!", "not is no operator, ! is"),
     (re.compile(r"(?<!&)&(?!&)"), "&&", "& is no operator, && is"),
     (re.compile(r"(?<!\|)\|(?!\|)"), "||", "| is no operator, || is"),
@@ -83,9 +84,8 @@ _SPELLINGS: Final = (
 )
 # Of the whole text.
 _ENDS: Final = (
-    (re.compile(r"(?:\s*(?:&&|\|\|))+\s*$"), "", "an operator at the end has nothing to join"),
     (re.compile(r"^\s*(?:&&|\|\|)\s*"), "", "an operator at the start has nothing to join"),
-    (re.compile(r";\s*$"), "", "an expression has no ; at the end"),
+    (re.compile(r";$"), "", "an expression has no ; at the end"),
     (_HAS_INDEX, r"has(\1.\2)", 'has() takes a field, .name, not ["name"]'),
     (_HAS_DOMAIN, r"\2 in \1", "has() takes a field, and a domain is none"),
 )
@@ -100,6 +100,8 @@ class _Fix(NamedTuple):
 
 def misspelt(text: str, error: str, compiler: DeviceCompiler, devices: Devices) -> Mistake:
     """Return why an expression does not compile, and how else it may be written."""
+    if error == TOO_LONG:
+        return Mistake(MistakeKind.SYNTAX, f"the expression is {error[0].lower()}{error[1:]}")
     try:
         fixes = list(_Trees(compiler.parse(text), devices).fixes())
     except CompileError:
@@ -140,6 +142,10 @@ def _texts(text: str) -> Iterator[_Fix]:
         if outside != found:
             found = outside
             facts.append(fact)
+    while (shorter := found.rstrip().removesuffix("&&").removesuffix("||")) != found:
+        if shorter != found.rstrip():
+            facts.append("an operator at the end has nothing to join")
+        found = shorter
     for pattern, new, fact in _ENDS:
         if pattern.search(found):
             found = pattern.sub(new, found)
