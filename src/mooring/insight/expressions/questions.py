@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 from mooring.cel.device_values import KEY_HINT, NO_SUCH_KEY
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
-from mooring.insight.expressions.answers import Compared, compared_mistakes
+from mooring.insight.expressions.answers import compared_mistakes
 from mooring.insight.expressions.comparisons import ITSELF, comparison_of
 from mooring.insight.expressions.explanation import Atom, Parts, explain
 from mooring.insight.expressions.fields import fields_with_value, irregular_path, unknown_field
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistyped import Compared
 from mooring.insight.expressions.paths import device_paths, meant_by
 from mooring.insight.expressions.published_devices import (
     Carriers,

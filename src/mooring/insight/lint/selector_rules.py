@@ -76,7 +76,7 @@ def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_Told]:
         return
     compiler, devices = case.context.compiler, _devices(case, stages[0])
     found = diagnose([stage.expression.text for stage in stages], compiler, devices)
-    reported = _mistakes(found) if found is not None else ()
+    reported = _mistakes(found) if found is not None else []
     for mistake in reported:
         yield _Told(stages[mistake.selector], mistake)
     if any(each.kind is not MistakeKind.GUARD for each in reported):
@@ -86,14 +86,16 @@ def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_Told]:
             yield _Told(stage, mistake)
 
 
-def _mistakes(found: SelectorDiagnosis) -> tuple[Mistake, ...]:
-    """Return the mistakes; one whose repair does not compile by itself comes with the rest."""
-    if not found.mistakes:
-        return ()
-    first, *rest = found.mistakes
-    if found.repairs and any(each.kind is MistakeKind.SYNTAX for each in rest):
-        return (first._replace(remedy=found.repairs[0].text),)
-    return (first, *rest)
+def _mistakes(found: SelectorDiagnosis) -> list[Mistake]:
+    """Return the mistakes; a step that only lets another one compile comes with that one."""
+    told: list[Mistake] = []
+    for each in found.mistakes:
+        last = told[-1] if told else None
+        if each.kind is MistakeKind.SYNTAX and last is not None and last.remedy:
+            told[-1] = last._replace(remedy=f"{last.remedy}, and {each.remedy}")
+        else:
+            told.append(each)
+    return told
 
 
 def _compiles(stage: ExpressionStage) -> bool:
