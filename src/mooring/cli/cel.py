@@ -16,6 +16,7 @@ from mooring.cli.collection import Collected, collect
 from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import aligned, complain, output_option, print_tree
 from mooring.cli.terminal import coloured, echo, printable, printable_lines
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
     TOO_LONG,
     DeviceResult,
@@ -30,7 +31,6 @@ from mooring.insight.expressions.evaluation import (
 from mooring.insight.expressions.explanation import Reason, Reasons
 from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
-from mooring.insight.expressions.questions import Devices
 from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose
 from mooring.insight.expressions.syntax import shown, shown_cost
 from mooring.insight.messages import counted

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from heapq import nlargest
 from typing import Final
 
 LIKENESS_MIN: Final = 0.6
 CONTAINED: Final = 0.75  # how alike a name is to one that has all its words
 PART_LIKENESS_MIN: Final = 0.4
-NAMES_TRIED_MAX: Final = 2000
+NAMES_TRIED_MAX: Final = 20_000
+COMPARED_MAX: Final = 32
 NAME_LENGTH_MAX: Final = 253
 _SEPARATORS: Final = re.compile(r"[-_./ :]+")
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
@@ -29,13 +31,19 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def similar(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names that are similar to the given one, the most similar first."""
     name = name[:NAME_LENGTH_MAX]
-    found = [
-        (likeness(name, candidate), candidate)
-        for candidate in sorted(set(known))[:NAMES_TRIED_MAX]
-        if candidate != name
-    ]
+    others = sorted(set(known) - {name})[:NAMES_TRIED_MAX]
+    if len(others) > COMPARED_MAX:
+        # Most names share few letters with another one; what is left is compared thoroughly.
+        pairs = _pairs(name)
+        others = nlargest(COMPARED_MAX, others, key=lambda other: len(pairs & _pairs(other)))
+    found = [(likeness(name, candidate), candidate) for candidate in others]
     alike = [pair for pair in found if pair[0] > LIKENESS_MIN]
     return [candidate for _, candidate in sorted(alike, key=lambda pair: -pair[0])]
+
+
+def _pairs(name: str) -> set[str]:
+    lower = name[:NAME_LENGTH_MAX].lower()
+    return {lower[start : start + 2] for start in range(len(lower) - 1)}
 
 
 def likeness(name: str, other: str) -> float:

@@ -15,6 +15,7 @@ from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.funnel import SELECTED
 from mooring.insight.explain.situation import LowerCount
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
     InvalidExpression,
     MatchOutcome,
@@ -22,7 +23,6 @@ from mooring.insight.expressions.evaluation import (
     evaluator_of,
 )
 from mooring.insight.expressions.mistake import RepairKind, fitting
-from mooring.insight.expressions.questions import Devices
 from mooring.insight.expressions.repairs import ExpressionRepair, SelectorDiagnosis, diagnose
 from mooring.insight.messages import counted, listed
 from mooring.insight.snapshot.builder import RefusedObject

@@ -6,6 +6,7 @@ explanation        which part of an expression decided, and from which values
 syntax             expressions taken apart, and written as text
 
 repairs            what is wrong with selectors, and the selectors that were meant
+candidates         the devices that selectors are put to, in rows that look alike
 mistake            mistakes, and options for what was meant
 questions          the questions of an expression, put to devices
 terms              the terms of selectors, and which of them are mistakes

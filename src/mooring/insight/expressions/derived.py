@@ -11,17 +11,16 @@ from typing import Any
 
 from mooring.api.semver import Version
 from mooring.cel.device import DeviceCompiler
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
     ExpressionEvaluator,
     InvalidExpression,
-    MatchOutcome,
     evaluator_of,
 )
 from mooring.insight.expressions.fields import unknown_field
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind, fitting
-from mooring.insight.expressions.published_devices import carriers_of, written
-from mooring.insight.expressions.questions import Devices
-from mooring.insight.expressions.syntax import DeviceField, DeviceRead, readings
+from mooring.insight.expressions.published_devices import written
+from mooring.insight.expressions.syntax import DeviceField, DeviceRead, readings, reads_of
 from mooring.insight.expressions.values import literal
 from mooring.insight.messages import counted
 
@@ -33,7 +32,7 @@ def derived_mistakes(
     evaluator = evaluator_of(expression, compiler, derived=True)
     if isinstance(evaluator, InvalidExpression):
         return
-    carriers = carriers_of(devices.candidates)
+    carriers = devices.carriers
     for reading in readings(evaluator.root):
         read = reading.read
         if read.domain and not carriers[read]:
@@ -60,12 +59,13 @@ def _unguarded(
 ) -> Iterator[Mistake]:
     read = reading.read
     concerned = devices.concerned([read])
-    lacking = [device for device in concerned if device.is_readable and not device.has(read)]
+    lacking = sum(row.size for row in concerned if not row.first.has(read))
     text = evaluator.parts.text(evaluator.root)
     if not lacking or not _failing(text, compiler, devices):
         return
-    verb = "has" if len(lacking) == 1 else "have"
-    fact = f"{len(lacking):,} of {counted(len(concerned), 'device')} {verb} no"
+    verb = "has" if lacking == 1 else "have"
+    total = sum(row.size for row in concerned)
+    fact = f"{lacking:,} of {counted(total, 'device')} {verb} no"
     cause = fitting(
         f"{fact} {read.domain}/{read.name}, and reading it there ends the search",
         f"{fact} {read.name}, and reading it there ends the search",
@@ -96,8 +96,10 @@ def _default(read: DeviceField, devices: Devices) -> str:
 def _failing(expression: str, compiler: DeviceCompiler, devices: Devices) -> int:
     """Return on how many devices a derived attribute has no value; all, if it does not compile."""
     evaluator = evaluator_of(expression, compiler, derived=True)
-    concerned = devices.concerned(())
     if isinstance(evaluator, InvalidExpression):
-        return len(concerned) or 1
-    results = evaluator.results(devices.fleet, concerned)
-    return sum(len(each.devices) for each in results if each.outcome is MatchOutcome.ERROR)
+        return len(devices.candidates) or 1
+    return sum(
+        row.size
+        for row in devices.concerned(reads_of(evaluator.root))
+        if evaluator.compiled.evaluate_variables(row.variables).error is not None
+    )

@@ -15,15 +15,13 @@ from typing import Any, Final, NamedTuple
 from mooring.api.quantity import Quantity
 from mooring.api.semver import Version
 from mooring.cel.lang import ast
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.comparisons import FLIPPED, ORDER, Comparison, comparison_of
 from mooring.insight.expressions.paths import device_paths, meant_by
 from mooring.insight.expressions.published_devices import (
-    PublishedDevice,
-    carriers_of,
     similar_fields,
     written,
 )
-from mooring.insight.expressions.questions import Devices
 from mooring.insight.expressions.syntax import (
     DEVICE,
     FIELDS,
@@ -74,7 +72,7 @@ class Trees:
         self._macro_calls = parsed.macro_calls
         self._source = parsed.source
         self._devices = devices
-        self._carriers = carriers_of(devices.candidates)
+        self._carriers = devices.carriers
 
     def fixes(self) -> Iterator[Respelt]:
         """Yield trees in which one kind of mistake is corrected, as texts."""
@@ -190,9 +188,8 @@ class Trees:
     def _values(self, read: DeviceField) -> list[Any]:
         if not read.name:
             return []
-        having: Iterator[PublishedDevice] = (d for d in self._devices.candidates if d.has(read))
-        found = dict.fromkeys(device.value(read) for device in having if read.name)
-        return list(found)
+        rows = self._devices.rows([read])
+        return list(dict.fromkeys(row.first.value(read) for row in rows if row.first.has(read)))
 
     # --- names ------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from mooring.api.quantity import Quantity
@@ -39,11 +40,12 @@ class PublishedDevice:
 
     __slots__ = (
         "_device",
+        "_is_readable",
         "_names",
+        "_shape",
         "_variables",
         "driver",
         "index",
-        "is_readable",
         "name",
         "node",
         "pool",
@@ -58,13 +60,21 @@ class PublishedDevice:
         self.name = device.name
         self.slice_name = slice_.metadata.name
         self.node = device.node_name or spec.node_name or ""  # "" unless it is for one node
-        self.is_readable = is_readable(device)
         self._device = device
         self._names = names
+        self._is_readable: bool | None = None
+        self._shape: tuple[Any, ...] | None = None
         self._variables: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         return f"{self.driver}/{self.pool}/{self.name}"
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether expressions can read the device: all its values are valid."""
+        if self._is_readable is None:
+            self._is_readable = is_readable(self._device)
+        return self._is_readable
 
     @property
     def variables(self) -> dict[str, Any] | None:
@@ -108,18 +118,30 @@ class PublishedDevice:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What decides which fields the device has."""
+        """What decides which fields the device has: equal for all that have the same."""
+        if self._shape is None:
+            device = self._device
+            self._shape = (self.driver, tuple(device.attributes), tuple(device.capacity))
+        return self._shape
+
+    def look(self, read: DeviceField) -> Any:
+        """Return a field so that it is equal only if no expression can tell devices apart."""
         if not self.is_readable:
-            return ()
-        return (self.driver, tuple(self._device.attributes), tuple(self._device.capacity))
+            return None
+        if read.name and read.field in MAPS:
+            return _comparable(self.value(read))
+        if read.field == "driver":
+            return self.driver
+        return _seen((self.variables or {})["device"], read)
 
     def value(self, read: DeviceField) -> Any:
         """Return an attribute or capacity that the device has; None if it does not have it."""
-        entries: Mapping[str, Any] = getattr(self._device, read.field)
-        found = named(entries, self.driver, read.domain, read.name)
-        if found is None:
-            return None
-        return attribute_value(found) if read.field == "attributes" else found.value
+        device = self._device
+        if read.field == "capacity":
+            amount = named(device.capacity, self.driver, read.domain, read.name)
+            return None if amount is None else amount.value
+        found = named(device.attributes, self.driver, read.domain, read.name)
+        return None if found is None else attribute_value(found)
 
 
 class DeviceGroup(NamedTuple):
@@ -143,7 +165,7 @@ class PublishedDevices:
         self.slices_outdated = len(given) - len(newest)
         self.slices = len(newest)
         self.devices = tuple(_devices(newest, names=names))
-        self._columns: dict[DeviceField, list[int]] = {}
+        self._columns: dict[DeviceField, tuple[dict[int, int], dict[Any, int]]] = {}
 
     def __len__(self) -> int:
         return len(self.devices)
@@ -153,24 +175,22 @@ class PublishedDevices:
     ) -> list[DeviceGroup]:
         """Return devices in groups that look alike, ordered by their first devices."""
         devices = self.devices if among is None else among
-        columns = [self._column(read) for read in sorted(reads)]
+        columns = [self.looks(read, devices) for read in sorted(reads)]
         found: defaultdict[Look, list[PublishedDevice]] = defaultdict(list)
-        for device in devices:
-            index = device.index
-            found[tuple([column[index] for column in columns])].append(device)
+        keys = zip(*columns, strict=True) if columns else repeat((), len(devices))
+        for key, device in zip(keys, devices, strict=True):
+            found[key].append(device)
         if any(not each.is_readable for each in devices):
             found = _parted(found.values())
         return [DeviceGroup(tuple(each)) for each in found.values()]
 
-    def _column(self, read: DeviceField) -> list[int]:
+    def looks(self, read: DeviceField, devices: Sequence[PublishedDevice]) -> list[int]:
         """Return a number for each device; the same where no expression can tell them apart."""
-        column = self._columns.get(read)
-        if column is None:
-            numbers: dict[Any, int] = {}
-            column = self._columns[read] = [
-                numbers.setdefault(_look(device, read), len(numbers)) for device in self.devices
-            ]
-        return column
+        column, numbers = self._columns.setdefault(read, ({}, {}))
+        for device in devices:
+            if device.index not in column:
+                column[device.index] = numbers.setdefault(device.look(read), len(numbers))
+        return [column[device.index] for device in devices]
 
     @cached_property
     def carriers(self) -> Carriers:
@@ -180,14 +200,14 @@ class PublishedDevices:
 
 def carriers_of(devices: Iterable[PublishedDevice]) -> Carriers:
     """Return how many devices have each attribute, capacity and domain."""
-    shapes: dict[tuple[Any, ...], list[PublishedDevice]] = {}
+    shapes: defaultdict[tuple[Any, ...], list[PublishedDevice]] = defaultdict(list)
     for device in devices:
-        if device.is_readable:
-            shapes.setdefault(device.shape, []).append(device)
+        shapes[device.shape].append(device)
     counts: Carriers = Counter()
     for alike in shapes.values():
-        fields = (alike[0].variables or {})["device"]
-        for field in MAPS:
+        first = next((each for each in alike if each.is_readable), None)
+        fields = {} if first is None else (first.variables or {})["device"]
+        for field in MAPS if fields else ():
             for domain, entries in fields[field].items():
                 counts[DeviceField(field, domain)] += len(alike)
                 for name in entries:
@@ -224,14 +244,6 @@ def _parted(groups: Iterable[list[PublishedDevice]]) -> defaultdict[Look, list[P
         for device in group:
             found[number if device.is_readable else device.problem,].append(device)
     return found
-
-
-def _look(device: PublishedDevice, read: DeviceField) -> Any:
-    if not device.is_readable:
-        return None
-    if read.name and read.field in MAPS:
-        return _comparable(device.value(read))
-    return _seen((device.variables or {})["device"], read)
 
 
 def _seen(fields: dict[str, Any], read: DeviceField) -> Any:

@@ -13,28 +13,21 @@ A question that has the wanted result on no device is a mistake, or asks for too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from mooring.cel.device_values import KEY_HINT, NO_SUCH_KEY
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
 from mooring.insight.expressions.answers import compared_mistakes
+from mooring.insight.expressions.candidates import Devices, Row
 from mooring.insight.expressions.comparisons import ITSELF, comparison_of
 from mooring.insight.expressions.explanation import Atom, Parts, explain
 from mooring.insight.expressions.fields import fields_with_value, irregular_path, unknown_field
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
 from mooring.insight.expressions.mistyped import Compared
 from mooring.insight.expressions.paths import device_paths, meant_by
-from mooring.insight.expressions.published_devices import (
-    Carriers,
-    DeviceGroup,
-    PublishedDevice,
-    PublishedDevices,
-    carriers_of,
-    written,
-)
+from mooring.insight.expressions.published_devices import written
 from mooring.insight.expressions.syntax import (
     MAPS,
     Aliases,
@@ -50,45 +43,20 @@ ROWS_SEARCHED_MAX = 64  # for attributes that have a value
 TEXT_LENGTH_MIN = 3  # of a value that tells for which attribute it is meant
 
 
-class Devices(NamedTuple):
-    """The devices that expressions are put to, and all that are published."""
-
-    candidates: tuple[PublishedDevice, ...]
-    fleet: PublishedDevices
-    is_class_known: bool = True  # else there are too many: devices of any driver
-
-    def concerned(self, reads: Iterable[DeviceField]) -> tuple[PublishedDevice, ...]:
-        """Return the candidates on which errors count: where no class says so, those that know
-        a domain that is read."""
-        domains = {read.domain for read in reads if read.domain}
-        if self.is_class_known or not domains:
-            return self.candidates
-        knowing = {
-            shape: any(device.knows(domain) for domain in domains)
-            for shape, device in {each.shape: each for each in self.candidates}.items()
-        }
-        found = tuple(each for each in self.candidates if knowing[each.shape])
-        return found or self.candidates
-
-
 class Questions:
     """The questions of one expression, and their results on rows of devices that look alike."""
 
-    def __init__(self, parts: Parts, rows: Sequence[DeviceGroup], devices: Devices) -> None:
+    def __init__(self, parts: Parts, rows: Sequence[Row], devices: Devices) -> None:
         self.parts = parts
-        self.rows = [row for row in rows if row.first.is_readable]
+        self.rows = rows
         self._devices = devices
         self._values: dict[tuple[int, int], Any] = {}
-
-    @cached_property
-    def _carriers(self) -> Carriers:
-        return carriers_of(self._devices.candidates)
 
     def value(self, atom: Atom, node: ast.Expr, number: int) -> Any:
         """Return the value of a part of a question on a row."""
         key = (node.id, number)
         if key not in self._values:
-            variables = self.rows[number].first.variables or {}
+            variables = self.rows[number].variables
             self._values[key] = self.parts.value(node, atom.variables(self.parts, variables))
         return self._values[key]
 
@@ -131,15 +99,17 @@ class Questions:
             domain = DeviceField(path.keys[0], path.keys[1]) if len(path.keys) > 1 else None
             if path.is_regular or domain is None or domain.field not in MAPS:
                 continue
-            if len(path.keys) == 2 and self._carriers[domain]:
+            if len(path.keys) == 2 and self._devices.carriers[domain]:
                 continue
-            meant = [each for each in meant_by(path, self._carriers) if not isinstance(each, str)]
+            meant = [
+                each for each in meant_by(path, self._devices.carriers) if not isinstance(each, str)
+            ]
             if meant:
                 return irregular_path(path, meant, self.parts.text(path.node), self._devices.fleet)
         return None
 
     def _is_unknown(self, read: DeviceField) -> bool:
-        return bool(read.domain) and not self._carriers[read]
+        return bool(read.domain) and not self._devices.carriers[read]
 
     def _unknown(self, atom: Atom, reading: DeviceRead, aliases: Aliases) -> Mistake:
         compared = comparison_of(atom.node, self.parts.macro_calls, aliases)
@@ -147,12 +117,12 @@ class Questions:
         if compared is not None and compared.relation in ("==", "in"):
             asked = compared.literal.value
             having = self._having(asked) if isinstance(asked, str) else []
-        return unknown_field(reading, self._carriers, self._devices.fleet, having)
+        return unknown_field(reading, self._devices.carriers, self._devices.fleet, having)
 
     def _having(self, asked: Any) -> list[DeviceField]:
         looked_at = {each.shape: each for each in self._devices.candidates[:ROWS_SEARCHED_MAX]}
         devices = [*self._devices.candidates[:ROWS_SEARCHED_MAX], *looked_at.values()]
-        return list(fields_with_value(asked, self._carriers, devices))
+        return list(fields_with_value(asked, self._devices.carriers, devices))
 
     def _elsewhere(self, asked: Any, subject: ast.Expr, aliases: Aliases) -> Iterator[Option]:
         """Yield the attributes that have the value which is looked for in another one."""
@@ -171,7 +141,7 @@ class Questions:
     def _valued(
         self, atom: Atom, subject: ast.Expr, numbers: Sequence[int]
     ) -> list[tuple[Any, int]]:
-        found = ((self.value(atom, subject, n), len(self.rows[n].devices)) for n in numbers)
+        found = ((self.value(atom, subject, n), self.rows[n].size) for n in numbers)
         return [(value, count) for value, count in found if not isinstance(value, Failure)]
 
     def _label(self, subject: ast.Expr, aliases: Aliases) -> str:
@@ -187,8 +157,8 @@ class Questions:
     def error(self, atom: Atom, numbers: Sequence[int]) -> Mistake:
         """Return where a question fails, and why."""
         rows = [self.rows[number] for number in numbers]
-        (reason, *_) = explain(self.parts, rows[0].first.variables or {})
-        failing = counted(sum(len(row.devices) for row in rows), "device")
+        (reason, *_) = explain(self.parts, rows[0].variables)
+        failing = counted(sum(row.size for row in rows), "device")
         fact = reason.detail.replace(KEY_HINT, "") or reason.outcome
         cause = fitting(
             f"{reason.part} has no value on {failing} such as {rows[0].first}: {fact}",
@@ -208,11 +178,13 @@ class Questions:
                 row = self.rows[number]
                 for reading in readings(atom.node, aliases_of(atom)):
                     read = reading.read
-                    is_missed = read.name and not reading.is_guarded and self._carriers[read]
+                    is_missed = (
+                        read.name and not reading.is_guarded and self._devices.carriers[read]
+                    )
                     if is_missed and not row.first.has(read):
-                        lacking[read] = lacking.get(read, 0) + len(row.devices)
+                        lacking[read] = lacking.get(read, 0) + row.size
         for read, count in lacking.items():
-            yield self._guard(atom, read, count, sum(len(self.rows[n].devices) for n in numbers))
+            yield self._guard(atom, read, count, sum(self.rows[n].size for n in numbers))
 
     def _guard(self, atom: Atom, read: DeviceField, count: int, total: int) -> Mistake:
         verb = "has" if count == 1 else "have"

@@ -18,10 +18,10 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from mooring.cel.device import DeviceCompiler
+from mooring.insight.expressions.candidates import Devices, Row
 from mooring.insight.expressions.evaluation import (
     ExpressionEvaluator,
     InvalidExpression,
-    MatchOutcome,
     evaluator_of,
 )
 from mooring.insight.expressions.mistake import (
@@ -31,14 +31,13 @@ from mooring.insight.expressions.mistake import (
     RepairKind,
     fitting,
 )
-from mooring.insight.expressions.published_devices import PublishedDevice
-from mooring.insight.expressions.questions import Devices
 from mooring.insight.expressions.respelling import misspelt
 from mooring.insight.expressions.syntax import DeviceField, reads_of
 from mooring.insight.expressions.terms import Terms, of_selector
 
 STEPS_MAX: Final = 5
 TRIED_MAX: Final = 48
+EVALUATIONS_MAX: Final = 100_000
 REPAIRS_MAX: Final = 6
 Expressions = tuple[str, ...]
 
@@ -126,6 +125,15 @@ class _Result(NamedTuple):
         return self.compiles and not self.failing and self.matching >= wanted
 
 
+def _outcome(evaluators: Sequence[ExpressionEvaluator], row: Row) -> bool | None:
+    """Return whether devices pass selectors, evaluated one after the other; None for an error."""
+    for evaluator in evaluators:
+        value, _, error = evaluator.compiled.evaluate_variables(row.variables)
+        if error is not None or value is not True:
+            return None if error is not None else False
+    return True
+
+
 class _Step(NamedTuple):
     mistake: Mistake
     option: Option
@@ -138,6 +146,8 @@ class _Search:
         self._wanted = wanted
         self._evaluators: dict[str, ExpressionEvaluator | InvalidExpression] = {}
         self._results: dict[Expressions, _Result] = {}
+        self._mistakes: dict[Expressions, list[Mistake]] = {}
+        self.evaluations = 0  # of selectors on rows
 
     def evaluator(self, text: str) -> ExpressionEvaluator | InvalidExpression:
         """Return the evaluator of a selector, or why it is none."""
@@ -166,17 +176,15 @@ class _Search:
                 return _Result(compiles=False)
             found.append(evaluator)
             reads |= reads_of(evaluator.root)
-        concerned = {each.index for each in self._devices.concerned(reads)}
-        devices, failing = list(self._devices.candidates), 0
-        for evaluator in found:
-            passing: list[PublishedDevice] = []
-            for result in evaluator.results(self._devices.fleet, devices):
-                if result.outcome is MatchOutcome.MATCH:
-                    passing += result.devices
-                elif result.outcome is not MatchOutcome.NO_MATCH:
-                    failing += sum(each.index in concerned for each in result.devices)
-            devices = passing
-        return _Result(compiles=True, matching=len(devices), failing=failing)
+        concerned = {row.first.index for row in self._devices.concerned(reads)}
+        rows = self._devices.rows(reads)
+        self.evaluations += len(rows)
+        matching = failing = 0
+        for row in rows:
+            outcome = _outcome(found, row)
+            matching += row.size if outcome is True else 0
+            failing += row.size if outcome is None and row.first.index in concerned else 0
+        return _Result(compiles=True, matching=matching, failing=failing)
 
     def improves(self, before: _Result, expressions: Expressions) -> bool:
         """Whether selectors match more candidates than before, and fail on no more."""
@@ -195,7 +203,9 @@ class _Search:
         heappush(waiting, ((0,), 0, given, ()))
         seen, found, tried = {given}, 0, 0
         enough: list[ExpressionRepair] = []
-        while waiting and tried < TRIED_MAX and found < REPAIRS_MAX:
+        while waiting and found < REPAIRS_MAX:
+            if tried == TRIED_MAX or self.evaluations > EVALUATIONS_MAX:
+                break
             _, _, expressions, steps = heappop(waiting)
             tried += 1
             result = self.result(expressions)
@@ -234,6 +244,11 @@ class _Search:
 
     def mistakes(self, expressions: Expressions) -> list[Mistake]:
         """Return the mistakes of which one has to be repaired next."""
+        if expressions not in self._mistakes:
+            self._mistakes[expressions] = self._found(expressions)
+        return self._mistakes[expressions]
+
+    def _found(self, expressions: Expressions) -> list[Mistake]:
         for number, text in enumerate(expressions):
             evaluator = self.evaluator(text)
             if isinstance(evaluator, InvalidExpression):

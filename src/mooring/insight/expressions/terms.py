@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.contradictions import contradictions
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import Atom, atoms
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
-from mooring.insight.expressions.published_devices import DeviceGroup
-from mooring.insight.expressions.questions import Devices, Questions
+from mooring.insight.expressions.questions import Questions
 from mooring.insight.expressions.syntax import reads_of, terms
 
 
@@ -40,8 +40,7 @@ class Terms:
         self._evaluators = evaluators
         self._devices = devices
         reads = frozenset(read for each in self._evaluators for read in reads_of(each.root))
-        rows = devices.fleet.groups(reads, devices.concerned(reads))
-        self._rows: list[DeviceGroup] = [row for row in rows if row.first.is_readable]
+        self._rows = devices.concerned(reads)
         self._terms = [
             _Term(number, node, questions)
             for number, each in enumerate(self._evaluators)
@@ -52,7 +51,7 @@ class Terms:
     @cached_property
     def _values(self) -> list[list[object]]:
         return [
-            [term.questions.parts.value(term.node, row.first.variables or {}) for row in self._rows]
+            [term.questions.parts.value(term.node, row.variables) for row in self._rows]
             for term in self._terms
         ]
 

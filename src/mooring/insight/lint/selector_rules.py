@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mooring.api.resource.v1 import DeviceClass
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.derived import derived_mistakes
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind
@@ -20,7 +21,6 @@ from mooring.insight.expressions.published_devices import (
     did_you_mean,
     qualified,
 )
-from mooring.insight.expressions.questions import Devices
 from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose, doubtful_questions
 from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.lint.context import ExpressionStage
