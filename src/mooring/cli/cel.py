@@ -112,7 +112,8 @@ def _print_refusal(
         print_tree({"expression": expression, "error": refusal.error} | _meant_tree(meant))
         return
     complain(refusal.error, "ERROR: <input>:", "hint: ")
-    for line in _meant_lines(meant):
+    # Without a repair the cause is what was just said.
+    for line in _meant_lines(meant if meant is not None and meant.repairs else None):
         echo(line, err=True)
 
 

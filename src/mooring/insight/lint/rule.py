@@ -7,6 +7,7 @@ from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mooring.api.field_path import Place
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.lint.context import ExpressionStage, LintContext
 from mooring.insight.lint.subjects import POD_KINDS, LintObject
 from mooring.insight.lint.subjects import SELECTING_KINDS as ASKING_KINDS
@@ -68,6 +69,13 @@ class Case:
         if find not in self._found:
             self._found[find] = tuple(find(self))
         return self._found[find]
+
+
+def devices_of(case: Case, stage: ExpressionStage) -> Devices:
+    """Return the devices that get as far as an expression."""
+    devices = case.context.devices.devices
+    candidates = tuple(devices[index] for index in sorted(stage.candidates))
+    return Devices(candidates, case.context.devices, stage.is_class_known)
 
 
 Check = Callable[[Case], Iterable[Oddity]]

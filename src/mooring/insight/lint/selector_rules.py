@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from mooring.api.resource.v1 import DeviceClass
-from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.derived import derived_mistakes
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind
@@ -24,7 +23,7 @@ from mooring.insight.expressions.published_devices import (
 from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose, doubtful_questions
 from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.lint.context import ExpressionStage
-from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W
+from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W, devices_of
 from mooring.insight.lint.subjects import DeviceSelection, constraints_of, selections_of
 
 RULES = RuleTable(SELECTING)
@@ -66,7 +65,7 @@ def _told(case: Case) -> Iterator[_Told]:
         for stage in stages:
             if stage.expression.purpose == "derived" and _compiles(stage):
                 for mistake in derived_mistakes(
-                    stage.expression.text, case.context.compiler, _devices(case, stage)
+                    stage.expression.text, case.context.compiler, devices_of(case, stage)
                 ):
                     yield _Told(stage, mistake)
 
@@ -74,7 +73,7 @@ def _told(case: Case) -> Iterator[_Told]:
 def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_Told]:
     if not stages or not all(map(_compiles, stages)) or not stages[0].candidates:
         return
-    compiler, devices = case.context.compiler, _devices(case, stages[0])
+    compiler, devices = case.context.compiler, devices_of(case, stages[0])
     found = diagnose([stage.expression.text for stage in stages], compiler, devices)
     reported = _mistakes(found) if found is not None else []
     for mistake in reported:
@@ -82,7 +81,7 @@ def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_Told]:
     if any(each.kind is not MistakeKind.GUARD for each in reported):
         return
     for stage in stages:
-        for mistake in doubtful_questions(stage.expression.text, compiler, _devices(case, stage)):
+        for mistake in doubtful_questions(stage.expression.text, compiler, devices_of(case, stage)):
             yield _Told(stage, mistake)
 
 
@@ -100,12 +99,6 @@ def _mistakes(found: SelectorDiagnosis) -> list[Mistake]:
 
 def _compiles(stage: ExpressionStage) -> bool:
     return isinstance(stage.evaluator, ExpressionEvaluator)
-
-
-def _devices(case: Case, stage: ExpressionStage) -> Devices:
-    devices = case.context.devices.devices
-    candidates = tuple(devices[index] for index in sorted(stage.candidates))
-    return Devices(candidates, case.context.devices, stage.is_class_known)
 
 
 def _all_told(case: Case) -> tuple[_Told, ...]:
