@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,6 +9,7 @@ import click
 
 from mooring.cli.terminal import printable
 from mooring.insight.messages import listed
+from mooring.kit.similar_names import nearest
 
 # Names that may precede the slash, by kind.
 _WORDS = {
@@ -65,8 +65,8 @@ def parse_subject(text: str, *, namespace: str) -> Subject:
     if not slash:
         kind, name = "pod", text
     if kind.lower() not in KINDS:
-        near = difflib.get_close_matches(kind.lower(), KINDS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        near = nearest(kind.lower(), KINDS)
+        hint = f"; did you mean {near}?" if near else ""
         raise click.UsageError(f"{text}: there is no kind {kind!r} here{hint}")
     if "/" in name:
         namespace, _, name = name.partition("/")
@@ -78,9 +78,9 @@ def no_such(subject: Subject, known: Iterable[str]) -> click.UsageError:
     names = sorted(known)
     by_name = {name if subject.namespace else name.partition("/")[2]: name for name in names}
     wanted = f"{subject.namespace}/{subject.name}" if subject.namespace else subject.name
-    near = [by_name[each] for each in difflib.get_close_matches(wanted, by_name, n=1)]
-    if near:
-        hint = f"; did you mean {printable(near[0])}?"
+    near = nearest(wanted, by_name)
+    if near is not None:
+        hint = f"; did you mean {printable(by_name[near])}?"
     else:
         shown = listed([*map(printable, names)])
         hint = f"; there is {shown}" if names else f"; there is no {subject.kind} at all"

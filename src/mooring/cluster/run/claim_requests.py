@@ -10,7 +10,6 @@ if the devices are shareable.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceClass, ResourceSlice
+from mooring.kit.similar_names import nearest
 
 DEVICES_MAX = 32  # of one claim
 REQUESTS_MAX = 32
@@ -167,8 +167,8 @@ def _class(name: str, word: DeviceWord, offer: NodeOffer) -> str:
     known = sorted({*offer.classes, *_words_here(offer)})
     if word.classes:
         raise NoClassError(name, word.classes, known)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+    near = nearest(name, known)
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(known) or 'none'}"
     raise ClaimRequestError(f"no class of devices {name!r}; {hint}")
 
 
@@ -218,8 +218,8 @@ def _attribute(text: str, offer: NodeOffer) -> str:
     known = offer.attributes
     if known and name not in known:
         ends = {each.rpartition("/")[2]: each for each in sorted(known)}
-        near = difflib.get_close_matches(text.rpartition("/")[2], ends, n=1, cutoff=0.5)
-        hint = f"; did you mean {ends[near[0]]}?" if near else ""
+        near = nearest(text.rpartition("/")[2], ends)
+        hint = f"; did you mean {ends[near]}?" if near else ""
         raise ClaimRequestError(f"--match: no device here has the attribute {name!r}{hint}")
     return name
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from mooring.insight.answer.constraints import constraint_findings
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
-from mooring.insight.answer.selectors import faulty_selectors, unselected
+from mooring.insight.answer.selectors import class_mistake, faulty_selectors, unselected
 from mooring.insight.answer.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
 from mooring.insight.answer.taints import untolerated
 from mooring.insight.explain.device_rejections import TooLittle, Unfit
@@ -119,6 +119,9 @@ def _too_few_of_class(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
 
 def _unpublished(case: DeviceCase, name: str) -> Finding:
     """Return that no driver publishes devices of a class."""
+    mistake = class_mistake(case, name)
+    if mistake is not None:
+        return mistake
     driver = _driver_of_class(case, name)
     if any(device.driver == driver for device in case.case.fleet.devices):
         advice = f"see the selectors of class {name}: moor cel shows which devices match"

@@ -11,6 +11,7 @@ from mooring.claims.pod_claims import group_name
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.selectors import refused_selector
 from mooring.insight.answer.sources import Source
 from mooring.insight.messages import listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
@@ -170,6 +171,9 @@ def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     """Return why the API server does not take what the pod waits for."""
     text = "; ".join(refused.reasons)
     if ADMIN_NAMESPACE_LABEL not in text:
+        found = refused_selector(case, noun, refused)
+        if found is not None:
+            return found
         said = f"correct {noun} {refused.name}: moor validate shows the place"
         return Finding(
             f"{noun} {refused.name} is refused: {text}", (Proposal(said, FixRank.REPAIR),)

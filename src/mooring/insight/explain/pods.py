@@ -14,7 +14,6 @@ well: one shortage must not hide the other.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -49,6 +48,7 @@ from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
 from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.kit.similar_names import nearest
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
@@ -264,9 +264,9 @@ def _missing_templates(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
 
 def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if near:
-        yield f"did you mean the {kind} {near[0]}?"
+    near = nearest(name, names)
+    if near is not None:
+        yield f"did you mean the {kind} {near}?"
     elif names:
         yield f"the {kind} there is: {listed(names)}"
     else:

@@ -9,6 +9,7 @@ from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DEVICE_CLASS_RESOURCE
 from mooring.cel.device import COST_LIMIT
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG, InvalidExpression
+from mooring.insight.expressions.repairs import diagnose
 from mooring.insight.expressions.syntax import shown_cost
 from mooring.insight.lint.context import ExpressionStage, key_of
 from mooring.insight.lint.rule import (
@@ -22,6 +23,7 @@ from mooring.insight.lint.rule import (
     Oddity,
     RuleTable,
     W,
+    devices_of,
 )
 from mooring.insight.lint.subjects import claim_of, constraints_of, selections_of
 from mooring.insight.messages import nearest
@@ -47,6 +49,10 @@ def _how_to_compile(stage: ExpressionStage, refusal: InvalidExpression, case: Ca
         return "split it: all selectors of a request must be true"
     if case.context.compiles_when_stored(stage.expression):
         return "switch on DRAListTypeAttributes and DRAConsumableCapacity: with them it compiles"
+    if stage.expression.purpose == "selector" and stage.candidates:
+        found = diagnose([stage.expression.text], case.context.compiler, devices_of(case, stage))
+        if found is not None and found.repairs:
+            return found.repairs[0].text
     return "correct it; `moor cel` tries it on devices"
 
 

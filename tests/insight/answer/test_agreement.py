@@ -1,0 +1,88 @@
+"""`moor explain`, `moor lint` and `moor cel` say the same of a mistake, and of its repair."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mooring.cli.cel import command as cel
+from mooring.cli.explain import command as explain
+from mooring.cli.lint import command as lint
+
+GIVEN = 'device.capacity["gpu.example.com"].memroy.compareTo(quantity("40Gi")) >= 0'
+MANIFESTS = (Path(__file__).parents[1] / "situations" / "capacity-typo.yaml").read_text()
+A = 'device.attributes["gpu.example.com"]'
+C = 'device.capacity["gpu.example.com"]'
+SELECTORS = (
+    GIVEN,
+    f'{A}.modle == "a100"',
+    f'{A}.drvierVersion == semver("1.2.3")',
+    'device.attributes["gpu.exmaple.com"].model == "a100"',
+    'device.attributes["example.com"].model == "a100"',
+    f'{A}.memory.compareTo(quantity("40Gi")) >= 0',
+    f'{A}.model == "A100"',
+    f'{A}.model == "a"',
+    f'{A}.model == "h200"',
+    f'{A}.slot == "0"',
+    f"{A}.slot == 7",
+    f'{A}.slot >= "0"',
+    f'{A}.zones == "left"',
+    f'{A}.zones.includes("lefft")',
+    f'{A}.driverVersion == "1.2.3"',
+    f'{A}.driverVersion.compareTo(semver("1.2")) >= 0',
+    f'{A}.driverVersion.compareTo(semver("2.0.0")) >= 0',
+    f'{A}.model.startsWith("A")',
+    f'{C}.memory.compareTo(quantity("80000Gi")) >= 0',
+    f'{C}.memory.compareTo(quantity("1Ti")) >= 0',
+    f'{C}.memory.compareTo(quantity("40GB")) >= 0',
+    f'{A}.model == "a100" && {A}.model == "h100"',
+    'device.driver == "gpu.example.con"',
+)
+
+
+def answered(command: Any, *arguments: str, text: str) -> Any:
+    result = CliRunner().invoke(command, [*arguments, "-f", "-", "-o", "json"], input=text)
+    return json.loads(result.stdout)
+
+
+def asked(expression: str) -> str:
+    assert GIVEN in MANIFESTS
+    return MANIFESTS.replace(f"expression: {GIVEN}", f"expression: {json.dumps(expression)}")
+
+
+@pytest.mark.parametrize("expression", SELECTORS)
+def test_all_commands_name_the_cause_in_the_same_words(expression: str) -> None:
+    text = asked(expression)
+    (pending,) = answered(explain, "pod/train", "-n", "team", text=text)["pending"]
+    tried = answered(cel, expression, text=text)
+    findings = answered(lint, text=text)["findings"]
+    about = [each for each in findings if each["kind"] == "ResourceClaimTemplate"]
+    assert pending["cause"] == tried["cause"]
+    assert "; ".join(each["message"] for each in about) == pending["cause"]
+    said = ", and ".join(each["remedy"] for each in about)
+    assert tried["repairs"][0]["text"] == said
+    assert pending["fixes"][0]["text"] == f"request gpu: {said}"
+    (change,) = pending["fixes"][0]["changes"]
+    assert change["edits"][0]["value"] == tried["repairs"][0]["expression"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [f"{C}.memory >= 40", f'{A}.model = "a100"', 'device.attributes["model"] == "a100"'],
+)
+def test_what_does_not_compile_has_the_same_repair_everywhere(expression: str) -> None:
+    text = asked(expression)
+    (pending,) = answered(explain, "pod/train", "-n", "team", text=text)["pending"]
+    tried = answered(cel, expression, text=text)
+    (finding,) = (
+        each for each in answered(lint, text=text)["findings"] if each["rule"] == "does-not-compile"
+    )
+    cause = tried["cause"].removeprefix("the expression ")
+    assert pending["cause"] == f"template gpus is refused, request gpu: {cause}"
+    assert finding["message"] == tried["error"]
+    assert finding["remedy"] == tried["repairs"][0]["text"]
+    assert pending["fixes"][0]["text"] == f"request gpu: {finding['remedy']}"
