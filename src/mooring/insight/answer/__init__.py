@@ -3,7 +3,10 @@
 answer         explanation in, cause and fixes out: the flow is drawn there
 output         answers as text and as trees, and manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
-references     gates, and classes, templates, claims and groups that do not exist
+waits          gates, other schedulers, pod groups, claims that are being deleted
+references     classes, templates and claims that do not exist
+refusals       objects that an API server refuses, in plain words
+refusal_repairs  what was meant in them
 quotas         quotas that refuse the pod or its claims
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from mooring.claims.pod_claims import controller_of
+from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.claim_changes import ClaimEdits
 from mooring.insight.answer.devices import device_findings
 from mooring.insight.answer.finding import (
@@ -27,11 +27,15 @@ from mooring.insight.answer.finding import (
 )
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import (
-    missing_claims,
-    missing_classes,
-    missing_group,
+from mooring.insight.answer.references import missing_claims, missing_classes
+from mooring.insight.answer.refusals import refused_pod
+from mooring.insight.answer.waits import (
+    claims_being_deleted,
+    fits_alone,
+    group_findings,
+    other_scheduler,
     scheduling_gates,
+    volumes,
 )
 from mooring.insight.explain.phrases import change_text
 from mooring.insight.explain.pods import Explanation
@@ -51,11 +55,15 @@ from mooring.validation.strategy import Context
 
 FIXES_MAX: Final = 5
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
+    refused_pod,
     scheduling_gates,
+    other_scheduler,
+    volumes,
     quota_findings,
     missing_claims,
+    claims_being_deleted,
     missing_classes,
-    missing_group,
+    group_findings,
 )
 _OFFERED: Final[dict[type, FixRank]] = {
     Tolerate: FixRank.GIVE,
@@ -117,10 +125,16 @@ def _helps(fixes: Iterable[Fix]) -> bool:
 
 
 def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in find(case)]
+    found: list[Finding] = []
+    for find in PRECONDITIONS:
+        found += find(case)
+        if found and find is refused_pod:
+            break  # What is refused waits for nothing else.
     if found:
         yield from found
         return
+    if (companion := case.explanation.companion) is not None:
+        yield from _of_companion(case, companion)
     for verdict in sorted(case.explanation.verdicts, key=distance):
         if not verdict.texts:
             continue
@@ -128,6 +142,26 @@ def _findings(case: Case) -> Iterator[Finding]:
             yield from node_findings(case, verdict)
         if verdict.diagnosis is not None:
             yield from device_findings(case, verdict.diagnosis)
+
+
+def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
+    """Yield why the next pod of the group gets no node beside the others."""
+    theirs = Case(case.cluster, case.snapshot, companion, case.context, refused=case.refused)
+    finding = next(_findings(theirs), None)
+    if finding is not None:
+        others, member = _placed_before(case, companion), companion.pending.pod
+        yield fits_alone(case, others, member, finding)
+
+
+def _placed_before(case: Case, companion: Explanation) -> int:
+    """Return how many pods of the group fit before the first that does not."""
+    name = group_name(case.pod)
+    members = [
+        pod.metadata.name
+        for pod in case.snapshot.pods
+        if pod.metadata.namespace == case.namespace and group_name(pod) == name
+    ]
+    return members.index(companion.pending.pod.metadata.name)
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
