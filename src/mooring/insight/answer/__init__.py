@@ -7,7 +7,9 @@ waits          gates, other schedulers, pod groups, claims that are being delete
 references     classes, templates and claims that do not exist
 refusals       objects that an API server refuses, in plain words
 refusal_repairs  what was meant in them
+uncompiled     expressions that do not compile, and what was meant
 quotas         quotas that refuse the pod or its claims
+gates          fields that are ignored because their feature gate is off
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little
 extended       extended resources that nobody offers

@@ -25,6 +25,7 @@ from mooring.insight.answer.finding import (
     Proposal,
     one_line,
 )
+from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.quotas import quota_findings
 from mooring.insight.answer.references import missing_claims, missing_classes
@@ -49,7 +50,7 @@ from mooring.insight.explain.situation import (
     Tolerate,
 )
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 
@@ -79,10 +80,12 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for.
+    `refused` are objects that an API server would not take, and that the pod may wait for;
+    `dropped` are fields that it ignores because their feature gate is off.
     """
     case = Case(
         plan.cluster,
@@ -90,6 +93,7 @@ def answer(
         explanation,
         context,
         refused=refused,
+        dropped=dropped,
         over_quota=plan.over_quota,
     )
     findings = list(_findings(case))
@@ -133,6 +137,7 @@ def _findings(case: Case) -> Iterator[Finding]:
     if found:
         yield from found
         return
+    yield from gate_findings(case)
     if (companion := case.explanation.companion) is not None:
         yield from _of_companion(case, companion)
     for verdict in sorted(case.explanation.verdicts, key=distance):

@@ -13,28 +13,15 @@ from typing import Any, Final, NamedTuple
 from mooring.api.gates import Gate
 from mooring.insight.answer.edits import REMOVED, Edit, EditPath
 from mooring.insight.answer.finding import Case, FixRank
+from mooring.insight.answer.uncompiled import corrected, difference
 from mooring.insight.messages import listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
 
+_AMOUNT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTPEkmgtpe])([iI]?)[bB]?\s*")
+_EXPRESSION_MAX: Final = 125  # characters of a cause
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 _QUOTED: Final = re.compile(r'"([^"]*)"')
 _ENTRY_KEYS: Final = ("name", "resourceClaimName", "resourceClaimTemplateName")
-_MEMBERS: Final = ("attributes", "capacity", "driver", "allowMultipleAllocations")
-_EXPRESSION_MAX: Final = 125
-_FUNCTIONS: Final = ("device", "quantity", "semver", "isQuantity", "isSemver")
-# What people write by habit from other languages.
-_OPERATORS: Final = (
-    (r"(?<![=!<>])=(?![=~])", "=="),
-    (r"===", "=="),
-    (r"(?<!&)&(?!&)", "&&"),
-    (r"(?<!\|)\|(?!\|)", "||"),
-    (r"\band\b", "&&"),
-    (r"\bor\b", "||"),
-    (r"\bnot\b\s*", "!"),
-    (r"<>", "!="),
-    (r"\bTrue\b", "true"),
-    (r"\bFalse\b", "false"),
-)
 
 
 class Refusal(NamedTuple):
@@ -266,6 +253,25 @@ def _count_of_all(_case: Case, _refused: RefusedObject, error: Refusal) -> Repai
 # --- amounts --------------------------------------------------------------------------------
 
 
+def _unit(_case: Case, refused: RefusedObject, error: Refusal) -> Repair | None:
+    """Return an amount with a unit of Kubernetes: 4GB is 4G, 4 gi is 4Gi."""
+    if "quantities must match" not in error.detail and "quantity" not in error.detail.lower():
+        return None
+    written = str(_at(refused.tree, error.path))
+    found = _AMOUNT.fullmatch(written)
+    if found is None:
+        return None
+    prefix, binary = found[2].upper(), "i" if found[3] else ""
+    if prefix == "K" and not binary:
+        prefix = "k"
+    meant = f"{found[1]}{prefix}{binary}"
+    return Repair(
+        f"write {meant} instead of {written} for {error.path[-1]}",
+        (Edit(error.path, meant),),
+        f"{error.path[-1]} {written} is no amount: did you mean {meant}?",
+    )
+
+
 def _limit_below_request(_case: Case, refused: RefusedObject, error: Refusal) -> Repair | None:
     found = re.search(r"must be (less than or )?equal to (\S+) limit", error.detail)
     if found is None:
@@ -310,7 +316,7 @@ def _limit_missing(_case: Case, refused: RefusedObject, error: Refusal) -> Repai
     )
 
 
-# --- expressions ----------------------------------------------------------------------------
+# --- expressions ------------------------------------------------------------------------------
 
 
 def _expression(case: Case, refused: RefusedObject, error: Refusal) -> Repair | None:
@@ -326,32 +332,18 @@ def _expression(case: Case, refused: RefusedObject, error: Refusal) -> Repair | 
             f"includes() in a selector needs feature gate {lists}, which is off in this cluster",
             FixRank.ADMINISTRATOR,
         )
-    changed = _corrected(written, error.detail)
+    changed = corrected(written, error.detail)
     if changed == written:
         return None
     cause = f"`{written}` is no CEL expression: did you mean `{changed}`?"
     if len(cause) > _EXPRESSION_MAX:
         cause = f"its selector is no CEL expression: did you mean `{changed}`?"
     if len(cause) > _EXPRESSION_MAX:
+        old, new = difference(written, changed)
+        cause = f"its selector is no CEL expression: did you mean `{new}` instead of `{old}`?"
+    if len(cause) > _EXPRESSION_MAX:
         cause = f"a selector is no CEL expression: {error.detail.partition(chr(10))[0]}"
     return Repair(f"write `{changed}` instead of `{written}`", (Edit(error.path, changed),), cause)
-
-
-def _corrected(written: str, detail: str) -> str:
-    """Return an expression without the usual mistakes; strings are left as they are."""
-    for pattern, known in (
-        (r"undeclared reference to '(\w+)'", _FUNCTIONS),
-        (r"undefined field '(\w+)'", _MEMBERS),
-    ):
-        if found := re.search(pattern, detail):
-            meant = nearest(found[1], known)
-            if meant is not None:
-                return re.sub(rf"\b{found[1]}\b", meant, written)
-    parts = re.split(r"(\"[^\"]*\"|'[^']*')", written)
-    for index in range(0, len(parts), 2):
-        for pattern, replacement in _OPERATORS:
-            parts[index] = re.sub(pattern, replacement, parts[index])
-    return "".join(parts)
 
 
 _REPAIRS: Final[tuple[RepairOf, ...]] = (
@@ -363,6 +355,7 @@ _REPAIRS: Final[tuple[RepairOf, ...]] = (
     _without_exactly,
     _claim_entry,
     _count_of_all,
+    _unit,
     _limit_below_request,
     _limit_missing,
     _misspelt_field,

@@ -59,12 +59,14 @@ def _pods(refused: RefusedObject) -> Iterator[Pod]:
     """Yield the pod that a refused object is or would make."""
     if refused.kind not in ("Pod", *_WORKLOADS):
         return
+    metadata = ObjectMeta(name=refused.name, namespace=refused.namespace)
     try:
         kind = CATALOGUE.find(refused.tree.get("apiVersion", ""), refused.kind)
         value: Any = decode_tree(refused.tree, kind.struct).value
     except (DecodeError, LookupError, AttributeError):
+        if refused.kind == "Pod" and refused.name:
+            yield identified(Pod(metadata=metadata))
         return
-    metadata = ObjectMeta(name=refused.name, namespace=refused.namespace)
     if refused.kind == "Pod":
         yield identified(replace(value, metadata=replace(value.metadata, **_names(metadata))))
         return
