@@ -24,7 +24,7 @@ from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import counted, full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
-from mooring.insight.plan.refused import refused_results, with_refused
+from mooring.insight.plan.refused import refused_results, with_refused, with_unscheduled
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 
@@ -76,6 +76,8 @@ def command(
     everything = given.everything
     added = stand_ins(given.manifests if subject is None else everything, everything)
     plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
+    if subject is not None:
+        plan = with_unscheduled(plan)
     namespace = "" if is_everywhere else given.namespace
     about = None if subject is None else parse_subject(subject, namespace=namespace)
     results = _chosen(plan, given, added, about)

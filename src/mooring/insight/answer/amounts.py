@@ -147,27 +147,34 @@ def askers(case: Case) -> Iterator[_Asker]:
             yield _Asker((field, index, "resources"), title, each.resources)
 
 
-def less_amount(case: Case, name: str, by: int, *, hint: str = "") -> Iterator[Proposal]:
-    """Yield the pod with its largest container asking for less of a resource."""
+def less_amount(case: Case, name: str, by: int, *, field: str = "requests") -> Iterator[Proposal]:
+    """Yield the pod with its largest container asking for less of a resource.
+
+    A request is lowered with its limit where these are equal, and so is what is above a limit.
+    """
     source = case.sources.of_pod(case.pod)
     if source is None or by <= 0:
         return
     asking = [
         (base_amount(own, name), each)
         for each in askers(case)
-        if (own := each.resources.requests.get(name)) is not None
+        if (own := getattr(each.resources, field).get(name)) is not None
     ]
     have, asker = max(asking, key=lambda each: each[0], default=(0, None))
     if asker is None or have <= by:
         return
     less = str(quantity(have - by, name))
-    edits = [Edit((*asker.path, "requests", name), less)]
-    limit = asker.resources.limits.get(name)
-    if limit is not None and limit == asker.resources.requests.get(name):
-        edits.append(Edit((*asker.path, "limits", name), less))
+    edits = [Edit((*asker.path, field, name), less)]
+    other = "limits" if field == "requests" else "requests"
+    beside = getattr(asker.resources, other).get(name)
+    if beside is not None and (
+        base_amount(beside, name) == have
+        or (field == "limits" and base_amount(beside, name) > have - by)
+    ):
+        edits.append(Edit((*asker.path, other, name), less))
     text = (
         f"ask for {said_amount(have - by, name)} instead of {shown_amount(have, name)} in "
-        f"{asker.title}{hint}"
+        f"{asker.title}"
     )
     yield Proposal(text, FixRank.LESS, (source.change(*edits),))
 

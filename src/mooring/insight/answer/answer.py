@@ -28,7 +28,7 @@ from mooring.insight.answer.finding import (
 from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import missing_claims, missing_classes
+from mooring.insight.answer.references import missing_claims, missing_classes, missing_priority
 from mooring.insight.answer.refusals import refused_pod
 from mooring.insight.answer.waits import (
     claims_being_deleted,
@@ -36,6 +36,7 @@ from mooring.insight.answer.waits import (
     group_findings,
     other_scheduler,
     scheduling_gates,
+    unscheduled,
     volumes,
 )
 from mooring.insight.explain.phrases import change_text
@@ -57,9 +58,11 @@ from mooring.validation.strategy import Context
 FIXES_MAX: Final = 5
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     refused_pod,
+    unscheduled,
     scheduling_gates,
     other_scheduler,
     volumes,
+    missing_priority,
     quota_findings,
     missing_claims,
     claims_being_deleted,
@@ -132,8 +135,8 @@ def _findings(case: Case) -> Iterator[Finding]:
     found: list[Finding] = []
     for find in PRECONDITIONS:
         found += find(case)
-        if found and find is refused_pod:
-            break  # What is refused waits for nothing else.
+        if found and find in (refused_pod, unscheduled):
+            break  # Such a pod waits for nothing else yet.
     if found:
         yield from found
         return

@@ -26,6 +26,8 @@ def unbacked(case: Case, name: str) -> Finding:
         changes = tuple(_renamed(case, source, name, meant))
         proposals.append(Proposal(f"ask for {meant} instead of {name}", FixRank.REPAIR, changes))
     proposals += _mappings(case, source, name)
+    text = f"install the DRA driver or device plugin that offers {name}"
+    proposals.append(Proposal(text, FixRank.ADVICE))
     hint = f": did you mean {meant}?" if meant else ""
     return Finding(
         f"{name}: no device class has this extendedResourceName, and no device plugin offers "

@@ -18,7 +18,7 @@ from mooring.insight.answer.edits import ObjectChange, changed_tree
 from mooring.insight.answer.rehearsal import Rehearsal
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
-from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -109,6 +109,9 @@ class Case:
         self.refused = refused
         self.dropped = dropped
         self.over_quota = over_quota or {}
+        self.devices_of_class: dict[
+            str, list[PublishedDevice]
+        ] = {}  # as far as they were asked for
         self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
 
     @property

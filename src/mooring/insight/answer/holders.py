@@ -12,6 +12,7 @@ from mooring.insight.answer.replicas import fewer_pods, siblings_of
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.situation import AskCapacity
+from mooring.insight.expressions.published_devices import PublishedDevice
 from mooring.insight.messages import counted, listed, nearest
 
 HOLDERS_SHOWN_MAX: Final = 3
@@ -31,8 +32,9 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         alone = "" if short.details.capacity is None else "cannot be shared and "
         cause = f"{short.name}: the only device {of_class} {alone}is in use"
     elif not funnel.free:
-        both = "both" if funnel.selected == 2 else f"all {funnel.selected}"
-        cause = f"{short.name}: {both} devices {of_class} are in use"
+        count, where = _all_in_use(case, short)
+        both = "both" if count == 2 else f"all {count}"
+        cause = f"{short.name}: {both} devices {of_class}{where} are in use"
     else:
         wanted = counted(short.wanted, "device")
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
@@ -51,6 +53,25 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     )
 
 
+def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, str]:
+    """Return how many devices are in use: all there are, or those of the nearest node."""
+    chosen = _chosen(case, short)
+    taken = {
+        f"{result.driver}/{result.pool}/{result.device}"
+        for claim in case.case.cluster.claims.values()
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results
+    }
+    if all(str(device) in taken for device in chosen):
+        return len(chosen), ""
+    return short.funnel.selected, f" of node {case.node}"
+
+
+def _chosen(case: DeviceCase, short: Shortage) -> list[PublishedDevice]:
+    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
+    return case.passing(expressions, case.of_class(short.class_name))
+
+
 def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
     if case.node:
         yield Proposal(f"add a node with devices of class {short.class_name}", FixRank.HARDWARE)
@@ -58,9 +79,7 @@ def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
 
 def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:
     """Return the claims that have devices which the request would do with."""
-    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
-    chosen = case.passing(expressions, case.of_class(short.class_name))
-    names = {str(device) for device in chosen}
+    names = {str(device) for device in _chosen(case, short)}
     holders = case.diagnosis.obstacles.holders
     found = [key for key, devices in holders.items() if names.intersection(devices)]
     return found or list(holders)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, change_of
-from mooring.insight.answer.finding import Finding, FixRank, Proposal
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.diagnosis import UnusablePool
 from mooring.insight.messages import counted, listed
+
+_DRIVER: Final = re.compile(r"""device\.driver\s*==\s*['"]([^'"]+)['"]""")
+_DOMAIN: Final = re.compile(r"""device\.attributes\[['"]([^'"]+)['"]\]""")
 
 
 def unusable_pools(case: DeviceCase) -> Iterator[Finding]:
@@ -119,19 +124,30 @@ def _unpublished(case: DeviceCase, name: str) -> Finding:
         advice = f"see the selectors of class {name}: moor cel shows which devices match"
         published = counted(len(devices), "device")
         cause = f"driver {driver} publishes {published}, but none matches class {name}"
-        return Finding(cause, (Proposal(advice, FixRank.ADVICE),))
+        rule = _selectors_text(case, name)
+        if rule and len(cause) + len(rule) + 3 <= CAUSE_LENGTH_MAX:
+            cause = f"{cause}: {rule}"
+        return Finding(cause, (*_profiles(name), Proposal(advice, FixRank.ADVICE)))
     return Finding(
         f"no driver publishes devices of class {name} on any node: is driver {driver} running?",
         (Proposal(f"start driver {driver} on the nodes with such devices", FixRank.ADVICE),),
     )
 
 
+def _profiles(name: str) -> Iterator[Proposal]:
+    if profile := EXAMPLE_PROFILES.get(name):
+        text = f"add machines with such devices: --profile {profile} has class {name}"
+        yield Proposal(text, FixRank.HARDWARE)
+
+
+def _selectors_text(case: DeviceCase, name: str) -> str:
+    found = case.case.cluster.inventory.device_class(name)
+    expressions = [s.cel.expression for s in found.spec.selectors if s.cel] if found else []
+    return " && ".join(" ".join(each.split()) for each in expressions)
+
+
 def driver_of_class(case: DeviceCase, name: str) -> str:
     """Return the driver that the selectors of a class name; else the class name itself."""
-    found = case.case.cluster.inventory.device_class(name)
-    for selector in () if found is None else found.spec.selectors:
-        text = "" if selector.cel is None else selector.cel.expression
-        _, names_it, rest = text.partition("device.driver ==")
-        if names_it and rest.count('"') >= 2:
-            return rest.split('"')[1]
-    return name
+    text = _selectors_text(case, name)
+    named = _DRIVER.search(text) or _DOMAIN.search(text)
+    return name if named is None else named[1]

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import Quantity
 from mooring.insight.answer.amounts import askers, base_amount, less_amount
-from mooring.insight.answer.edits import Edit, change_of
+from mooring.insight.answer.edits import Edit, change_of, merged
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.references import claim_sources
 from mooring.insight.answer.replicas import fewer_pods
@@ -28,6 +28,7 @@ _OBJECTS: Final = {
     "count/pods": "pod",
     "pods": "pod",
 }
+_FIELDS: Final = ("requests", "limits")
 _MISSING: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)")
 
 
@@ -46,7 +47,7 @@ class _Amounts(NamedTuple):
 def quota_findings(case: Case) -> Iterator[Finding]:
     """Find the quota that refuses the pod or a claim of it."""
     reason = case.over_quota.get(full_name(case.pod))
-    if reason is None:
+    if reason is None or "quota: " not in reason:
         return
     if (missing := _MISSING.search(reason)) is not None:
         yield _unspecified(case, missing[1], missing[2])
@@ -118,19 +119,30 @@ def _less(case: Case, name: str, amounts: Mapping[str, _Amounts]) -> Iterator[Pr
     hint = f", as quota {name} allows"
     yield from fewer_pods(case, hint=hint)
     if len(amounts) > 1:
+        yield from _less_of_all(case, amounts, hint)
         return
     (resource, found), *_ = amounts.items()
     if resource.endswith(DEVICES):
         yield from _fewer_devices(case, resource.removesuffix(DEVICES), found, hint)
         return
-    kind, _, rest = resource.partition(".")
-    if kind == "limits" or resource in ("pods", "count/pods"):
-        return
-    asked = rest if kind == "requests" else resource
-    left = base_amount(found.limited, asked) - base_amount(found.used, asked)
-    if left > 0:
-        by = base_amount(found.requested, asked) - left
-        yield from less_amount(case, asked, by, hint=hint)
+    yield from _less_of_all(case, amounts, hint)
+
+
+def _less_of_all(case: Case, amounts: Mapping[str, _Amounts], hint: str) -> Iterator[Proposal]:
+    """Yield the pod asking for as much of every resource as the quota leaves."""
+    found: list[Proposal] = []
+    for resource, each in amounts.items():
+        kind, dot, rest = resource.partition(".")
+        field, asked = (kind, rest) if dot and kind in _FIELDS else ("requests", resource)
+        left = base_amount(each.limited, asked) - base_amount(each.used, asked)
+        by = base_amount(each.requested, asked) - left
+        less = next(less_amount(case, asked, by, field=field), None) if left > 0 else None
+        if less is None:
+            return
+        found.append(less)
+    changes = merged(change for each in found for change in each.changes)
+    text = ", ".join(each.text for each in found)
+    yield Proposal(f"{text}{hint}", FixRank.LESS, changes)
 
 
 def _fewer_devices(case: Case, class_name: str, found: _Amounts, hint: str) -> Iterator[Proposal]:

@@ -15,8 +15,9 @@ from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.refusals import refused_object
 from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
-from mooring.insight.messages import LIKENESS_MIN, listed, nearest
+from mooring.insight.messages import LIKENESS_MIN, full_name, listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.completion import NO_PRIORITY
 
 # --- classes --------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ def _meant_class(name: str, known: Iterable[str]) -> str | None:
     theirs = set(re.split(r"[^a-z0-9]+", found.lower())) - _PLAIN_WORDS
     own = "".join(sorted(words - theirs)), "".join(sorted(theirs - words))
     is_alike = all(own) and SequenceMatcher(None, *own, autojunk=False).ratio() > LIKENESS_MIN
-    return found if is_alike or words & theirs or not all(own) else None
+    return found if is_alike or not all(own) else None
 
 
 def _class_proposals(reference: _ClassReference, meant: str | None) -> Iterator[Proposal]:
@@ -67,7 +68,6 @@ def _class_proposals(reference: _ClassReference, meant: str | None) -> Iterator[
     if meant is not None:
         change = reference.source.change(Edit(reference.path, meant))
         yield Proposal(f"use class {meant} instead of {name}", FixRank.REPAIR, (change,))
-        return
     if profile := EXAMPLE_PROFILES.get(name):
         text = f"add machines with such devices: --profile {profile} brings class {name}"
         yield Proposal(text, FixRank.HARDWARE)
@@ -107,6 +107,25 @@ def _claims_of(case: Case) -> Iterator[ResourceClaim]:
         claim = case.cluster.find_claim(case.namespace, name) if name else None
         if claim is not None:
             yield claim
+
+
+# --- priorities -----------------------------------------------------------------------------
+
+
+def missing_priority(case: Case) -> Iterator[Finding]:
+    """Find a priority class that does not exist, for which admission refuses the pod."""
+    name = case.pod.spec.priority_class_name
+    if NO_PRIORITY.format(name) not in case.over_quota.get(full_name(case.pod), ""):
+        return
+    known = [each.metadata.name for each in case.snapshot.priorities]
+    meant, source = nearest(name, known), case.sources.of_pod(case.pod)
+    proposals = [Proposal(f"create PriorityClass {name}", FixRank.ADVICE)]
+    if meant is not None and source is not None:
+        change = source.change(Edit(("priorityClassName",), meant))
+        text = f"use priority class {meant} instead of {name}"
+        proposals.insert(0, Proposal(text, FixRank.REPAIR, (change,)))
+    hint = f": did you mean {meant}?" if meant else f"; {_there_is('priority class', known)}"
+    yield Finding(f"priority class {name} does not exist{hint}", tuple(proposals))
 
 
 # --- claims and templates -------------------------------------------------------------------

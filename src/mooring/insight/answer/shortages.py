@@ -111,11 +111,14 @@ class DeviceCase:
 
     def of_class(self, name: str) -> list[PublishedDevice]:
         """Return the devices of a class, on any node."""
-        found = self.case.cluster.inventory.device_class(name)
-        if found is None:
-            return []
-        expressions = [s.cel.expression for s in found.spec.selectors if s.cel is not None]
-        return self.passing(expressions, list(self.case.fleet.devices))
+        known = self.case.devices_of_class
+        if name not in known:
+            found = self.case.cluster.inventory.device_class(name)
+            selectors = () if found is None else found.spec.selectors
+            expressions = [s.cel.expression for s in selectors if s.cel is not None]
+            everything = [] if found is None else list(self.case.fleet.devices)
+            known[name] = self.passing(expressions, everything)
+        return known[name]
 
     def passing(
         self, expressions: Sequence[str], devices: list[PublishedDevice]

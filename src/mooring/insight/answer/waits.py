@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import group_name
-from mooring.insight.answer.edits import Edit, change_of
+from mooring.insight.answer.edits import REMOVED, Edit, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.labels import HOSTNAME
 from mooring.insight.answer.references import missing_claims, missing_classes
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.messages import counted, listed, nearest
+from mooring.insight.plan.refused import IDLE
 from mooring.scheduler.pre_filter import UNMODELLED
 
 GATE_OWNERS: Final = {
@@ -23,6 +25,7 @@ GATE_OWNERS: Final = {
     "training.kubeflow.org/": ("the training operator", "see its job"),
     "karmada.io/": ("Karmada", "see its policies"),
 }
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 SCHEDULERS: Final = (
     *("volcano", "yunikorn", "koord-scheduler", "runai-scheduler", "kai-scheduler"),
     *("scheduler-plugins-scheduler", "hami-scheduler", "stork", "linkerd-scheduler"),
@@ -59,6 +62,32 @@ def other_scheduler(case: Case) -> Iterator[Finding]:
         proposals.append(Proposal(text, FixRank.REPAIR, (change,)))
     hint = f": did you mean {meant}?" if meant else f", not to {DEFAULT_SCHEDULER}"
     yield Finding(f"schedulerName {name} leaves the pod to another scheduler{hint}", (*proposals,))
+
+
+def unscheduled(case: Case) -> Iterator[Finding]:
+    """Find what its user wrote that keeps a pod from the scheduler."""
+    status = case.explanation.pending.diagnosis.pre_filter_status
+    source = case.sources.of_pod(case.pod)
+    if status is None or status.plugin != IDLE or source is None:
+        return
+    reason, node = case.explanation.pending.reason, case.pod.spec.node_name
+    if node:
+        edits = (Edit(("nodeName",), REMOVED), Edit(("nodeSelector", HOSTNAME), node))
+        text = f"use nodeSelector {HOSTNAME}: {node} instead of nodeName"
+        cause = f"{reason}, so nobody allocates its claims: use a node selector instead"
+        yield Finding(cause, (Proposal(text, FixRank.REPAIR, (source.change(*edits),)),))
+        return
+    workload = source.value
+    field, value = ("suspend", False) if workload.kind == "Job" else ("replicas", 1)
+    queue = workload.metadata.labels.get(QUEUE_LABEL)
+    if queue is not None:
+        text = f"see why queue {queue} has not admitted it: kubectl get workloads"
+        yield Finding(f"{reason} by Kueue, in queue {queue}", (Proposal(text, FixRank.ADVICE),))
+        return
+    change = change_of(workload, Edit(("spec", field), value))
+    said = f"set {field} of {workload.kind} {workload.metadata.name} to {str(value).lower()}"
+    cause = f"{reason}: it creates no pods before {field} is {str(value).lower()}"
+    yield Finding(cause, (Proposal(said, FixRank.REPAIR, (change,)),))
 
 
 def volumes(case: Case) -> Iterator[Finding]:

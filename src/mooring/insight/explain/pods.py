@@ -48,7 +48,7 @@ from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_f
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
-from mooring.insight.plan.refused import REFUSED
+from mooring.insight.plan.refused import IDLE, REFUSED
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -314,6 +314,8 @@ def kubernetes_writes(
     found: list[str] = []
     if obstacle is not None and obstacle.plugin == REFUSED:
         return (f"the error {pending.reason}",)
+    if obstacle is not None and obstacle.plugin == IDLE:
+        return (_NOTHING_WRITTEN,)
     if obstacle is not None and obstacle.plugin == QUOTA:
         return (_quota_event(pod, pending.reason),)
     if pod.spec.scheduling_gates:

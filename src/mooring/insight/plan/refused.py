@@ -1,4 +1,8 @@
-"""Pods that no scheduler sees: refused by validation, or made by a workload that is refused.
+"""Pods that no scheduler sees: refused, not created yet, or with a node that their user chose.
+
+    refused   by validation, or made by a workload that is
+    idle      of a job that is suspended or a workload with 0 replicas
+    bypassing  with a node name of their own, and claims that nobody allocates
 
 They are added to a plan as pending, so that the reason can be explained like any other.
 """
@@ -24,6 +28,8 @@ from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.scheduling_cycle import Pending
 
 REFUSED: Final = "Validation"
+IDLE: Final = "NotScheduled"
+PENDING: Final = ("", "Pending")
 _WORKLOADS: Final = ("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet")
 
 
@@ -35,6 +41,10 @@ def with_refused(plan: Plan, refused: Sequence[RefusedObject]) -> Plan:
         pod = next(_pods(each), None)
         if pod is not None and full_name(pod) not in known:
             found[full_name(pod)] = _pending(plan, pod, each)
+    return _with_pending(plan, found)
+
+
+def _with_pending(plan: Plan, found: dict[str, Pending]) -> Plan:
     if not found:
         return plan
     reasons = {name: each.reason for name, each in found.items()}
@@ -43,6 +53,45 @@ def with_refused(plan: Plan, refused: Sequence[RefusedObject]) -> Plan:
         results=(*plan.results, *found.values()),
         over_quota={**plan.over_quota, **reasons},
     )
+
+
+def with_unscheduled(plan: Plan) -> Plan:
+    """Return the plan with pods that their objects keep from the scheduler."""
+    known = {full_name(each.pod) for each in plan.results}
+    found: dict[str, Pending] = {}
+    for pod, reason in (*_idle(plan), *_bypassing(plan)):
+        if full_name(pod) not in known:
+            found[full_name(pod)] = _stopped(plan, pod, reason, IDLE)
+    return _with_pending(plan, found)
+
+
+def _idle(plan: Plan) -> Iterator[tuple[Pod, str]]:
+    """Yield a pod for each workload that creates none."""
+    for each in plan.before.controllers:
+        name = full_name(each)
+        if each.kind == "Job" and each.spec.suspend:
+            yield _model(each), f"Job {name} is suspended"
+        elif getattr(each.spec, "replicas", None) == 0:
+            yield _model(each), f"{each.kind} {name} has 0 replicas"
+
+
+def _bypassing(plan: Plan) -> Iterator[tuple[Pod, str]]:
+    """Yield the pods whose claims nobody allocates, because no scheduler sees the pods."""
+    claims = plan.cluster.claims
+    for pod in plan.before.pods:
+        if (
+            not pod.spec.node_name
+            or not pod.spec.resource_claims
+            or pod.status.phase not in PENDING
+        ):
+            continue
+        made = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
+        for entry in pod.spec.resource_claims:
+            name = entry.resource_claim_name or made.get(entry.name)
+            claim = claims.get((pod.metadata.namespace, name)) if name else None
+            if claim is not None and claim.status.allocation is None:
+                yield pod, f"nodeName {pod.spec.node_name} keeps the pod from the scheduler"
+                break
 
 
 def refused_results(plan: Plan) -> list[Pending]:
@@ -70,18 +119,23 @@ def _pods(refused: RefusedObject) -> Iterator[Pod]:
     if refused.kind == "Pod":
         yield identified(replace(value, metadata=replace(value.metadata, **_names(metadata))))
         return
-    owner = identified(replace(value, metadata=replace(value.metadata, **_names(metadata))))
+    yield _model(identified(replace(value, metadata=replace(value.metadata, **_names(metadata)))))
+
+
+def _model(workload: Any) -> Pod:
+    """Return the first pod that a workload would create, as it is written."""
+    metadata = workload.metadata
     reference = OwnerReference(
-        api_version=value.api_version,
-        kind=value.kind,
-        name=refused.name,
-        uid=owner.metadata.uid,
+        api_version=workload.api_version,
+        kind=workload.kind,
+        name=metadata.name,
+        uid=metadata.uid,
         controller=True,
     )
     made = ObjectMeta(
-        name=f"{refused.name}-0", namespace=refused.namespace, owner_references=(reference,)
+        name=f"{metadata.name}-0", namespace=metadata.namespace, owner_references=(reference,)
     )
-    yield identified(Pod(metadata=made, spec=value.spec.template.spec))
+    return identified(Pod(metadata=made, spec=workload.spec.template.spec))
 
 
 def _names(metadata: ObjectMeta) -> dict[str, str]:
@@ -90,6 +144,10 @@ def _names(metadata: ObjectMeta) -> dict[str, str]:
 
 def _pending(plan: Plan, pod: Pod, refused: RefusedObject) -> Pending:
     reason = f'The {refused.kind} "{refused.name}" is invalid: {"; ".join(refused.reasons)}'
-    status = Unschedulable(REFUSED, (reason,))
+    return _stopped(plan, pod, reason, REFUSED)
+
+
+def _stopped(plan: Plan, pod: Pod, reason: str, by: str) -> Pending:
+    status = Unschedulable(by, (reason,))
     diagnosis = FitDiagnosis(len(plan.cluster.snapshot.nodes), pre_filter_status=status)
     return Pending(pod, diagnosis, reason=reason, message="")

@@ -51,13 +51,17 @@ BUILT_IN: Final = {
     "system-node-critical": SYSTEM_CRITICAL_PRIORITY + 1000,
 }
 
+NO_PRIORITY: Final = "no PriorityClass with name {} was found"
+
 
 class Completed(NamedTuple):
     """A snapshot ready to be scheduled, and what could not be completed."""
 
     snapshot: Snapshot
     concerns: tuple[Concern, ...]
-    over_quota: Mapping[str, str] = {}  # by the full name of a pod: why it or its claim is refused
+    over_quota: Mapping[
+        str, str
+    ] = {}  # by the full name of a pod: why admission refuses it or its claim
 
 
 def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
@@ -69,7 +73,25 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
     )
     claimed, of_claims = _claimed(prioritised, maker)
     concerns = (*expanded.concerns, *of_priorities, *of_claims)
-    return Completed(claimed, concerns, maker.over_quota)
+    refused = {**maker.over_quota, **_without_priority(claimed)}
+    return Completed(claimed, concerns, refused)
+
+
+def _without_priority(snapshot: Snapshot) -> dict[str, str]:
+    """Return the pods that admission refuses for their priority class, and why.
+
+    Where no priority class is known at all, those of the cluster were not given.
+    """
+    if not snapshot.priorities:
+        return {}
+    priorities = Priorities(snapshot.priorities)
+    found: dict[str, str] = {}
+    for pod in snapshot.pods:
+        name = pod.spec.priority_class_name
+        if name and is_charged(pod) and pod.spec.priority is None and not priorities.find(name):
+            message = NO_PRIORITY.format(name)
+            found[full_name(pod)] = f'pods "{pod.metadata.name}" is forbidden: {message}'
+    return found
 
 
 def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
