@@ -12,11 +12,11 @@ from mooring.insight.answer.replicas import fewer_pods, siblings_of
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.situation import AskCapacity
-from mooring.insight.expressions.published_devices import PublishedDevice
 from mooring.insight.messages import counted, listed, nearest
 
 HOLDERS_SHOWN_MAX: Final = 3
 NONE: Final = "none"
+COUNTED_MAX: Final = 2000  # devices of a cluster, beyond which those of the node are counted
 
 
 def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
@@ -55,7 +55,10 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
 
 def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, str]:
     """Return how many devices are in use: all there are, or those of the nearest node."""
-    chosen = _chosen(case, short)
+    if case.case.cluster.inventory.devices_count > COUNTED_MAX:
+        return short.funnel.selected, f" of node {case.node}"
+    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
+    chosen = case.passing(expressions, case.of_class(short.class_name))
     taken = {
         f"{result.driver}/{result.pool}/{result.device}"
         for claim in case.case.cluster.claims.values()
@@ -67,11 +70,6 @@ def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, str]:
     return short.funnel.selected, f" of node {case.node}"
 
 
-def _chosen(case: DeviceCase, short: Shortage) -> list[PublishedDevice]:
-    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
-    return case.passing(expressions, case.of_class(short.class_name))
-
-
 def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
     if case.node:
         yield Proposal(f"add a node with devices of class {short.class_name}", FixRank.HARDWARE)
@@ -79,7 +77,7 @@ def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
 
 def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:
     """Return the claims that have devices which the request would do with."""
-    names = {str(device) for device in _chosen(case, short)}
+    names = {str(device) for device in case.chosen_nearby(short)}
     holders = case.diagnosis.obstacles.holders
     found = [key for key, devices in holders.items() if names.intersection(devices)]
     return found or list(holders)

@@ -53,10 +53,6 @@ def _published(case: DeviceCase, pool: UnusablePool) -> str:
 def too_few_of_class(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     """Find that a node, or every node, has too few devices of a class."""
     name, on_node = short.class_name, short.funnel.of_class
-    everywhere = case.of_class(name)
-    if not everywhere:
-        yield _unpublished(case, name)
-        return
     if not on_node:
         yield from _elsewhere(case, name)
         return
@@ -74,6 +70,9 @@ def too_few_of_class(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
 def _elsewhere(case: DeviceCase, name: str) -> Iterator[Finding]:
     """Yield on which nodes the devices of a class can be used."""
     everywhere = case.of_class(name)
+    if not everywhere:
+        yield _unpublished(case, name)
+        return
     nodes = sorted({device.node for device in everywhere if device.node})
     if nodes:
         verb = "has" if len(nodes) == 1 else "have"

@@ -28,7 +28,7 @@ from mooring.insight.expressions.evaluation import (
     compiler_for,
     evaluator_of,
 )
-from mooring.insight.expressions.published_devices import PublishedDevice
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 
 ON_NODE: Final = 0  # questions of the funnel before those that it names
 OF_CLASS: Final = 1
@@ -120,8 +120,24 @@ class DeviceCase:
             known[name] = self.passing(expressions, everything)
         return known[name]
 
+    @cached_property
+    def nearby(self) -> PublishedDevices:
+        """The devices that the node may see."""
+        slices = self.diagnosis.situation.slices
+        return PublishedDevices(slices, names=self.case.context.extensions)
+
+    def chosen_nearby(self, short: Shortage) -> list[PublishedDevice]:
+        """Return the devices around the node that a request would do with."""
+        found = self.case.cluster.inventory.device_class(short.class_name)
+        selectors = (*(() if found is None else found.spec.selectors), *short.details.selectors)
+        expressions = [s.cel.expression for s in selectors if s.cel is not None]
+        return self.passing(expressions, list(self.nearby.devices), self.nearby)
+
     def passing(
-        self, expressions: Sequence[str], devices: list[PublishedDevice]
+        self,
+        expressions: Sequence[str],
+        devices: list[PublishedDevice],
+        fleet: PublishedDevices | None = None,
     ) -> list[PublishedDevice]:
         """Return the devices for which all expressions are true."""
         for expression in expressions:
@@ -130,7 +146,7 @@ class DeviceCase:
                 return []
             passing = {
                 device.index
-                for result in evaluator.results(self.case.fleet)
+                for result in evaluator.results(fleet or self.case.fleet)
                 if result.outcome is MatchOutcome.MATCH
                 for device in result.devices
             }

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from mooring.api.batch import Job
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
 from mooring.api.core.pod import Pod
@@ -69,7 +70,7 @@ def _idle(plan: Plan) -> Iterator[tuple[Pod, str]]:
     """Yield a pod for each workload that creates none."""
     for each in plan.before.controllers:
         name = full_name(each)
-        if each.kind == "Job" and each.spec.suspend:
+        if isinstance(each, Job) and each.spec.suspend:
             yield _model(each), f"Job {name} is suspended"
         elif getattr(each.spec, "replicas", None) == 0:
             yield _model(each), f"{each.kind} {name} has 0 replicas"
@@ -135,7 +136,8 @@ def _model(workload: Any) -> Pod:
     made = ObjectMeta(
         name=f"{metadata.name}-0", namespace=metadata.namespace, owner_references=(reference,)
     )
-    return identified(Pod(metadata=made, spec=workload.spec.template.spec))
+    pod: Pod = identified(Pod(metadata=made, spec=workload.spec.template.spec))
+    return pod
 
 
 def _names(metadata: ObjectMeta) -> dict[str, str]:
