@@ -10,6 +10,7 @@ devices        why requests find too few devices
 shortages      requests that find too few, and the devices that expressions choose
 selectors      selectors that leave too few, and their repair
 taints         taints that requests do not tolerate
+conflicts      claims that a node cannot serve for no single reason
 constraints    constraints that devices cannot satisfy together
 claim_changes  changes to claims, as edits of the objects in which they are written
 edits          changes of objects as data

@@ -5,16 +5,24 @@
 Findings come in the order in which an expert looks: what stops the pod before any node, then the
 nearest nodes. A proposal with changes is offered only if the changed objects are valid and the pod
 gets a node with them.
+
+A finder that fails is set aside, and the others go on. Where none finds anything, the words of the
+nearest node are the cause: an answer always has a cause, and something to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Final
+from itertools import chain, islice
+from typing import Final, TypeVar
 
 from mooring.claims.pod_claims import controller_of
-from mooring.insight.answer.claim_changes import ClaimEdits
+from mooring.insight.answer.conflicts import (
+    conflict_findings,
+    error_cause,
+    more_hardware,
+    tried_changes,
+)
 from mooring.insight.answer.devices import device_findings
 from mooring.insight.answer.finding import (
     Answer,
@@ -33,23 +41,20 @@ from mooring.insight.answer.references import (
     missing_group,
     scheduling_gates,
 )
-from mooring.insight.explain.phrases import change_text
-from mooring.insight.explain.pods import Explanation
+from mooring.insight.answer.shortages import DeviceCase
+from mooring.insight.explain.pods import Explanation, NodeVerdict
 from mooring.insight.explain.report import distance
-from mooring.insight.explain.situation import (
-    AskCapacity,
-    DropConstraint,
-    DropSelector,
-    LowerCount,
-    SituationChange,
-    Tolerate,
-)
+from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import RefusedObject
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 
+T = TypeVar("T")
 FIXES_MAX: Final = 5
+FINDINGS_MAX: Final = 4  # whose proposals are tried
+PROPOSALS_MAX: Final = 12  # of a finding that are tried
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     scheduling_gates,
     quota_findings,
@@ -57,13 +62,6 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     missing_classes,
     missing_group,
 )
-_OFFERED: Final[dict[type, FixRank]] = {
-    Tolerate: FixRank.GIVE,
-    LowerCount: FixRank.LESS,
-    AskCapacity: FixRank.LESS,
-    DropConstraint: FixRank.GIVE_UP,
-    DropSelector: FixRank.GIVE_UP,
-}
 
 
 def answer(
@@ -84,19 +82,16 @@ def answer(
         refused=refused,
         over_quota=plan.over_quota,
     )
-    findings = list(_findings(case))
-    tried = [(finding, _fixes(case, finding.proposals)) for finding in findings[:4]]
-    if not tried:
-        return Answer(one_line(explanation.stopped_by or explanation.pending.reason))
-    (finding, fixes), *others = tried
+    findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
+    (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
     fixes = _unique([*fixes, *rest])
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
-        fixes = _unique([*fixes, *_fixes(case, _of_diagnosis(case))])
+        fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(one_line(finding.cause), tuple(ordered[:FIXES_MAX]))
+    return Answer(one_line(finding.cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
 def likeness(plan: Plan, pending: Pending) -> Hashable:
@@ -117,23 +112,64 @@ def _helps(fixes: Iterable[Fix]) -> bool:
 
 
 def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in find(case)]
+    found = [finding for find in PRECONDITIONS for finding in _guarded(case, find(case))]
     if found:
         yield from found
         return
-    for verdict in sorted(case.explanation.verdicts, key=distance):
-        if not verdict.texts:
-            continue
+    for verdict in _nearest_first(case):
         if verdict.is_behind or verdict.diagnosis is None:
-            yield from node_findings(case, verdict)
+            yield from _guarded(case, node_findings(case, verdict))
         if verdict.diagnosis is not None:
-            yield from device_findings(case, verdict.diagnosis)
+            devices = DeviceCase(case, verdict.diagnosis)
+            some = _guarded(case, device_findings(case, verdict.diagnosis))
+            yield from some or _guarded(case, conflict_findings(devices))
+
+
+def _nearest_first(case: Case) -> list[NodeVerdict]:
+    """Return the verdicts of nodes that do not take the pod, the nearest first."""
+    found = (verdict for verdict in case.explanation.verdicts if verdict.texts)
+    return sorted(found, key=distance)
+
+
+def _guarded(case: Case, findings: Iterable[T]) -> list[T]:
+    """Return what is found until a finder fails; the others are as good without it."""
+    found: list[T] = []
+    with FAULTS.guard("explaining", lambda: f"Pod {full_name(case.pod)}"):
+        found.extend(findings)
+    return found
+
+
+def _unknown(case: Case) -> Finding:
+    """Return the cause that no finder knows better, from the words of the nearest nodes."""
+    explanation, nearest = case.explanation, _nearest_first(case)
+    if not case.cluster.snapshot.nodes:
+        advice = "add nodes to the cluster; with files, --profile adds machines and --on a cluster"
+        return Finding("the cluster has no node", (Proposal(advice, FixRank.HARDWARE),))
+    if explanation.stopped_by:
+        return Finding(error_cause(explanation.stopped_by))
+    if explanation.facts:
+        return Finding(explanation.facts[0])
+    for verdict in nearest[:1]:
+        nodes = f"node{'s' if len(verdict.nodes) > 1 else ''} {listed(verdict.nodes)}"
+        return Finding(f"{nodes}: {'; '.join((*verdict.texts, *verdict.facts))}")
+    return Finding(explanation.pending.reason or "no node takes the pod")
+
+
+def _last_advice(case: Case) -> list[Fix]:
+    """Return what to do where nothing that could be written helps."""
+    for verdict in _nearest_first(case)[:1]:
+        if verdict.diagnosis is not None:
+            proposal = more_hardware(DeviceCase(case, verdict.diagnosis))
+            return [Fix(proposal.text, proposal.rank)]
+        text = f"give the pod a node without this: {', '.join(verdict.texts)}"
+        return [Fix(text, FixRank.ADVICE)]
+    return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
     """Return the proposals that hold, with the node that the pod gets."""
     found: list[Fix] = []
-    for proposal in proposals:
+    for proposal in islice(proposals, PROPOSALS_MAX):
         if not proposal.changes:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
@@ -155,22 +191,10 @@ def _unique(fixes: Iterable[Fix]) -> list[Fix]:
     return list(found.values())
 
 
-def _of_diagnosis(case: Case) -> Iterator[Proposal]:
-    """Yield the changes that the diagnosis of the nearest nodes has tried."""
-    for verdict in sorted(case.explanation.verdicts, key=distance)[:1]:
-        if verdict.diagnosis is None:
-            continue
-        situation = verdict.diagnosis.situation
-        edits = ClaimEdits(situation, case.pod, case.sources)
-        for fix in verdict.diagnosis.fixes:
-            ranks = [_rank(change) for change in fix.changes]
-            if None in ranks:
-                continue
-            changes = edits.changes(fix.changes)
-            if changes:
-                text = ", and ".join(change_text(change, situation) for change in fix.changes)
-                yield Proposal(text, max(rank for rank in ranks if rank is not None), changes)
-
-
-def _rank(change: SituationChange) -> FixRank | None:
-    return _OFFERED.get(type(change))
+def _of_diagnosis(case: Case) -> list[Fix]:
+    """Return the changes that the diagnosis of the nearest node has tried, and that hold."""
+    found: list[Proposal] = []
+    for verdict in _nearest_first(case)[:1]:
+        if verdict.diagnosis is not None:
+            found += _guarded(case, tried_changes(DeviceCase(case, verdict.diagnosis)))
+    return _fixes(case, found)
