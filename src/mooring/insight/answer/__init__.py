@@ -7,6 +7,7 @@ references     gates, and classes, templates, claims and groups that do not exis
 quotas         quotas that refuse the pod or its claims
 nodes          amounts, taints, labels, claims with devices elsewhere
 devices        why requests find too few devices
+errors         expressions whose error ended the search for devices
 shortages      requests that find too few, and the devices that expressions choose
 selectors      selectors that leave too few, and their repair
 taints         taints that requests do not tolerate

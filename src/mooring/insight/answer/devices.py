@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mooring.insight.answer.constraints import constraint_findings
+from mooring.insight.answer.errors import error_findings
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.selectors import faulty_selectors, unselected
 from mooring.insight.answer.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
@@ -25,6 +26,10 @@ HOLDERS_SHOWN_MAX = 3
 def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     """Find why claims get no devices on the node of a diagnosis."""
     devices = DeviceCase(case, diagnosis)
+    errors = list(error_findings(devices))
+    if errors:
+        yield from errors  # nothing else was looked at
+        return
     yield from _unusable_pools(devices)
     shortages = devices.shortages()
     if diagnosis.message and not shortages:
