@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mooring.insight.answer.constraints import constraint_findings
+from mooring.insight.answer.derived import derived_findings
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.selectors import faulty_selectors, unselected
 from mooring.insight.answer.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
@@ -28,13 +29,14 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     yield from _unusable_pools(devices)
     shortages = devices.shortages()
     if diagnosis.message and not shortages:
+        yield from derived_findings(devices)
         yield from faulty_selectors(devices)
     for group in shortages:
         if group[0].place.alternative is None:
             yield from _findings(devices, group[0])
         else:
             yield _of_alternatives(devices, group)
-    yield from constraint_findings(devices)
+    yield from constraint_findings(devices, tuple(_release_proposals(case, diagnosis)))
 
 
 def _findings(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
