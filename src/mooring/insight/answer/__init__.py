@@ -21,6 +21,11 @@ selectors      selectors that leave too few, and their repair
 taints         taints that requests do not tolerate
 conflicts      claims that a node cannot serve for no single reason
 constraints    constraints that devices cannot satisfy together
+constraint_fixes  what to do about them
+compared       what a constraint compares: devices and their values
+bridges        derived attributes between drivers that name a fact differently
+refused_claims  claims that are refused for their constraints or derived attributes
+derived        derived attributes that cannot be evaluated
 claim_changes  changes to claims, as edits of the objects in which they are written
 edits          changes of objects as data
 sources        the objects in which pods and claims are written

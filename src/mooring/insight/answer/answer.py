@@ -185,9 +185,10 @@ def _was_meant_as_change(proposal: Proposal) -> bool:
 
 
 def _unique(fixes: Iterable[Fix]) -> list[Fix]:
+    """Return the fixes without those that make the same changes, or say the same."""
     found: dict[str, Fix] = {}
     for fix in fixes:
-        found.setdefault(fix.text, fix)
+        found.setdefault(repr(fix.changes) if fix.changes else fix.text, fix)
     return list(found.values())
 
 
