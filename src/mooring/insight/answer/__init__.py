@@ -12,6 +12,7 @@ labels         node selectors and node affinities
 neighbours     rules about other pods: ports, affinity, spreading
 replicas       workloads with more pods than fit
 devices        why requests find too few devices
+contention     requests that want more devices together than there are
 errors         expressions whose error ended the search for devices
 shortages      requests that find too few, and the devices that expressions choose
 pools          drivers that publish nothing, or not all

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from mooring.insight.answer.constraints import constraint_findings
+from mooring.insight.answer.contention import contention_findings
 from mooring.insight.answer.derived import derived_findings
 from mooring.insight.answer.errors import error_findings
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Proposal
@@ -52,7 +53,8 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     holders = list(diagnosis.obstacles.holders)
     yield from constraint_findings(devices, tuple(release_proposals(case, holders)))
     if not shortages:
-        yield from competing(devices)
+        contended = list(contention_findings(devices))
+        yield from contended or competing(devices)
 
 
 # --- alternatives ---------------------------------------------------------------------------

@@ -184,7 +184,9 @@ class DeviceCase:
             text += f", and spread the work over {short.wanted // count} pods"
         changes = self._fewer(short, count)
         if changes:
-            yield Proposal(text, FixRank.LESS, changes)
+            # Whoever wants all devices seldom does with fewer: others may free theirs first.
+            rank = FixRank.FREE if short.is_all else FixRank.LESS
+            yield Proposal(text, rank, changes)
 
     def _fewer(self, short: Shortage, count: int) -> tuple[ObjectChange, ...]:
         resource = self.resource(short.place)
