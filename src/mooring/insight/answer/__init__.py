@@ -27,6 +27,7 @@ compared       what a constraint compares: devices and their values
 bridges        derived attributes between drivers that name a fact differently
 refused_claims  claims that are refused for their constraints or derived attributes
 derived        derived attributes that cannot be evaluated
+combined       several changes that help together
 claim_changes  changes to claims, as edits of the objects in which they are written
 edits          changes of objects as data
 sources        the objects in which pods and claims are written
