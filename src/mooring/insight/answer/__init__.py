@@ -11,6 +11,7 @@ extended       extended resources that nobody offers
 labels         node selectors and node affinities
 neighbours     rules about other pods: ports, affinity, spreading
 replicas       workloads with more pods than fit
+nowhere        nodes that lack different things, in one sentence
 devices        why requests find too few devices
 contention     requests that want more devices together than there are
 errors         expressions whose error ended the search for devices
