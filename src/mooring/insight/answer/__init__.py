@@ -4,6 +4,7 @@ answer         explanation in, cause and fixes out: the flow is drawn there
 output         answers as text and as trees, and manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
 references     gates, and classes, templates, claims and groups that do not exist
+sharing        claims that as many pods share as can
 quotas         quotas that refuse the pod or its claims
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little

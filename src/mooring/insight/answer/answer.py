@@ -43,6 +43,7 @@ from mooring.insight.answer.references import (
     missing_group,
     scheduling_gates,
 )
+from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.explain.pods import Explanation, NodeVerdict
 from mooring.insight.explain.report import distance
@@ -63,6 +64,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     missing_claims,
     missing_classes,
     missing_group,
+    full_claims,
 )
 
 

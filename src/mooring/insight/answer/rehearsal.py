@@ -25,10 +25,11 @@ from mooring.claims.pod_claims import is_controlled_by
 from mooring.insight.answer.edits import ObjectChange, edited
 from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
 from mooring.insight.messages import full_name
+from mooring.insight.plan.decisions import decide
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from mooring.scheduler.scheduling_cycle import Placed
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
@@ -139,7 +140,7 @@ class Rehearsal:
     def _scheduled(self, objects: Objects) -> str | None:
         with ExitStack() as undo:
             made = self._made(objects, undo)
-            outcome = None if made is None else schedule(self._cluster, made.pods[0])
+            outcome = None if made is None else decide(self._cluster, made.pods[0])
         return outcome.node if isinstance(outcome, Placed) else None
 
     def _made(self, objects: Objects, undo: ExitStack) -> Snapshot | None:
