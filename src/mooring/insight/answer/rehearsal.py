@@ -169,7 +169,7 @@ class Rehearsal:
         """Return the pod with its claims, made anew from templates."""
         cluster, namespace = self._cluster, pod.metadata.namespace
         bare = replace(pod, status=replace(pod.status, resource_claim_statuses=None))
-        here: list[Any] = list(self._snapshot.namespaces)
+        here: list[Any] = [*self._snapshot.namespaces, *self._snapshot.runtimes]
         here += (t for t in self._snapshot.templates if t.metadata.namespace == namespace)
         here += (g for g in self._snapshot.groups if g.metadata.namespace == namespace)
         claims = [c for key, c in cluster.claims.items() if key[0] == namespace]
