@@ -24,7 +24,7 @@ from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
-from mooring.insight.snapshot.builder import RefusedObject, SnapshotBuilder
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject, SnapshotBuilder
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
 from mooring.validation.strategy import Context
@@ -57,6 +57,7 @@ class ClusterInput(Struct, frozen=True):
     namespace: str = "default"
     documents: tuple[Document, ...] = ()  # of the manifests, as they were written
     refused_objects: tuple[RefusedObject, ...] = ()
+    dropped_fields: tuple[DroppedFields, ...] = ()
 
     @property
     def everything(self) -> Snapshot:
@@ -228,6 +229,7 @@ def read_cluster(
         namespace=namespace,
         documents=tuple(added.documents),
         refused_objects=(*base.refused_objects, *added.refused_objects),
+        dropped_fields=(*base.dropped_fields, *added.dropped_fields),
     )
 
 

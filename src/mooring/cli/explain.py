@@ -24,6 +24,7 @@ from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import counted, full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
+from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 
@@ -74,7 +75,7 @@ def command(
     """
     everything = given.everything
     added = stand_ins(given.manifests if subject is None else everything, everything)
-    plan = planned(given, everything.with_objects(added))
+    plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
     namespace = "" if is_everywhere else given.namespace
     about = None if subject is None else parse_subject(subject, namespace=namespace)
     results = _chosen(plan, given, added, about)
@@ -108,7 +109,8 @@ def _answers(plan: Plan, given: ClusterInput, pending: list[Pending]) -> list[An
     with Progress("nodes looked at") as progress:
         for number, group in enumerate(alike.values()):
             explanation = explain(plan, group[0], effort=patience.effort, progress=progress)
-            said = answer(plan, explanation, given.context, given.refused_objects)
+            told = given.refused_objects, given.dropped_fields
+            said = answer(plan, explanation, given.context, *told)
             owner = controller_of(group[0].pod.metadata)
             key: object = (owner.uid, said.cause) if owner is not None else number
             if key in found:
@@ -128,7 +130,8 @@ def _chosen(
     if subject is None:
         if not any(given.manifests.objects()):
             return list(plan.results)
-        return chosen_results(plan.results, given.manifests.with_objects(added))
+        chosen = chosen_results(plan.results, given.manifests.with_objects(added))
+        return [*chosen, *refused_results(plan)]
     found = [each for each in plan.results if _is_about(each, subject)]
     if not found:
         _explain_absence(plan, subject)

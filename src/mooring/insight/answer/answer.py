@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final, TypeVar
 
-from mooring.claims.pod_claims import controller_of
+from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
@@ -34,22 +34,28 @@ from mooring.insight.answer.finding import (
     Proposal,
     one_line,
 )
+from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import (
-    missing_claims,
-    missing_classes,
-    missing_group,
-    scheduling_gates,
-)
+from mooring.insight.answer.references import missing_claims, missing_classes
+from mooring.insight.answer.refusals import refused_pod
 from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
+from mooring.insight.answer.waits import (
+    claims_being_deleted,
+    fits_alone,
+    group_findings,
+    other_scheduler,
+    scheduling_gates,
+    unknown_runtime_class,
+    volumes,
+)
 from mooring.insight.explain.pods import Explanation, NodeVerdict
 from mooring.insight.explain.report import distance
 from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
@@ -59,12 +65,17 @@ FIXES_MAX: Final = 5
 FINDINGS_MAX: Final = 4  # whose proposals are tried
 PROPOSALS_MAX: Final = 12  # of a finding that are tried
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
+    refused_pod,
     scheduling_gates,
+    other_scheduler,
+    unknown_runtime_class,
+    volumes,
     quota_findings,
     missing_claims,
+    claims_being_deleted,
     missing_classes,
-    missing_group,
     full_claims,
+    group_findings,
 )
 
 
@@ -73,10 +84,12 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for.
+    `refused` are objects that an API server would not take, and that the pod may wait for;
+    `dropped` are fields that it ignores because their feature gate is off.
     """
     case = Case(
         plan.cluster,
@@ -84,6 +97,7 @@ def answer(
         explanation,
         context,
         refused=refused,
+        dropped=dropped,
         over_quota=plan.over_quota,
     )
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
@@ -127,10 +141,17 @@ def _is_enough(fix: Fix) -> bool:
 
 
 def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in _guarded(case, find(case))]
+    found: list[Finding] = []
+    for find in PRECONDITIONS:
+        found += _guarded(case, find(case))
+        if found and find is refused_pod:
+            break  # What is refused waits for nothing else.
     if found:
         yield from found
         return
+    yield from _guarded(case, gate_findings(case))
+    if (companion := case.explanation.companion) is not None:
+        yield from _guarded(case, _of_companion(case, companion))
     verdicts = _nearest_first(case)
     covering = _guarded(case, nowhere_findings(case, verdicts))
     if covering:
@@ -184,6 +205,26 @@ def _last_advice(case: Case) -> list[Fix]:
         text = f"give the pod a node without this: {', '.join(verdict.texts)}"
         return [Fix(text, FixRank.ADVICE)]
     return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
+
+
+def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
+    """Yield why the next pod of the group gets no node beside the others."""
+    theirs = Case(case.cluster, case.snapshot, companion, case.context, refused=case.refused)
+    finding = next(_findings(theirs), None)
+    if finding is not None:
+        others, member = _placed_before(case, companion), companion.pending.pod
+        yield fits_alone(case, others, member, finding)
+
+
+def _placed_before(case: Case, companion: Explanation) -> int:
+    """Return how many pods of the group fit before the first that does not."""
+    name = group_name(case.pod)
+    members = [
+        pod.metadata.name
+        for pod in case.snapshot.pods
+        if pod.metadata.namespace == case.namespace and group_name(pod) == name
+    ]
+    return members.index(companion.pending.pod.metadata.name)
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:

@@ -20,7 +20,7 @@ from mooring.insight.answer.rehearsal import Rehearsal
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.expressions.published_devices import PublishedDevices
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
@@ -104,6 +104,7 @@ class Case:
         context: Context,
         *,
         refused: Sequence[RefusedObject] = (),
+        dropped: Sequence[DroppedFields] = (),
         over_quota: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster = cluster
@@ -111,6 +112,7 @@ class Case:
         self.explanation = explanation
         self.context = context
         self.refused = refused
+        self.dropped = dropped
         self.over_quota = over_quota or {}
         self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
 

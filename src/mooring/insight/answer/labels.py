@@ -101,8 +101,8 @@ def _wishes(case: Case) -> Iterator[_Wish]:
     """Yield what a node must be like; of several alternative terms, the first."""
     spec = case.pod.spec
     for key, value in sorted(spec.node_selector.items()):
-        path = ("nodeSelector", key)
-        removal = path if len(spec.node_selector) > 1 else path[:1]
+        path: EditPath = ("nodeSelector", key)
+        removal: EditPath = path if len(spec.node_selector) > 1 else path[:1]
         yield _Wish("node selector", key, "In", (value,), path, removal)
     affinity = spec.affinity and spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution

@@ -21,9 +21,15 @@ from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
-from mooring.claims.pod_claims import is_controlled_by
+from mooring.claims.pod_claims import controller_of, is_controlled_by
 from mooring.insight.answer.edits import ObjectChange, edited
-from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
+from mooring.insight.answer.sources import (
+    POD_COUNTS,
+    TEMPLATE_SPEC,
+    Source,
+    Sources,
+    nodes_of_siblings,
+)
 from mooring.insight.messages import full_name
 from mooring.insight.plan.decisions import decide
 from mooring.insight.snapshot.completion import complete
@@ -161,6 +167,13 @@ class Rehearsal:
     def _changed_pod(self, objects: Objects) -> Pod | None:
         """Return the pod as its changed source makes it."""
         source = self._sources.of_pod(self._pod)
+        owner = controller_of(self._pod.metadata)
+        if owner is not None:  # of a workload that was refused before, the snapshot has none
+            changed = objects.get((owner.kind, self._pod.metadata.namespace, owner.name))
+            if changed is not None:
+                return self._sources.pod_from(
+                    Source(changed, TEMPLATE_SPEC), self._pod, self._context
+                )
         if source is None or (value := objects.get(key_of(source.value))) is None:
             return self._pod
         return self._sources.pod_from(Source(value, source.prefix), self._pod, self._context)
