@@ -40,7 +40,7 @@ EXPECTED = {
     ),
     "all-in-use": Expected("both devices.*in use.*nb1.*nb2", "wait until .*nb1", ADVICE),
     "all-of-them-one-in-use": Expected(
-        "all 2 devices.*1 of them in use.*nb1", "ask for 1 instead of all"
+        "all 2 devices.*1 of them in use.*nb1", "wait until .*nb1", ADVICE
     ),
     "all-of-them-one-tainted": Expected("1 of 2 devices.*x.com/broken", "repaired", ADVICE),
     "alternatives-that-do-not-fit": Expected(
@@ -222,7 +222,7 @@ EXPECTED = {
     "request-above-limit": Expected("requests 4 of cpu.*limit 2", "limit of cpu .* to 4"),
     "request-as-in-v1beta1": Expected("deviceClassName outside exactly", "below exactly"),
     "requests-compete": Expected(
-        "one, two want 4 devices.*has 3", "ask for 1 instead of 2 in request one"
+        "one .2. and two .2. want 4 devices.*has 3", "ask for 1 instead of 2 in request one"
     ),
     "restart-policy-unknown": Expected(
         "restartPolicy.*Sometimes", "correct pod train at spec.restartPolicy", ADVICE

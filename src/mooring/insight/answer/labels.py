@@ -18,6 +18,7 @@ from mooring.insight.messages import listed, nearest
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAME_FIELD: Final = "metadata.name"
+NODES_SHOWN_MAX: Final = 2
 REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 # What an image can run on is no matter of spelling.
 _PLATFORM: Final = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch")
@@ -129,7 +130,11 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
     here = listed(list(nodes), shown_max=2)
     if matching:
         what = "its devices are" if _has_claims(case) else "it would fit"
-        return f"{wants}: only {listed(matching, shown_max=2)}; {what} on {here}"
+        value = states[nodes[0]].facts.labels.get(wish.key, "no such label")
+        verb = "has" if len(nodes) == 1 else "have"
+        those = f"{', '.join(matching)} {'has' if len(matching) == 1 else 'have'}"
+        there = f", which {those}" if len(matching) <= NODES_SHOWN_MAX else ""
+        return f"{wants}{there}, but {what} on {here}, which {verb} {value}"
     if wish.key not in known:
         meant = nearest(wish.key, known)
         return f"{wants}, a label that no node has" + (f": did you mean {meant}?" if meant else "")

@@ -14,6 +14,7 @@ from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.refusals import refused_object
+from mooring.insight.answer.refused_claims import refused_claim
 from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
 from mooring.insight.messages import LIKENESS_MIN, full_name, listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
@@ -223,6 +224,9 @@ def _of_other_kind(case: Case, reference: _EntryReference) -> Finding | None:
 def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     """Return why the API server does not take what the pod waits for."""
     text = "; ".join(refused.reasons)
+    found = refused_claim(case, noun, refused)
+    if found is not None:
+        return found
     if ADMIN_NAMESPACE_LABEL not in text:
         return refused_object(case, refused)
     label = f"{ADMIN_NAMESPACE_LABEL}=true"

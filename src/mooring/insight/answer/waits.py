@@ -90,6 +90,30 @@ def unscheduled(case: Case) -> Iterator[Finding]:
     yield Finding(cause, (Proposal(said, FixRank.REPAIR, (change,)),))
 
 
+def unknown_runtime_class(case: Case) -> Iterator[Finding]:
+    """Find a runtime class that is not given, whose rules are part of the pod."""
+    name = case.pod.spec.runtime_class_name
+    status = case.explanation.pending.diagnosis.pre_filter_status
+    known = {each.metadata.name for each in case.snapshot.runtimes}
+    if status is None or status.plugin != UNMODELLED or not name or name in known:
+        return
+    source, meant = case.sources.of_pod(case.pod), nearest(name, known)
+    proposals: list[Proposal] = []
+    if meant is not None and source is not None:
+        change = source.change(Edit(("runtimeClassName",), meant))
+        text = f"use runtimeClassName {meant} instead of {name}"
+        proposals.append(Proposal(text, FixRank.REPAIR, (change,)))
+    advice = (
+        f"give RuntimeClass {name} beside the pod: kubectl get runtimeclass {name} -o yaml; its "
+        "overhead, node selector and tolerations decide"
+    )
+    hint = f": did you mean {meant}?" if meant else ", so what it adds to the pod is not known"
+    yield Finding(
+        f"there is no RuntimeClass {name} among the objects{hint}",
+        (*proposals, Proposal(advice, FixRank.ADVICE)),
+    )
+
+
 def volumes(case: Case) -> Iterator[Finding]:
     """Find volumes that decide about nodes in a way that is not modelled."""
     status = case.explanation.pending.diagnosis.pre_filter_status
