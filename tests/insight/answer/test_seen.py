@@ -257,6 +257,28 @@ EXPECTED = {
     "volume-claim": Expected(
         "PersistentVolumeClaim data", "PersistentVolumeClaim data is bound", ADVICE
     ),
+    "init-container-cpu": Expected("100 CPUs.*64 CPUs", "64 CPUs instead of 100 in container init"),
+    "job-suspended": Expected("Job team/train is suspended", "suspend", about="job/train"),
+    "label-of-many-values": Expected("europe-west3-a.*mean europe-west4-a", "europe-west4-a"),
+    "node-name": Expected(
+        "nodeName n1 .*nobody allocates", "nodeSelector .*n1 instead of nodeName"
+    ),
+    "one-alternative-tainted": Expected(
+        "gpu .0 of 1|gpu .wants 1, 0 of 1 free", "tolerate a.com/x"
+    ),
+    "priority-typo": Expected("priority class hihg .*high", "high instead of hihg"),
+    "quota-of-two-limits": Expected("quota compute allows 4 limits.cpu", "4 CPUs.*32Gi of memory"),
+    "quota-used-in-status": Expected(
+        "quota q allows 4 devices.*3 used, 2", "ask for 1 instead of 2"
+    ),
+    "scheduler-typo": Expected(
+        "default-schedular.*default-scheduler", "schedulerName default-scheduler"
+    ),
+    "taint-rule-of-other-driver": Expected(
+        "set by DeviceTaintRule gpu-rule", "Rule gpu-rule", ADVICE
+    ),
+    "taint-with-long-names": Expected("DeviceTaintRule quarantine", "DeviceTaintRule quar", ADVICE),
+    "two-taints-one-tolerated": Expected("taint a.com/y=2.*does not tolerate", "tolerate a.com/y"),
 }
 
 

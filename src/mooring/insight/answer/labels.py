@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mooring.insight.answer.edits import Edit, EditPath, change_of
-from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
 from mooring.insight.answer.sources import Source
 from mooring.insight.messages import listed, nearest
 
@@ -142,7 +142,12 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
         return f"{wants}, which no node fulfils: node {nodes[0]} has {_label(case, wish, nodes[0])}"
     meant = nearest(wish.values[0], known[wish.key])
     hint = f": did you mean {meant}?" if meant and wish.key not in _PLATFORM else ""
-    return f"{wants}; nodes have {listed(sorted(known[wish.key]))}{hint}"
+    values = sorted(known[wish.key])
+    for shown_max in (3, 1):
+        text = f"{wants}; nodes have {listed(values, shown_max=shown_max)}{hint}"
+        if len(text) <= CAUSE_LENGTH_MAX:
+            return text
+    return f"{wants}{hint}"
 
 
 def _label(case: Case, wish: _Wish, node: str) -> str:

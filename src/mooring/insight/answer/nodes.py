@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from mooring.api.tolerations import tolerates
 from mooring.insight.answer.amounts import amount_findings
 from mooring.insight.answer.edits import APPEND, Edit
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -182,7 +183,7 @@ def _taints(case: Case, node: str) -> Iterator[Finding]:
         )
         return
     source = case.sources.of_pod(case.pod)
-    near = _near_toleration(case, taints[0])
+    near = _near_toleration(case, taints[0], case.cluster.snapshot.nodes[node].facts.hard_taints)
     if near is None:
         proposals = tuple(_tolerating(source, taints))
         cause = f"node {node} has taint {listed(texts)}, which the pod does not tolerate"
@@ -217,14 +218,18 @@ def _corrected(
     yield Proposal(f"tolerate {text} instead of {written} in the pod", FixRank.REPAIR, (change,))
 
 
-def _near_toleration(case: Case, taint: Any) -> int | None:
-    return near_toleration(case.pod.spec.tolerations, taint.key)
+def _near_toleration(case: Case, taint: Any, taints: Sequence[Any]) -> int | None:
+    return near_toleration(case.pod.spec.tolerations, taint.key, taints)
 
 
-def near_toleration(tolerations: Sequence[Any], key: str) -> int | None:
-    """Return the toleration that was probably meant for a taint: of the same or a similar key."""
+def near_toleration(tolerations: Sequence[Any], key: str, taints: Sequence[Any] = ()) -> int | None:
+    """Return the toleration that was probably meant for a taint: of the same or a similar key.
+
+    One that tolerates another of the taints was meant for that.
+    """
     for index, each in enumerate(tolerations):
-        if each.key and (each.key == key or nearest(each.key, (key,)) == key):
+        is_near = each.key and (each.key == key or nearest(each.key, (key,)) == key)
+        if is_near and not any(tolerates(each, taint) for taint in taints):
             return index
     return None
 

@@ -11,7 +11,9 @@ from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.answer.nodes import near_toleration, toleration_of, written_toleration
 from mooring.insight.answer.shortages import DeviceCase, Shortage
+from mooring.insight.explain.funnel import Funnel
 from mooring.insight.explain.situation import Tolerate
+from mooring.insight.expressions.published_devices import PublishedDevice
 from mooring.insight.messages import listed, taint_text
 
 LENGTH_MAX: Final = 160
@@ -44,11 +46,11 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         return
     funnel = short.funnel
     tainted = funnel.free - funnel.tolerated
-    devices = f"{tainted} of {funnel.free} devices" if funnel.free > 1 else "the only device"
+    devices = f"{tainted} of {funnel.free} devices" if funnel.free > 1 else _only(funnel)
     if tainted == funnel.free and tainted > 1:
-        devices = f"all {tainted} devices"
+        devices = "both devices" if tainted == 2 else f"all {tainted} devices"
     verb = "has" if tainted == 1 else "have"
-    near = near_toleration(short.details.tolerations, found.taints[0].key)
+    near = near_toleration(short.details.tolerations, found.taints[0].key, _all_taints(case))
     ends = [f"; {short.name} does not tolerate it", "; it is not tolerated", ""]
     if near is not None:
         written = written_toleration(short.details.tolerations[near])
@@ -60,6 +62,7 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     causes = [
         f"{devices}{c} {verb} taint {found.text}{by}{e}" for c in (of_class, "") for e in ends
     ]
+    causes.append(f"{devices} {verb} taint {found.taints[0].key}{by}")
     cause = next((each for each in causes if len(each) <= LENGTH_MAX), causes[-1])
     yield Finding(
         cause,
@@ -72,27 +75,50 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     )
 
 
+def _only(funnel: Funnel) -> str:
+    return "the only device" if funnel.selected == 1 else "the only free device"
+
+
 def _blocking(case: DeviceCase, short: Shortage) -> _Taints:
     """Return the taints on the node that the request does not tolerate."""
-    taints = (
-        DeviceTaint(key=key, value=value, effect=effect)
-        for key, value, effect in case.diagnosis.obstacles.taints
-    )
     found = [
         taint
-        for taint in taints
+        for taint in _all_taints(case)
         if not any(tolerates(each, taint) for each in short.details.tolerations)
     ]
     nearest = short.funnel.nearest
     named = getattr(nearest.refusal, "taint", "") if nearest is not None else ""
     found.sort(key=lambda taint: taint_text(taint.key, taint.value, taint.effect) != named)
     wanted = {(taint.key, taint.value, taint.effect) for taint in found}
+    devices = case.chosen_nearby(short)
     rules = [
         rule
         for rule in case.case.snapshot.taint_rules
         if (rule.spec.taint.key, rule.spec.taint.value, rule.spec.taint.effect) in wanted
+        and any(_may_select(rule, device) for device in devices)
     ]
     return _Taints(found, rules)
+
+
+def _all_taints(case: DeviceCase) -> list[DeviceTaint]:
+    """Return the taints of the devices that the node may see."""
+    return [
+        DeviceTaint(key=key, value=value, effect=effect)
+        for key, value, effect in case.diagnosis.obstacles.taints
+    ]
+
+
+def _may_select(rule: DeviceTaintRule, device: PublishedDevice) -> bool:
+    """Return whether the names that a rule gives are those of a device."""
+    selector = rule.spec.device_selector
+    if selector is None:
+        return False
+    pairs = (
+        (selector.driver, device.driver),
+        (selector.pool, device.pool),
+        (selector.device, device.name),
+    )
+    return all(wanted in (None, "", name) for wanted, name in pairs)
 
 
 def _corrected(
