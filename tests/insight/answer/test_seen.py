@@ -102,8 +102,8 @@ EXPECTED = {
     ),
     "entry-with-source": Expected("field source.*1.31", "below source"),
     "expression-compares-amounts": Expected("compareTo", "compareTo"),
-    "expression-with-and": Expected("`&&` instead of `and`", "&&"),
-    "expression-with-one-equals": Expected("no CEL expression.*==", "=="),
+    "expression-with-and": Expected("and is no operator, && is", "&&"),
+    "expression-with-one-equals": Expected("does not compile.*==", "=="),
     "extended-class-typo": Expected("gpu.exmaple.com.*gpu.example.com", "/gpu.example.com instead"),
     "extended-in-use": Expected(
         "example.com/gpu.*both devices.*notebook", "wait until .*notebook", ADVICE

@@ -15,10 +15,12 @@ from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.refusals import refused_object
 from mooring.insight.answer.refused_claims import refused_claim
+from mooring.insight.answer.selectors import refused_selector
 from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
-from mooring.insight.messages import LIKENESS_MIN, full_name, listed, nearest
+from mooring.insight.messages import full_name, listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.insight.snapshot.completion import NO_PRIORITY
+from mooring.kit.similar_names import LIKENESS_MIN
 
 # --- classes --------------------------------------------------------------------------------
 
@@ -228,7 +230,9 @@ def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     if found is not None:
         return found
     if ADMIN_NAMESPACE_LABEL not in text:
-        return refused_object(case, refused)
+        found = refused_selector(case, noun, refused)
+        is_repaired = found is not None and any(each.changes for each in found.proposals)
+        return found if found is not None and is_repaired else refused_object(case, refused)
     label = f"{ADMIN_NAMESPACE_LABEL}=true"
     changes: tuple[ObjectChange, ...] = ()
     for space in case.snapshot.namespaces:
