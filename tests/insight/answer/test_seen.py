@@ -260,6 +260,7 @@ EXPECTED = {
     "init-container-cpu": Expected("100 CPUs.*64 CPUs", "64 CPUs instead of 100 in container init"),
     "job-suspended": Expected("Job team/train is suspended", "suspend", about="job/train"),
     "label-of-many-values": Expected("europe-west3-a.*mean europe-west4-a", "europe-west4-a"),
+    "namespace-ending": Expected("namespace team is being deleted", "another namespace", ADVICE),
     "node-name": Expected(
         "nodeName n1 .*nobody allocates", "nodeSelector .*n1 instead of nodeName"
     ),

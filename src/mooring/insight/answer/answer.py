@@ -38,7 +38,12 @@ from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import missing_claims, missing_classes, missing_priority
+from mooring.insight.answer.references import (
+    ending_namespace,
+    missing_claims,
+    missing_classes,
+    missing_priority,
+)
 from mooring.insight.answer.refusals import refused_pod
 from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
@@ -72,6 +77,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     other_scheduler,
     unknown_runtime_class,
     volumes,
+    ending_namespace,
     missing_priority,
     quota_findings,
     missing_claims,

@@ -19,7 +19,7 @@ from mooring.insight.answer.selectors import refused_selector
 from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
 from mooring.insight.messages import full_name, listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
-from mooring.insight.snapshot.completion import NO_PRIORITY
+from mooring.insight.snapshot.completion import NO_PRIORITY, TERMINATING
 from mooring.kit.similar_names import LIKENESS_MIN
 
 # --- classes --------------------------------------------------------------------------------
@@ -110,6 +110,20 @@ def _claims_of(case: Case) -> Iterator[ResourceClaim]:
         claim = case.cluster.find_claim(case.namespace, name) if name else None
         if claim is not None:
             yield claim
+
+
+# --- namespaces -----------------------------------------------------------------------------
+
+
+def ending_namespace(case: Case) -> Iterator[Finding]:
+    """Find a namespace that is being deleted, which takes nothing new."""
+    if TERMINATING.format(case.namespace) not in case.over_quota.get(full_name(case.pod), ""):
+        return
+    advice = f"use another namespace, or wait until {case.namespace} is gone and create it anew"
+    yield Finding(
+        f"namespace {case.namespace} is being deleted (Terminating) and takes no new pods",
+        (Proposal(advice, FixRank.ADVICE),),
+    )
 
 
 # --- priorities -----------------------------------------------------------------------------

@@ -53,6 +53,7 @@ BUILT_IN: Final = {
 }
 
 NO_PRIORITY: Final = "no PriorityClass with name {} was found"
+TERMINATING: Final = "unable to create new content in namespace {} because it is being terminated"
 
 
 class Completed(NamedTuple):
@@ -75,24 +76,34 @@ def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) 
     )
     claimed, of_claims = _claimed(prioritised, maker)
     concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims)
-    refused = {**maker.over_quota, **_without_priority(claimed)}
+    refused = {**maker.over_quota, **_refused_pods(claimed)}
     return Completed(claimed, concerns, refused)
 
 
-def _without_priority(snapshot: Snapshot) -> dict[str, str]:
-    """Return the pods that admission refuses for their priority class, and why.
+def _refused_pods(snapshot: Snapshot) -> dict[str, str]:
+    """Return the pods that admission refuses for their namespace or priority class, and why.
 
     Where no priority class is known at all, those of the cluster were not given.
     """
-    if not snapshot.priorities:
+    ending = {
+        each.metadata.name
+        for each in snapshot.namespaces
+        if each.metadata.deletion_timestamp is not None
+    }
+    if not snapshot.priorities and not ending:
         return {}
-    priorities = Priorities(snapshot.priorities)
+    priorities = Priorities(snapshot.priorities) if snapshot.priorities else None
     found: dict[str, str] = {}
     for pod in snapshot.pods:
-        name = pod.spec.priority_class_name
-        if name and is_charged(pod) and pod.spec.priority is None and not priorities.find(name):
-            message = NO_PRIORITY.format(name)
-            found[full_name(pod)] = f'pods "{pod.metadata.name}" is forbidden: {message}'
+        name, reason = pod.spec.priority_class_name, ""
+        if not is_charged(pod):
+            continue
+        if pod.metadata.namespace in ending:
+            reason = TERMINATING.format(pod.metadata.namespace)
+        elif name and pod.spec.priority is None and priorities and not priorities.find(name):
+            reason = NO_PRIORITY.format(name)
+        if reason:
+            found[full_name(pod)] = f'pods "{pod.metadata.name}" is forbidden: {reason}'
     return found
 
 
