@@ -5,16 +5,25 @@
 Findings come in the order in which an expert looks: what stops the pod before any node, then the
 nearest nodes. A proposal with changes is offered only if the changed objects are valid and the pod
 gets a node with them.
+
+A finder that fails is set aside, and the others go on. Where none finds anything, the words of the
+nearest node are the cause: an answer always has a cause, and something to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Final
+from itertools import chain, islice
+from typing import Final, TypeVar
 
-from mooring.claims.pod_claims import controller_of
-from mooring.insight.answer.claim_changes import ClaimEdits
+from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.combined import combined
+from mooring.insight.answer.conflicts import (
+    conflict_findings,
+    error_cause,
+    more_hardware,
+    tried_changes,
+)
 from mooring.insight.answer.devices import device_findings
 from mooring.insight.answer.finding import (
     Answer,
@@ -25,45 +34,58 @@ from mooring.insight.answer.finding import (
     Proposal,
     one_line,
 )
+from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
+from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
 from mooring.insight.answer.references import (
+    ending_namespace,
     missing_claims,
     missing_classes,
-    missing_group,
+    missing_priority,
+)
+from mooring.insight.answer.refusals import refused_pod
+from mooring.insight.answer.sharing import full_claims
+from mooring.insight.answer.shortages import DeviceCase
+from mooring.insight.answer.waits import (
+    claims_being_deleted,
+    fits_alone,
+    group_findings,
+    other_scheduler,
     scheduling_gates,
+    unknown_runtime_class,
+    unscheduled,
+    volumes,
 )
-from mooring.insight.explain.phrases import change_text
-from mooring.insight.explain.pods import Explanation
+from mooring.insight.explain.pods import Explanation, NodeVerdict
 from mooring.insight.explain.report import distance
-from mooring.insight.explain.situation import (
-    AskCapacity,
-    DropConstraint,
-    DropSelector,
-    LowerCount,
-    SituationChange,
-    Tolerate,
-)
+from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 
+T = TypeVar("T")
 FIXES_MAX: Final = 5
+FINDINGS_MAX: Final = 4  # whose proposals are tried
+PROPOSALS_MAX: Final = 12  # of a finding that are tried
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
+    refused_pod,
+    unscheduled,
     scheduling_gates,
+    other_scheduler,
+    unknown_runtime_class,
+    volumes,
+    ending_namespace,
+    missing_priority,
     quota_findings,
     missing_claims,
+    claims_being_deleted,
     missing_classes,
-    missing_group,
+    full_claims,
+    group_findings,
 )
-_OFFERED: Final[dict[type, FixRank]] = {
-    Tolerate: FixRank.GIVE,
-    LowerCount: FixRank.LESS,
-    AskCapacity: FixRank.LESS,
-    DropConstraint: FixRank.GIVE_UP,
-    DropSelector: FixRank.GIVE_UP,
-}
 
 
 def answer(
@@ -71,10 +93,12 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for.
+    `refused` are objects that an API server would not take, and that the pod may wait for;
+    `dropped` are fields that it ignores because their feature gate is off.
     """
     case = Case(
         plan.cluster,
@@ -82,21 +106,24 @@ def answer(
         explanation,
         context,
         refused=refused,
+        dropped=dropped,
         over_quota=plan.over_quota,
     )
-    findings = list(_findings(case))
-    tried = [(finding, _fixes(case, finding.proposals)) for finding in findings[:4]]
-    if not tried:
-        return Answer(one_line(explanation.stopped_by or explanation.pending.reason))
-    (finding, fixes), *others = tried
+    findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
+    (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
-    fixes = _unique([*fixes, *rest])
+    fixes, cause = _unique([*fixes, *rest]), finding.cause
+    if not any(_is_enough(fix) for fix in fixes):
+        several = combined(case, findings, _findings)
+        if several is not None:
+            cause, fixes = several.cause, [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
-        fixes = _unique([*fixes, *_fixes(case, _of_diagnosis(case))])
+        fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(one_line(finding.cause), tuple(ordered[:FIXES_MAX]))
+    cause = with_troubled_nodes(cause, _nearest_first(case))
+    return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
 def likeness(plan: Plan, pending: Pending) -> Hashable:
@@ -116,24 +143,103 @@ def _helps(fixes: Iterable[Fix]) -> bool:
     return any(fix.kind == "change" for fix in fixes)
 
 
+def _is_enough(fix: Fix) -> bool:
+    """Return whether nobody looks further: a change, or advice that comes before changes."""
+    last = FixRank.ADVICE if fix.kind == "change" else FixRank.LESS
+    return fix.rank <= last
+
+
 def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in find(case)]
+    found: list[Finding] = []
+    for find in PRECONDITIONS:
+        found += _guarded(case, find(case))
+        if found and find in (refused_pod, unscheduled):
+            break  # Such a pod waits for nothing else yet.
     if found:
         yield from found
         return
-    for verdict in sorted(case.explanation.verdicts, key=distance):
-        if not verdict.texts:
-            continue
+    yield from _guarded(case, gate_findings(case))
+    if (companion := case.explanation.companion) is not None:
+        yield from _guarded(case, _of_companion(case, companion))
+    verdicts = _nearest_first(case)
+    covering = _guarded(case, nowhere_findings(case, verdicts))
+    if covering:
+        yield from covering
+        return
+    for verdict in verdicts:
         if verdict.is_behind or verdict.diagnosis is None:
-            yield from node_findings(case, verdict)
+            yield from _guarded(case, node_findings(case, verdict))
         if verdict.diagnosis is not None:
-            yield from device_findings(case, verdict.diagnosis)
+            devices = DeviceCase(case, verdict.diagnosis)
+            some = _guarded(case, device_findings(case, verdict.diagnosis))
+            yield from some or _guarded(case, conflict_findings(devices))
+
+
+def _nearest_first(case: Case) -> list[NodeVerdict]:
+    """Return the verdicts of nodes that do not take the pod, the nearest first."""
+    found = (verdict for verdict in case.explanation.verdicts if verdict.texts)
+    return sorted(found, key=distance)
+
+
+def _guarded(case: Case, findings: Iterable[T]) -> list[T]:
+    """Return what is found until a finder fails; the others are as good without it."""
+    found: list[T] = []
+    with FAULTS.guard("explaining", lambda: f"Pod {full_name(case.pod)}"):
+        found.extend(findings)
+    return found
+
+
+def _unknown(case: Case) -> Finding:
+    """Return the cause that no finder knows better, from the words of the nearest nodes."""
+    explanation, nearest = case.explanation, _nearest_first(case)
+    if not case.cluster.snapshot.nodes:
+        advice = "add nodes to the cluster; with files, --profile adds machines and --on a cluster"
+        return Finding("the cluster has no node", (Proposal(advice, FixRank.HARDWARE),))
+    if explanation.stopped_by:
+        return Finding(error_cause(explanation.stopped_by))
+    if explanation.facts:
+        return Finding(explanation.facts[0])
+    for verdict in nearest[:1]:
+        nodes = f"node{'s' if len(verdict.nodes) > 1 else ''} {listed(verdict.nodes)}"
+        return Finding(f"{nodes}: {'; '.join((*verdict.texts, *verdict.facts))}")
+    return Finding(explanation.pending.reason or "no node takes the pod")
+
+
+def _last_advice(case: Case) -> list[Fix]:
+    """Return what to do where nothing that could be written helps."""
+    for verdict in _nearest_first(case)[:1]:
+        if verdict.diagnosis is not None:
+            proposal = more_hardware(DeviceCase(case, verdict.diagnosis))
+            return [Fix(proposal.text, proposal.rank)]
+        text = f"give the pod a node without this: {', '.join(verdict.texts)}"
+        return [Fix(text, FixRank.ADVICE)]
+    return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
+
+
+def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
+    """Yield why the next pod of the group gets no node beside the others."""
+    theirs = Case(case.cluster, case.snapshot, companion, case.context, refused=case.refused)
+    finding = next(_findings(theirs), None)
+    if finding is not None:
+        others, member = _placed_before(case, companion), companion.pending.pod
+        yield fits_alone(case, others, member, finding)
+
+
+def _placed_before(case: Case, companion: Explanation) -> int:
+    """Return how many pods of the group fit before the first that does not."""
+    name = group_name(case.pod)
+    members = [
+        pod.metadata.name
+        for pod in case.snapshot.pods
+        if pod.metadata.namespace == case.namespace and group_name(pod) == name
+    ]
+    return members.index(companion.pending.pod.metadata.name)
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
     """Return the proposals that hold, with the node that the pod gets."""
     found: list[Fix] = []
-    for proposal in proposals:
+    for proposal in islice(proposals, PROPOSALS_MAX):
         if not proposal.changes:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
@@ -149,28 +255,17 @@ def _was_meant_as_change(proposal: Proposal) -> bool:
 
 
 def _unique(fixes: Iterable[Fix]) -> list[Fix]:
+    """Return the fixes without those that make the same changes, or say the same."""
     found: dict[str, Fix] = {}
     for fix in fixes:
-        found.setdefault(fix.text, fix)
+        found.setdefault(repr(fix.changes) if fix.changes else fix.text, fix)
     return list(found.values())
 
 
-def _of_diagnosis(case: Case) -> Iterator[Proposal]:
-    """Yield the changes that the diagnosis of the nearest nodes has tried."""
-    for verdict in sorted(case.explanation.verdicts, key=distance)[:1]:
-        if verdict.diagnosis is None:
-            continue
-        situation = verdict.diagnosis.situation
-        edits = ClaimEdits(situation, case.pod, case.sources)
-        for fix in verdict.diagnosis.fixes:
-            ranks = [_rank(change) for change in fix.changes]
-            if None in ranks:
-                continue
-            changes = edits.changes(fix.changes)
-            if changes:
-                text = ", and ".join(change_text(change, situation) for change in fix.changes)
-                yield Proposal(text, max(rank for rank in ranks if rank is not None), changes)
-
-
-def _rank(change: SituationChange) -> FixRank | None:
-    return _OFFERED.get(type(change))
+def _of_diagnosis(case: Case) -> list[Fix]:
+    """Return the changes that the diagnosis of the nearest node has tried, and that hold."""
+    found: list[Proposal] = []
+    for verdict in _nearest_first(case)[:1]:
+        if verdict.diagnosis is not None:
+            found += _guarded(case, tried_changes(DeviceCase(case, verdict.diagnosis)))
+    return _fixes(case, found)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
@@ -18,13 +19,17 @@ from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.rehearsal import Rehearsal
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
-from mooring.insight.expressions.published_devices import PublishedDevices
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 CAUSE_LENGTH_MAX: Final = 160
+CLAUSE_LENGTH_MIN: Final = 40
+EXPRESSION_LENGTH_MIN: Final = 24
+CLAUSES: Final = ("; ", ", ", ": ", " (")
+_QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
 class FixRank(IntEnum):
@@ -87,6 +92,7 @@ class Case:
         context: Context,
         *,
         refused: Sequence[RefusedObject] = (),
+        dropped: Sequence[DroppedFields] = (),
         over_quota: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster = cluster
@@ -94,7 +100,11 @@ class Case:
         self.explanation = explanation
         self.context = context
         self.refused = refused
+        self.dropped = dropped
         self.over_quota = over_quota or {}
+        self.devices_of_class: dict[
+            str, list[PublishedDevice]
+        ] = {}  # as far as they were asked for
         self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
 
     @property
@@ -119,6 +129,24 @@ class Case:
 
 
 def one_line(text: str) -> str:
-    """Return a cause as one line that is short enough."""
+    """Return a cause as one line that is short enough.
+
+    Of what is too long, quoted expressions are shortened first, then clauses are left out from the
+    end: what is wrong comes first.
+    """
     line = " ".join(text.split())
-    return line if len(line) <= CAUSE_LENGTH_MAX else f"{line[: CAUSE_LENGTH_MAX - 1]}…"
+    line = _QUOTED.sub(lambda quoted: _shortened(quoted, len(line)), line)
+    while len(line) > CAUSE_LENGTH_MAX:
+        rest = max((line.rfind(each, 0, CAUSE_LENGTH_MAX + 1) for each in CLAUSES), default=-1)
+        if rest < CLAUSE_LENGTH_MIN:
+            return f"{line[: CAUSE_LENGTH_MAX - 1]}…"
+        line = line[:rest]
+    return line
+
+
+def _shortened(quoted: re.Match[str], length: int) -> str:
+    text = quoted[1]
+    kept = max(len(text) - (length - CAUSE_LENGTH_MAX) - 1, EXPRESSION_LENGTH_MIN)
+    if length <= CAUSE_LENGTH_MAX or kept >= len(text):
+        return quoted[0]
+    return f"`{text[: kept - 1]}…`"

@@ -10,28 +10,43 @@ The cluster is that of the plan, with all placed pods; it is changed for the reh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree, to_tree
+from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
-from mooring.claims.pod_claims import is_controlled_by
+from mooring.claims.pod_claims import controller_of, is_controlled_by
 from mooring.insight.answer.edits import ObjectChange, edited, without_server_fields
-from mooring.insight.answer.sources import Source, Sources
+from mooring.insight.answer.sources import (
+    POD_COUNTS,
+    TEMPLATE_SPEC,
+    Source,
+    Sources,
+    nodes_of_siblings,
+)
 from mooring.insight.messages import full_name
+from mooring.insight.plan.decisions import decide
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from mooring.scheduler.scheduling_cycle import Placed
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
 Objects = dict[tuple[str, str, str], Any]
+
+
+class ChangedPod(NamedTuple):
+    """The pod as changes make it, and the objects beside it."""
+
+    pod: Pod
+    snapshot: Snapshot
 
 
 class Rehearsal:
@@ -49,13 +64,41 @@ class Rehearsal:
 
     def node(self, changes: Sequence[ObjectChange]) -> str | None:
         """Return the node that the pod would get with the changes; None if it would get none."""
+        objects = self._objects(changes)
+        return None if objects is None else self._spared(objects) or self._scheduled(objects)
+
+    @contextmanager
+    def changed(self, changes: Sequence[ObjectChange]) -> Iterator[ChangedPod | None]:
+        """Make changes in the cluster for a while; None if a cluster would refuse them."""
+        objects = self._objects(changes)
+        with ExitStack() as undo:
+            made = None if objects is None else self._made(objects, undo)
+            if objects is None or made is None:
+                yield None
+            else:
+                known = (*objects.values(), *made.claims, *made.pods)
+                yield ChangedPod(made.pods[0], self._snapshot.with_objects(known))
+
+    def _objects(self, changes: Sequence[ObjectChange]) -> Objects | None:
+        """Return the changed objects by key; None if an API server would refuse one."""
         try:
             objects = dict(self._changed(changes))
         except (DecodeError, LookupError, TypeError):
             return None
-        if any(value is None for value in objects.values()):
+        return None if any(value is None for value in objects.values()) else objects
+
+    def _spared(self, objects: Objects) -> str | None:
+        """Return the node of another pod, if the workload has no more pods than have a node."""
+        source = self._sources.of_pod(self._pod)
+        changed = None if source is None else objects.get(key_of(source.value))
+        field = None if changed is None else POD_COUNTS.get(changed.kind)
+        if source is None or changed is None or field is None:
             return None
-        return self._scheduled(objects)
+        before, after = getattr(source.value.spec, field), getattr(changed.spec, field)
+        nodes = nodes_of_siblings(self._pod, self._snapshot, self._cluster)
+        if before == after or after is None or not 0 < after <= len(nodes):
+            return None
+        return nodes[0]
 
     def _changed(self, changes: Sequence[ObjectChange]) -> Iterator[tuple[Any, Any]]:
         """Yield the changed objects by key; None where an API server would refuse one."""
@@ -101,25 +144,36 @@ class Rehearsal:
         return next((each.metadata.labels for each in found), {})
 
     def _scheduled(self, objects: Objects) -> str | None:
+        with ExitStack() as undo:
+            made = self._made(objects, undo)
+            outcome = None if made is None else decide(self._cluster, made.pods[0])
+        return outcome.node if isinstance(outcome, Placed) else None
+
+    def _made(self, objects: Objects, undo: ExitStack) -> Snapshot | None:
+        """Change the cluster; return the pod with its claims, None if it would be refused."""
         cluster, pod = self._cluster, self._changed_pod(objects)
         if pod is None:
             return None
-        with ExitStack() as undo:
-            for value in objects.values():
-                if isinstance(value, DeviceClass):
-                    undo.callback(_put_class(cluster, value))
-            made = self._completed(pod, objects, undo)
-            if not made.pods:
-                return None
-            for claim in made.claims:
-                undo.callback(_put_claim(cluster, claim))
-            (completed,) = made.pods
-            outcome = schedule(cluster, completed)
-        return outcome.node if isinstance(outcome, Placed) else None
+        for value in objects.values():
+            if isinstance(value, DeviceClass):
+                undo.callback(_put_class(cluster, value))
+            if isinstance(value, Node):
+                undo.callback(_put_node(cluster, value))
+        made = self._completed(pod, objects, undo)
+        for claim in made.claims if made.pods else ():
+            undo.callback(_put_claim(cluster, claim))
+        return made if made.pods else None
 
     def _changed_pod(self, objects: Objects) -> Pod | None:
         """Return the pod as its changed source makes it."""
         source = self._sources.of_pod(self._pod)
+        owner = controller_of(self._pod.metadata)
+        if owner is not None:  # of a workload that was refused before, the snapshot has none
+            changed = objects.get((owner.kind, self._pod.metadata.namespace, owner.name))
+            if changed is not None:
+                return self._sources.pod_from(
+                    Source(changed, TEMPLATE_SPEC), self._pod, self._context
+                )
         if source is None or (value := objects.get(key_of(source.value))) is None:
             return self._pod
         return self._sources.pod_from(Source(value, source.prefix), self._pod, self._context)
@@ -128,7 +182,7 @@ class Rehearsal:
         """Return the pod with its claims, made anew from templates."""
         cluster, namespace = self._cluster, pod.metadata.namespace
         bare = replace(pod, status=replace(pod.status, resource_claim_statuses=None))
-        here: list[Any] = list(self._snapshot.namespaces)
+        here: list[Any] = [*self._snapshot.namespaces, *self._snapshot.runtimes]
         here += (t for t in self._snapshot.templates if t.metadata.namespace == namespace)
         here += (g for g in self._snapshot.groups if g.metadata.namespace == namespace)
         claims = [c for key, c in cluster.claims.items() if key[0] == namespace]
@@ -180,6 +234,12 @@ def _put_claim(cluster: Cluster, claim: ResourceClaim) -> Undo:
 def _remove_claim(cluster: Cluster, claim: ResourceClaim) -> Undo:
     cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
     return lambda: cluster.put_claim(claim)
+
+
+def _put_node(cluster: Cluster, node: Node) -> Undo:
+    before = cluster.node(node.metadata.name)
+    cluster.put_node(node)
+    return lambda: cluster.put_node(before)
 
 
 def _put_class(cluster: Cluster, device_class: DeviceClass) -> Undo:

@@ -46,7 +46,9 @@ from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.plan.decisions import is_full_claim
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
+from mooring.insight.plan.refused import IDLE, REFUSED
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.similar_names import nearest
 from mooring.scheduler.cluster import Cluster
@@ -105,7 +107,7 @@ def explain(
     `effort` is called before each diagnosis, and once before nodes are grouped.
     """
     cluster, pod = plan.cluster, pending.pod
-    if full_name(pod) in plan.over_quota:
+    if full_name(pod) in plan.over_quota or is_full_claim(pending):
         return Explanation(pending, pending.reason, _written(plan, pending))
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
@@ -311,6 +313,10 @@ def kubernetes_writes(
     """
     obstacle, pod = pending.diagnosis.pre_filter_status, pending.pod
     found: list[str] = []
+    if obstacle is not None and obstacle.plugin == REFUSED:
+        return (f"the error {pending.reason}",)
+    if obstacle is not None and obstacle.plugin == IDLE:
+        return (_NOTHING_WRITTEN,)
     if obstacle is not None and obstacle.plugin == QUOTA:
         return (_quota_event(pod, pending.reason),)
     if pod.spec.scheduling_gates:

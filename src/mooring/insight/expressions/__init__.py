@@ -19,5 +19,6 @@ paths              fields as they are written, and as they are meant
 values             values and literals: types, units, texts that look alike
 respelling         expressions that do not compile
 miswritten         expressions that parse but do not check
+derived_repairs    derived attributes that fail on some device, and expressions that do not
 derived            derived attributes without a value on some devices
 """

@@ -1,7 +1,7 @@
 """A snapshot as its cluster would complete it before anything is scheduled.
 
 1. Controllers create the pods that they miss.
-2. Admission sets the priorities of pods and pod groups.
+2. Admission gives pods what their runtime classes add, and pods and pod groups their priorities.
 3. The claim controller creates claims from templates, for pod groups and then for pods.
 
 Objects that cannot be created are left out: the scheduler then reports the missing ones.
@@ -39,10 +39,11 @@ from mooring.claims.pod_claims import (
 )
 from mooring.claims.quotas import CLAIMS, PODS
 from mooring.claims.reservations import consumer_of, is_group_consumer
+from mooring.claims.runtime_classes import with_runtime
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
-from mooring.insight.snapshot.quotas import SnapshotQuotas
-from mooring.insight.snapshot.snapshot import Snapshot, identified, is_new
+from mooring.insight.snapshot.quotas import SnapshotQuotas, is_charged
+from mooring.insight.snapshot.snapshot import Snapshot, identified
 from mooring.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
 from mooring.validation.strategy import Context
 
@@ -51,25 +52,90 @@ BUILT_IN: Final = {
     "system-node-critical": SYSTEM_CRITICAL_PRIORITY + 1000,
 }
 
+NO_PRIORITY: Final = "no PriorityClass with name {} was found"
+TERMINATING: Final = "unable to create new content in namespace {} because it is being terminated"
+
 
 class Completed(NamedTuple):
     """A snapshot ready to be scheduled, and what could not be completed."""
 
     snapshot: Snapshot
     concerns: tuple[Concern, ...]
-    over_quota: Mapping[str, str] = {}  # by the full name of a pod: why it or its claim is refused
+    over_quota: Mapping[
+        str, str
+    ] = {}  # by the full name of a pod: why admission refuses it or its claim
 
 
 def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
     """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
-    prioritised, of_priorities = _with_priorities(expanded.snapshot)
+    admitted, of_runtimes = _with_runtimes(expanded.snapshot)
+    prioritised, of_priorities = _with_priorities(admitted)
     maker = ClaimMaker(
         prioritised, ClaimFeatures.of(context.gates), SnapshotQuotas(prioritised, context)
     )
     claimed, of_claims = _claimed(prioritised, maker)
-    concerns = (*expanded.concerns, *of_priorities, *of_claims)
-    return Completed(claimed, concerns, maker.over_quota)
+    concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims)
+    refused = {**maker.over_quota, **_refused_pods(claimed)}
+    return Completed(claimed, concerns, refused)
+
+
+def _refused_pods(snapshot: Snapshot) -> dict[str, str]:
+    """Return the pods that admission refuses for their namespace or priority class, and why.
+
+    Where no priority class is known at all, those of the cluster were not given.
+    """
+    ending = {
+        each.metadata.name
+        for each in snapshot.namespaces
+        if each.metadata.deletion_timestamp is not None
+    }
+    if not snapshot.priorities and not ending:
+        return {}
+    priorities = Priorities(snapshot.priorities) if snapshot.priorities else None
+    found: dict[str, str] = {}
+    for pod in snapshot.pods:
+        name, reason = pod.spec.priority_class_name, ""
+        if not is_charged(pod):
+            continue
+        if pod.metadata.namespace in ending:
+            reason = TERMINATING.format(pod.metadata.namespace)
+        elif name and pod.spec.priority is None and priorities and not priorities.find(name):
+            reason = NO_PRIORITY.format(name)
+        if reason:
+            found[full_name(pod)] = f'pods "{pod.metadata.name}" is forbidden: {reason}'
+    return found
+
+
+def _with_runtimes(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
+    """Return the snapshot with what runtime classes add to the pods that have no node yet."""
+    runtimes = {each.metadata.name: each for each in snapshot.runtimes}
+    if not runtimes:
+        return snapshot, []
+    refused: dict[str, list[str]] = {}
+    shared: dict[int, tuple[Any, Any]] = {}  # by id of the old spec, which is kept alive
+
+    def admitted(pod: Pod) -> Pod:
+        runtime = runtimes.get(pod.spec.runtime_class_name or "")
+        if runtime is None or pod.spec.node_name:
+            return pod
+        if id(pod.spec) not in shared:
+            result = with_runtime(pod, runtime)
+            if isinstance(result, ClaimRejection):
+                refused.setdefault(result.reason, []).append(titled(pod))
+                return pod
+            shared[id(pod.spec)] = (pod.spec, result.spec)
+        return replace(pod, spec=shared[id(pod.spec)][1])
+
+    changed = replace(snapshot, pods=tuple(map(admitted, snapshot.pods)))
+    return changed, [
+        Concern(
+            "refused-runtime-class",
+            f"{listed(users)} does not agree with its runtime class: {reason}",
+            "a cluster would not take such a pod; here it goes without what the class adds",
+        )
+        for reason, users in sorted(refused.items())
+    ]
 
 
 def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
@@ -166,6 +232,7 @@ class ClaimMaker:
         self.features = self._features = features
         self.over_quota: dict[str, str] = {}
         self._quotas = quotas
+        self._refused = {} if quotas is None else quotas.charge_new(snapshot)
         self._templates = {full_name(each): each for each in snapshot.templates}
         self._groups = {full_name(each): each for each in snapshot.groups}
         self._claims = {full_name(each): each for each in snapshot.claims}
@@ -197,7 +264,7 @@ class ClaimMaker:
 
     def complete_pod(self, pod: Pod) -> Pod:
         """Return the pod with its claims, if it may still need any."""
-        if self._quotas is not None and is_new(pod) and is_active(pod):
+        if self._quotas is not None and is_charged(pod) and is_active(pod):
             reason = self._quotas.charge(PODS, pod)
             if reason:
                 self.over_quota[full_name(pod)] = (
@@ -205,6 +272,9 @@ class ClaimMaker:
                 )
                 return pod
         if not pod.spec.resource_claims or not is_active(pod):
+            return pod
+        if reason := self._refused_reference(pod):
+            self.over_quota[full_name(pod)] = reason
             return pod
         made: dict[str, str] = {}
         for entry in pod.spec.resource_claims:
@@ -216,6 +286,20 @@ class ClaimMaker:
             return pod
         statuses = pod_claim_statuses(pod, made)
         return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
+
+    def _refused_reference(self, pod: Pod) -> str:
+        """Return why a quota refuses a claim or template that the pod names, or ""."""
+        if not self._refused or pod.spec.node_name:
+            return ""
+        for entry in pod.spec.resource_claims:
+            for kind, name in (
+                ("ResourceClaim", entry.resource_claim_name),
+                ("ResourceClaimTemplate", entry.resource_claim_template_name),
+            ):
+                reason = self._refused.get((kind, f"{pod.metadata.namespace}/{name}"))
+                if reason:
+                    return reason
+        return ""
 
     def _sharing_group(self, pod: Pod, entry: PodResourceClaim) -> PodGroup | None:
         """Return the pod's group, if the entry's claim belongs to the group."""
