@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.conflicts import (
@@ -31,6 +31,7 @@ from mooring.insight.answer.finding import (
     Fix,
     FixRank,
     Proposal,
+    Surroundings,
     one_line,
 )
 from mooring.insight.answer.nodes import node_findings
@@ -42,10 +43,11 @@ from mooring.insight.answer.references import (
     scheduling_gates,
 )
 from mooring.insight.answer.shortages import DeviceCase
-from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.pods import Explanation, NodeVerdict, explain
 from mooring.insight.explain.report import distance
+from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import full_name, listed
-from mooring.insight.plan.planner import Plan
+from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
@@ -74,14 +76,10 @@ def answer(
 
     `refused` are objects that an API server would not take, and that the pod may wait for.
     """
-    case = Case(
-        plan.cluster,
-        plan.before,
-        explanation,
-        context,
-        refused=refused,
-        over_quota=plan.over_quota,
-    )
+    return _answer(Case(Surroundings(plan, context, refused), explanation))
+
+
+def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
@@ -92,6 +90,41 @@ def answer(
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
     return Answer(one_line(finding.cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+
+
+class AnsweredPods(NamedTuple):
+    """Pods that wait for the same reason, and the answer for the first of them."""
+
+    pods: list[Pending]
+    explanation: Explanation
+    answer: Answer
+
+
+def answers(
+    plan: Plan,
+    pending: Iterable[Pending],
+    context: Context,
+    *,
+    refused: Sequence[RefusedObject] = (),
+    effort: Callable[[], Effort] = lambda: EFFORT,
+    progress: Progress = unwatched,
+) -> list[AnsweredPods]:
+    """Return the answers for all pods; those that are alike share one."""
+    alike: dict[object, list[Pending]] = {}
+    for each in pending:
+        alike.setdefault(likeness(plan, each), []).append(each)
+    around = Surroundings(plan, context, refused)
+    found: dict[object, AnsweredPods] = {}
+    for number, group in enumerate(alike.values()):
+        explanation = explain(plan, group[0], effort=effort, progress=progress)
+        said = _answer(Case(around, explanation))
+        owner = controller_of(group[0].pod.metadata)
+        key: object = (owner.uid, said.cause) if owner is not None else number
+        if key in found:
+            found[key].pods.extend(group)
+        else:
+            found[key] = AnsweredPods(group, explanation, said)
+    return list(found.values())
 
 
 def likeness(plan: Plan, pending: Pending) -> Hashable:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
@@ -15,11 +15,19 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
+from mooring.cel.device import DeviceCompiler
 from mooring.insight.answer.edits import ObjectChange, changed_tree
-from mooring.insight.answer.rehearsal import Rehearsal
+from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
+from mooring.insight.expressions.evaluation import (
+    InvalidExpression,
+    MatchOutcome,
+    compiler_for,
+    evaluator_of,
+)
 from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -93,26 +101,50 @@ class Answer(Struct, frozen=True):
     fixes: tuple[Fix, ...] = ()
 
 
+class Surroundings:
+    """What the cases of all pending pods of a plan share; each part is made when it is needed."""
+
+    def __init__(self, plan: Plan, context: Context, refused: Sequence[RefusedObject] = ()) -> None:
+        self.plan, self.context, self.refused = plan, context, refused
+        self.stage = Stage(plan, context)
+        self._passing: dict[str, frozenset[int]] = {}
+
+    @cached_property
+    def fleet(self) -> PublishedDevices:
+        """All published devices."""
+        return PublishedDevices(self.plan.before.slices, names=self.context.extensions)
+
+    @cached_property
+    def compiler(self) -> DeviceCompiler:
+        """The compiler of new expressions."""
+        return compiler_for(self.context.gates, extensions=self.context.extensions)
+
+    def passing(self, expression: str) -> frozenset[int]:
+        """Return the indices of the devices for which an expression is true."""
+        found = self._passing.get(expression)
+        if found is None:
+            found = self._passing[expression] = frozenset(self._matches(expression))
+        return found
+
+    def _matches(self, expression: str) -> Iterator[int]:
+        evaluator = evaluator_of(expression, self.compiler)
+        if isinstance(evaluator, InvalidExpression):
+            return
+        for result in evaluator.results(self.fleet):
+            if result.outcome is MatchOutcome.MATCH:
+                yield from (device.index for device in result.devices)
+
+
 class Case:
     """Everything that findings about one pending pod are made from."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        snapshot: Snapshot,
-        explanation: Explanation,
-        context: Context,
-        *,
-        refused: Sequence[RefusedObject] = (),
-        over_quota: Mapping[str, str] | None = None,
-    ) -> None:
-        self.cluster = cluster
-        self.snapshot = snapshot  # the objects of the cluster and the manifests
-        self.explanation = explanation
-        self.context = context
-        self.refused = refused
-        self.over_quota = over_quota or {}
-        self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
+    def __init__(self, around: Surroundings, explanation: Explanation) -> None:
+        self.around, self.explanation = around, explanation
+        self.cluster: Cluster = around.plan.cluster
+        self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
+        self.context, self.refused = around.context, around.refused
+        self.over_quota = around.plan.over_quota
+        self.rehearsal = Rehearsal(around.stage, self.pod)
 
     @property
     def pod(self) -> Pod:
@@ -127,12 +159,12 @@ class Case:
     @property
     def sources(self) -> Sources:
         """Where pods and claims are written."""
-        return self.rehearsal.sources
+        return self.around.stage.sources
 
-    @cached_property
+    @property
     def fleet(self) -> PublishedDevices:
         """All published devices."""
-        return PublishedDevices(self.snapshot.slices, names=self.context.extensions)
+        return self.around.fleet
 
 
 def one_line(text: str) -> str:
