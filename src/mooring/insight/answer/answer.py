@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import Final, NamedTuple, TypeVar
 
 from mooring.claims.pod_claims import controller_of
+from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
     error_cause,
@@ -83,13 +84,17 @@ def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
-    fixes = _unique([*fixes, *rest])
+    fixes, cause = _unique([*fixes, *rest]), finding.cause
+    if not any(_is_enough(fix) for fix in fixes):
+        several = combined(case, findings, _findings)
+        if several is not None:
+            cause, fixes = several.cause, [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
         fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(one_line(finding.cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+    return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
 class AnsweredPods(NamedTuple):
@@ -142,6 +147,12 @@ def likeness(plan: Plan, pending: Pending) -> Hashable:
 
 def _helps(fixes: Iterable[Fix]) -> bool:
     return any(fix.kind == "change" for fix in fixes)
+
+
+def _is_enough(fix: Fix) -> bool:
+    """Return whether nobody looks further: a change, or advice that comes before changes."""
+    last = FixRank.ADVICE if fix.kind == "change" else FixRank.LESS
+    return fix.rank <= last
 
 
 def _findings(case: Case) -> Iterator[Finding]:
@@ -218,9 +229,10 @@ def _was_meant_as_change(proposal: Proposal) -> bool:
 
 
 def _unique(fixes: Iterable[Fix]) -> list[Fix]:
+    """Return the fixes without those that make the same changes, or say the same."""
     found: dict[str, Fix] = {}
     for fix in fixes:
-        found.setdefault(fix.text, fix)
+        found.setdefault(repr(fix.changes) if fix.changes else fix.text, fix)
     return list(found.values())
 
 

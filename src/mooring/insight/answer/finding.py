@@ -109,6 +109,13 @@ class Surroundings:
         self.stage = Stage(plan, context)
         self._passing: dict[str, frozenset[int]] = {}
 
+    def changed(self, plan: Plan) -> Surroundings:
+        """Return the same for a plan of changed objects; slices are never changed."""
+        other = Surroundings(plan, self.context)
+        other.__dict__ |= {"fleet": self.fleet, "compiler": self.compiler}
+        other._passing = self._passing
+        return other
+
     @cached_property
     def fleet(self) -> PublishedDevices:
         """All published devices."""

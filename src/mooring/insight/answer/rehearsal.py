@@ -14,9 +14,9 @@ it. Pods of a group are placed together, or none is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,7 +29,7 @@ from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, Resource
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import ObjectChange, edited
-from mooring.insight.answer.sources import Source, Sources
+from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
 from mooring.insight.messages import full_name
 from mooring.insight.plan.planner import Plan, new_names
 from mooring.insight.snapshot.completion import complete
@@ -78,6 +78,13 @@ class Stage:
         return found
 
 
+class ChangedPod(NamedTuple):
+    """The pod as changes make it, and the objects beside it."""
+
+    pod: Pod
+    snapshot: Snapshot
+
+
 class Rehearsal:
     """Tries changes to objects for one pod."""
 
@@ -87,13 +94,41 @@ class Rehearsal:
 
     def node(self, changes: Sequence[ObjectChange]) -> str | None:
         """Return the node that the pod would get with the changes; None if it would get none."""
+        objects = self._objects(changes)
+        return None if objects is None else self._spared(objects) or self._scheduled(objects)
+
+    @contextmanager
+    def changed(self, changes: Sequence[ObjectChange]) -> Iterator[ChangedPod | None]:
+        """Make changes in the cluster for a while; None if a cluster would refuse them."""
+        objects = self._objects(changes)
+        with ExitStack() as undo:
+            made = None if objects is None else self._made([self._pod], objects, undo)
+            if objects is None or made is None:
+                yield None
+            else:
+                known = (*objects.values(), *made.claims, *made.pods)
+                yield ChangedPod(made.pods[0], self._stage.plan.before.with_objects(known))
+
+    def _objects(self, changes: Sequence[ObjectChange]) -> Objects | None:
+        """Return the changed objects by key; None if an API server would refuse one."""
         try:
             objects = dict(self._changed(changes))
         except (DecodeError, LookupError, TypeError, ValueError):
             return None
-        if any(value is None for value in objects.values()):
+        return None if any(value is None for value in objects.values()) else objects
+
+    def _spared(self, objects: Objects) -> str | None:
+        """Return the node of another pod, if the workload has no more pods than have a node."""
+        source = self._stage.sources.of_pod(self._pod)
+        changed = None if source is None else objects.get(key_of(source.value))
+        field = None if changed is None else POD_COUNTS.get(changed.kind)
+        if source is None or changed is None or field is None:
             return None
-        return self._scheduled(objects)
+        before, after = getattr(source.value.spec, field), getattr(changed.spec, field)
+        if before == after or after is None:
+            return None
+        nodes = nodes_of_siblings(self._pod, self._stage.plan.before, self._cluster)
+        return nodes[0] if 0 < after <= len(nodes) else None
 
     def _changed(self, changes: Sequence[ObjectChange]) -> Iterator[tuple[Any, Any]]:
         """Yield the changed objects by key; None where an API server would refuse one."""
@@ -137,19 +172,22 @@ class Rehearsal:
 
     def _scheduled(self, objects: Objects) -> str | None:
         """Return the node that the pod gets in the cluster with the changed objects."""
-        pods = [self._changed_pod(each, objects) for each in self._queue(objects)]
-        wanted = [pod for pod in pods if pod is not None]
-        if pods[-1] is None:
-            return None
         with ExitStack() as undo:
-            for value in objects.values():
-                _put(self._cluster, value, undo)
-            completed = self._completed(wanted, objects, undo)
-            if completed is None:
-                return None
-            for claim in completed.claims:
-                undo.callback(_put_claim(self._cluster, claim))
-            return self._placed(completed.pods, undo)
+            made = self._made(self._queue(objects), objects, undo)
+            return None if made is None else self._placed(made.pods, undo)
+
+    def _made(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> Snapshot | None:
+        """Change the cluster; return pods with their claims, None if the last would be refused."""
+        changed = [self._changed_pod(each, objects) for each in pods]
+        if changed[-1] is None:
+            return None
+        for value in objects.values():
+            _put(self._cluster, value, undo)
+        wanted = [pod for pod in changed if pod is not None]
+        completed = self._completed(wanted, objects, undo)
+        for claim in () if completed is None else completed.claims:
+            undo.callback(_put_claim(self._cluster, claim))
+        return completed
 
     def _queue(self, objects: Objects) -> list[Pod]:
         """Return the pods to place, in their order: the last is the one that is asked about.
