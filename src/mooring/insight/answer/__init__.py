@@ -4,6 +4,7 @@ answer         explanation in, cause and fixes out: the flow is drawn there
 output         answers as text and as trees, and manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
 references     gates, and classes, templates, claims and groups that do not exist
+sharing        claims that as many pods share as can
 quotas         quotas that refuse the pod or its claims
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little
@@ -11,6 +12,7 @@ extended       extended resources that nobody offers
 labels         node selectors and node affinities
 neighbours     rules about other pods: ports, affinity, spreading
 replicas       workloads with more pods than fit
+nowhere        nodes that lack different things, in one sentence
 devices        why requests find too few devices
 contention     requests that want more devices together than there are
 errors         expressions whose error ended the search for devices

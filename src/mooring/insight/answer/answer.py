@@ -36,6 +36,7 @@ from mooring.insight.answer.finding import (
     one_line,
 )
 from mooring.insight.answer.nodes import node_findings
+from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
 from mooring.insight.answer.references import (
     missing_claims,
@@ -43,6 +44,7 @@ from mooring.insight.answer.references import (
     missing_group,
     scheduling_gates,
 )
+from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.explain.pods import Explanation, NodeVerdict, explain
 from mooring.insight.explain.report import distance
@@ -64,6 +66,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     missing_claims,
     missing_classes,
     missing_group,
+    full_claims,
 )
 
 
@@ -94,6 +97,7 @@ def _answer(case: Case) -> Answer:
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
+    cause = with_troubled_nodes(cause, _nearest_first(case))
     return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
@@ -160,7 +164,12 @@ def _findings(case: Case) -> Iterator[Finding]:
     if found:
         yield from found
         return
-    for verdict in _nearest_first(case):
+    verdicts = _nearest_first(case)
+    covering = _guarded(case, nowhere_findings(case, verdicts))
+    if covering:
+        yield from covering
+        return
+    for verdict in verdicts:
         if verdict.is_behind or verdict.diagnosis is None:
             yield from _guarded(case, node_findings(case, verdict))
         if verdict.diagnosis is not None:

@@ -16,8 +16,9 @@ from mooring.insight.answer.edits import ObjectChange, edited_tree
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Fix, FixRank, Proposal
 from mooring.insight.explain.pods import explain
 from mooring.insight.explain.trials import EFFORT
+from mooring.insight.plan.decisions import decide
 from mooring.insight.plan.planner import Plan
-from mooring.scheduler.scheduling_cycle import Pending, schedule
+from mooring.scheduler.scheduling_cycle import Pending
 
 STEPS_MAX: Final = 4  # changes that are made together
 TRIED_MAX: Final = 2  # changes of a step that are explained again
@@ -93,7 +94,7 @@ def _explained(case: Case, changes: Sequence[ObjectChange], find: Find) -> list[
     with case.rehearsal.changed(changes) as made:
         if made is None:
             return []
-        outcome = schedule(case.cluster, made.pod)
+        outcome = decide(case.cluster, made.pod)
         if not isinstance(outcome, Pending):
             return []
         plan = Plan(made.snapshot, (outcome,), (), case.cluster)

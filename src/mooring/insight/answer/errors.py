@@ -187,23 +187,18 @@ def _cause(case: DeviceCase, fault: _Fault) -> str:
     name = f"{read.domain}/{read.name}"
     without = [device for device in fault.devices if not _has(device, read)]
     total, count = len(fault.devices), len(without)
-    if count == total and total > 1:
-        fact = f"no device that {fault.where} looks at has"
-        short = "no device has"
-    elif total == 1:
-        fact = short = f"device {without[0].name} has no"
-    else:
-        verb = "has" if count == 1 else "have"
-        such = f", such as {without[0].name}," if count > 1 else f", {without[0].name},"
-        fact = f"{count:,} of {counted(total, 'device')}{such} {verb} no"
-        short = f"{count:,} of {counted(total, 'device')} {verb} no"
-    by = f", which {fault.where} reads" if "looks at" not in fact else ""
+    verb = "has" if count == 1 else "have"
+    fact, where = f"{count:,} of {counted(total, 'device')} {verb} no", f"{fault.where} reads"
+    such = f" ({without[0].name})" if count == 1 else f" (such as {without[0].name})"
+    if count == total:
+        fact, such = "no device has", ""
+        where += f" on {counted(total, 'device')}"
     return _fitting(
-        f"{fact} {name}{by}: {ends}",
-        f"{short} {name}, which {fault.where} reads: {ends}",
-        f"{short} {name}, which {fault.where} reads: {plain}",
-        f"{short} {read.name}, which {fault.where} reads: {plain}",
-        f"{short} {read.name}, which {fault.where} reads",
+        f"{fact} {name}{such}, which {where}: {ends}",
+        f"{fact} {name}, which {where}: {ends}",
+        f"{fact} {name}, which {fault.where} reads: {plain}",
+        f"{fact} {read.name}, which {fault.where} reads: {plain}",
+        f"{fact} {read.name}, which {fault.where} reads",
     )
 
 
@@ -254,13 +249,16 @@ def _proposals(
     """Yield the expression without the error, the surest first."""
     if fault.device_class is not None:
         yield from _of_drivers(case, fault)
+    offered: set[str] = set()
     for repair in found:
+        offered.add(repair.text)
         rank = FixRank.GIVE if repair.kind is RepairKind.GUARD else FixRank.REPAIR
         yield from _proposal(case, fault, repair.text, repair.expression, rank)
     if fault.lacking:
         guards = " && ".join(f"has({written(read)})" for read in fault.lacking)
         text = f"guard it: {guards} && …"
-        yield from _proposal(case, fault, text, _guarded(fault), FixRank.GIVE)
+        if text not in offered:
+            yield from _proposal(case, fault, text, _guarded(fault), FixRank.GIVE)
 
 
 def _of_drivers(case: DeviceCase, fault: _Fault) -> Iterator[Proposal]:

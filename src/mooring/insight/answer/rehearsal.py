@@ -31,13 +31,14 @@ from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import ObjectChange, edited
 from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
 from mooring.insight.messages import full_name
+from mooring.insight.plan.decisions import decide
 from mooring.insight.plan.planner import Plan, new_names
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.pod_groups import Gang, schedule_group
 from mooring.scheduler.reservation import Reservation, release, reserve
-from mooring.scheduler.scheduling_cycle import Placed, schedule
+from mooring.scheduler.scheduling_cycle import Placed
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
@@ -275,10 +276,10 @@ class Rehearsal:
         if before:
             fresh = new_names(cluster)
             for pod in before:
-                outcome = schedule(cluster, pod)
+                outcome = decide(cluster, pod)
                 if isinstance(outcome, Placed):
                     undo.callback(release, cluster, reserve(cluster, outcome, fresh))
-        found = schedule(cluster, last)
+        found = decide(cluster, last)
         return found.node if isinstance(found, Placed) else None
 
     def _node_in_group(self, group: PodGroup, pods: Sequence[Pod], undo: ExitStack) -> str | None:

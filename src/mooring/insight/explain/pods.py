@@ -47,6 +47,7 @@ from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.plan.decisions import is_full_claim
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -105,7 +106,7 @@ def explain(
     `effort` is called before each diagnosis, and once before nodes are grouped.
     """
     cluster, pod = plan.cluster, pending.pod
-    if full_name(pod) in plan.over_quota:
+    if full_name(pod) in plan.over_quota or is_full_claim(pending):
         return Explanation(pending, pending.reason, _written(plan, pending))
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):

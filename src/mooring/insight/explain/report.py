@@ -26,6 +26,20 @@ from mooring.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
 FAR = 10  # a node without any device of the class
+TROUBLED = 3  # a node that is not well: nothing that users write helps there
+# Taints by which Kubernetes keeps pods from nodes that are not well, and what they mean.
+NODE_TROUBLES = {
+    "node.kubernetes.io/not-ready": "is not ready",
+    "node.kubernetes.io/unreachable": "is unreachable",
+    "node.kubernetes.io/unschedulable": "is cordoned",
+    "node.kubernetes.io/disk-pressure": "has too little disk left",
+    "node.kubernetes.io/memory-pressure": "has too little memory left",
+    "node.kubernetes.io/pid-pressure": "has too many processes",
+    "node.kubernetes.io/network-unavailable": "has no network yet",
+    "node.kubernetes.io/out-of-service": "is out of service",
+    "node.cloudprovider.kubernetes.io/uninitialized": "is not initialised by its cloud yet",
+    "node.cloudprovider.kubernetes.io/shutdown": "is shut down",
+}
 SUMMARY_LENGTH_MAX = 400
 NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
@@ -93,6 +107,7 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
 def distance(verdict: NodeVerdict) -> tuple[int, int]:
     """Return how far nodes are from taking a pod: how much is wrong with them, and how short."""
     wrong = int(verdict.is_behind or verdict.diagnosis is None)
+    wrong += TROUBLED * bool(trouble_of(verdict))
     short = 0
     if verdict.diagnosis is not None:
         wrong += 1
@@ -100,6 +115,13 @@ def distance(verdict: NodeVerdict) -> tuple[int, int]:
             wrong += FAR * (not funnel.of_class)
             short += max((funnel.wanted or 1) - funnel.together, 0)
     return (wrong if verdict.texts else 0), short
+
+
+def trouble_of(verdict: NodeVerdict) -> str:
+    """Return what is wrong with nodes that are not well: `is not ready`; else nothing."""
+    taints = [fact.removeprefix("taint ") for fact in verdict.facts if fact.startswith("taint ")]
+    keys = (taint.partition(":")[0].partition("=")[0] for taint in taints)
+    return next((NODE_TROUBLES[key] for key in keys if key in NODE_TROUBLES), "")
 
 
 def explanation_tree(explanation: Explanation) -> dict[str, Any]:
