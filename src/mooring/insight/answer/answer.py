@@ -16,7 +16,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple, TypeVar
 
-from mooring.claims.pod_claims import controller_of
+from msgspec.structs import replace
+
+from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
@@ -25,6 +27,7 @@ from mooring.insight.answer.conflicts import (
     tried_changes,
 )
 from mooring.insight.answer.devices import device_findings
+from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.finding import (
     Answer,
     Case,
@@ -52,6 +55,7 @@ from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.snapshot import key_of
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
@@ -122,11 +126,11 @@ def answers(
     alike: dict[object, list[Pending]] = {}
     for each in pending:
         alike.setdefault(likeness(plan, each), []).append(each)
-    around = Surroundings(plan, context, refused)
+    around = Surroundings(plan, context, refused, effort)
     found: dict[object, AnsweredPods] = {}
     for number, group in enumerate(alike.values()):
         explanation = explain(plan, group[0], effort=effort, progress=progress)
-        said = _answer(Case(around, explanation))
+        said = _for_all(_answer(Case(around, explanation)), group)
         owner = controller_of(group[0].pod.metadata)
         key: object = (owner.uid, said.cause) if owner is not None else number
         if key in found:
@@ -134,6 +138,21 @@ def answers(
         else:
             found[key] = AnsweredPods(group, explanation, said)
     return list(found.values())
+
+
+def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:
+    """Return an answer whose changes of the first pod are made to all pods like it."""
+    first, *others = (key_of(each.pod) for each in alike)
+    if not others:
+        return said
+
+    def widened(change: ObjectChange) -> Iterator[ObjectChange]:
+        yield change
+        if change.key == first:
+            yield from (ObjectChange(*key, change.edits) for key in others)
+
+    fixes = (replace(f, changes=tuple(chain(*map(widened, f.changes)))) for f in said.fixes)
+    return replace(said, fixes=tuple(fixes))
 
 
 def likeness(plan: Plan, pending: Pending) -> Hashable:
@@ -145,8 +164,10 @@ def likeness(plan: Plan, pending: Pending) -> Hashable:
     )
     signature = plan.cluster.signature(pod)
     owner = controller_of(pod.metadata)
-    uid = owner.uid if owner is not None else pod.metadata.uid
-    return pod.metadata.namespace, uid, signature, entries, pending.reason
+    uid = "" if owner is None else owner.uid
+    # Messages name the pod and what was made for it.
+    reason = pending.reason.replace(pod.metadata.name, "*")
+    return pod.metadata.namespace, uid, signature, entries, group_name(pod), reason
 
 
 def _helps(fixes: Iterable[Fix]) -> bool:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
@@ -20,6 +20,7 @@ from mooring.insight.answer.edits import ObjectChange, changed_tree
 from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
+from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.expressions.evaluation import (
     InvalidExpression,
     MatchOutcome,
@@ -104,14 +105,20 @@ class Answer(Struct, frozen=True):
 class Surroundings:
     """What the cases of all pending pods of a plan share; each part is made when it is needed."""
 
-    def __init__(self, plan: Plan, context: Context, refused: Sequence[RefusedObject] = ()) -> None:
-        self.plan, self.context, self.refused = plan, context, refused
+    def __init__(
+        self,
+        plan: Plan,
+        context: Context,
+        refused: Sequence[RefusedObject] = (),
+        effort: Callable[[], Effort] = lambda: EFFORT,
+    ) -> None:
+        self.plan, self.context, self.refused, self.effort = plan, context, refused, effort
         self.stage = Stage(plan, context)
         self._passing: dict[str, frozenset[int]] = {}
 
     def changed(self, plan: Plan) -> Surroundings:
         """Return the same for a plan of changed objects; slices are never changed."""
-        other = Surroundings(plan, self.context)
+        other = Surroundings(plan, self.context, effort=self.effort)
         other.__dict__ |= {"fleet": self.fleet, "compiler": self.compiler}
         other._passing = self._passing
         return other

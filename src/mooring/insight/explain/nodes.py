@@ -53,6 +53,7 @@ IN_BYTES = ("memory", "ephemeral-storage")
 FIXES_MAX = 6
 TAINTS_MAX = 8  # that are tried
 
+DeviceShape = tuple[tuple[str, int, int], ...]  # driver, devices and taken ones, of each pool
 DeviceCounts = tuple[int, ...]  # devices that each request finds; () if the claims fit
 
 
@@ -111,6 +112,16 @@ class NodeProbe:
             return inventory.problem(self._cluster.node(name), inventory.plan(claims))
         except AllocationError:
             return None
+
+    def shape(self, name: str) -> DeviceShape:
+        """Return how many devices the pools of a node have, and how many of them are taken."""
+        inventory = self._cluster.inventory
+        devices: dict[tuple[str, str], int] = {}
+        for each in inventory.slices_around(name):
+            pool = (each.spec.driver, each.spec.pool.name)
+            devices[pool] = devices.get(pool, 0) + len(each.spec.devices or ())
+        taken = inventory.ledger.taken
+        return tuple((pool[0], count, len(taken(pool))) for pool, count in devices.items())
 
     def device_counts(self, name: str, budget: Budget) -> DeviceCounts:
         """Return how many devices each request finds on a node that cannot serve them all."""
