@@ -20,6 +20,7 @@ from mooring.insight.answer.edits import ObjectChange, changed_tree
 from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
+from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.expressions.evaluation import (
     InvalidExpression,
@@ -35,6 +36,8 @@ from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 CAUSE_LENGTH_MAX: Final = 160
+VERDICTS_TRIED_MAX: Final = 6
+NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
 CLAUSE_LENGTH_MIN: Final = 40
 EXPRESSION_LENGTH_MIN: Final = 24
 CLAUSES: Final = ("; ", ", ", ": ", " (")
@@ -158,7 +161,7 @@ class Case:
         self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
         self.context, self.refused = around.context, around.refused
         self.over_quota = around.plan.over_quota
-        self.rehearsal = Rehearsal(around.stage, self.pod)
+        self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
     def pod(self) -> Pod:
@@ -179,6 +182,12 @@ class Case:
     def fleet(self) -> PublishedDevices:
         """All published devices."""
         return self.around.fleet
+
+
+def _nearest_nodes(explanation: Explanation) -> list[str]:
+    """Return some nodes of each of the nearest verdicts."""
+    verdicts = sorted(explanation.verdicts, key=distance)[:VERDICTS_TRIED_MAX]
+    return [name for verdict in verdicts for name in verdict.nodes[:NODES_TRIED_MAX]]
 
 
 def one_line(text: str) -> str:

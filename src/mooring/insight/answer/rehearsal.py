@@ -31,14 +31,13 @@ from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import ObjectChange, edited
 from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
 from mooring.insight.messages import full_name
-from mooring.insight.plan.decisions import decide
+from mooring.insight.plan.decisions import placed_anywhere
 from mooring.insight.plan.planner import Plan, new_names
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.pod_groups import Gang, schedule_group
 from mooring.scheduler.reservation import Reservation, release, reserve
-from mooring.scheduler.scheduling_cycle import Placed
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
@@ -89,8 +88,9 @@ class ChangedPod(NamedTuple):
 class Rehearsal:
     """Tries changes to objects for one pod."""
 
-    def __init__(self, stage: Stage, pod: Pod) -> None:
-        self._stage, self._pod = stage, pod
+    def __init__(self, stage: Stage, pod: Pod, nearest: Sequence[str] = ()) -> None:
+        """Expect that the nearest nodes are those where a change is most likely to help."""
+        self._stage, self._pod, self._nearest = stage, pod, nearest
         self._cluster, self._context = stage.plan.cluster, stage.context
 
     def node(self, changes: Sequence[ObjectChange]) -> str | None:
@@ -276,11 +276,11 @@ class Rehearsal:
         if before:
             fresh = new_names(cluster)
             for pod in before:
-                outcome = decide(cluster, pod)
-                if isinstance(outcome, Placed):
+                outcome = placed_anywhere(cluster, pod, self._nearest)
+                if outcome is not None:
                     undo.callback(release, cluster, reserve(cluster, outcome, fresh))
-        found = decide(cluster, last)
-        return found.node if isinstance(found, Placed) else None
+        found = placed_anywhere(cluster, last, self._nearest)
+        return None if found is None else found.node
 
     def _node_in_group(self, group: PodGroup, pods: Sequence[Pod], undo: ExitStack) -> str | None:
         cluster = self._cluster
