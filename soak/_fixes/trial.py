@@ -15,17 +15,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import yaml
-
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.timestamp import Timestamp
 from mooring.claims.pod_claims import controller_of
 from mooring.cli.cluster_options import ClusterInput, read_cluster
-from mooring.cli.output import yaml_text
+from mooring.cli.explain import fix_text
 from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.document import shown_explanations
 from mooring.insight.answer.edits import REMOVED
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Answer, Fix
-from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
+from mooring.insight.answer.groups import grouped
+from mooring.insight.answer.manifests import fixed_manifests
+from mooring.insight.answer.output import answer_lines
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins
@@ -91,8 +92,9 @@ class Trial:
     ) -> Iterator[BrokenLawError]:
         counts, pending = self._counts, explanation.pending
         counts["pending pods"] += 1
-        list(answer_lines([pending], explanation, said))
-        answer_tree([pending], explanation, said)
+        (shown,) = grouped([([pending], explanation, said)], found.before)
+        list(answer_lines(shown, is_full=True))
+        shown_explanations([], [shown], found.before, namespace=given.namespace)
         yield from map(_cause_error, _cause_faults(said, pending))
         kinds = {fix.kind for fix in said.fixes}
         counts["pods with a change"] += "change" in kinds
@@ -113,8 +115,8 @@ class Trial:
         about = f"{fix.text} → {fix.node}"
         if any(_loosens_class(fix)):
             yield BrokenLawError("class loosened", about)
-        trees = fixed_manifests(fix, given.documents, found.before, namespace=given.namespace)
-        text = yaml_text(yaml, trees, is_many=True)
+        fixed = fixed_manifests(fix, given.documents, found.before, given.context)
+        text = fix_text(fixed)
         known = {refused.key for refused in map(_Refused, given.refused_objects)}
         errors = [e for key, e in _invalid(text, self._context, given) if key not in known]
         if errors:

@@ -1,7 +1,10 @@
 """The answer to why a pod waits: the cause in one sentence, and the fixes an expert would choose.
 
 answer         explanation in, cause and fixes out: the flow is drawn there
-output         answers as text and as trees, and manifests with a fix made
+groups         pods that wait for the same reason, told together
+output         answers as lines of text
+document       answers as JSON, with its schema
+manifests      manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
 references     gates, and classes, templates, claims and groups that do not exist
 sharing        claims that as many pods share as can

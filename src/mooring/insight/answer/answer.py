@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -105,14 +105,6 @@ def _answer(case: Case) -> Answer:
     return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
-class AnsweredPods(NamedTuple):
-    """Pods that wait for the same reason, and the answer for the first of them."""
-
-    pods: list[Pending]
-    explanation: Explanation
-    answer: Answer
-
-
 def answers(
     plan: Plan,
     pending: Iterable[Pending],
@@ -121,23 +113,15 @@ def answers(
     refused: Sequence[RefusedObject] = (),
     effort: Callable[[], Effort] = lambda: EFFORT,
     progress: Progress = unwatched,
-) -> list[AnsweredPods]:
-    """Return the answers for all pods; those that are alike share one."""
+) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
+    """Yield the answers for all pods; those that are alike share one."""
     alike: dict[object, list[Pending]] = {}
     for each in pending:
         alike.setdefault(likeness(plan, each), []).append(each)
     around = Surroundings(plan, context, refused, effort)
-    found: dict[object, AnsweredPods] = {}
-    for number, group in enumerate(alike.values()):
+    for group in alike.values():
         explanation = explain(plan, group[0], effort=effort, progress=progress)
-        said = _for_all(_answer(Case(around, explanation)), group)
-        owner = controller_of(group[0].pod.metadata)
-        key: object = (owner.uid, said.cause) if owner is not None else number
-        if key in found:
-            found[key].pods.extend(group)
-        else:
-            found[key] = AnsweredPods(group, explanation, said)
-    return list(found.values())
+        yield group, explanation, _for_all(_answer(Case(around, explanation)), group)
 
 
 def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:

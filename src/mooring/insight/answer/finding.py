@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.answer.edits import ObjectChange, changed_tree
+from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
@@ -84,18 +84,6 @@ class Fix(Struct, frozen=True):
     def kind(self) -> str:
         """`change` if objects can be written that make it fit, else `advice`."""
         return "change" if self.changes else "advice"
-
-    def tree(self) -> dict[str, Any]:
-        """Return the fix as JSON shows it."""
-        tree: dict[str, Any] = {
-            "text": self.text,
-            "kind": self.kind,
-            "rank": self.rank.name.lower(),
-        }
-        if self.changes:
-            tree["node"] = self.node
-            tree["changes"] = list(map(changed_tree, self.changes))
-        return tree
 
 
 class Answer(Struct, frozen=True):

@@ -21,14 +21,14 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Node
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import controller_of, group_name
-from mooring.insight.answer.edits import ObjectChange, edited
+from mooring.insight.answer.edits import ObjectChange, edited, without_server_fields
 from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
 from mooring.insight.messages import full_name
 from mooring.insight.plan.decisions import placed_anywhere
@@ -155,7 +155,7 @@ class Rehearsal:
                 yield change.key, None
                 continue
             else:
-                value = edited(before, change.edits)
+                value = _as_created(edited(before, change.edits))
             yield change.key, self._admitted(value, before, labels)
 
     def _admitted(
@@ -314,6 +314,14 @@ class Rehearsal:
                 if full_name(each.pod) == full_name(self._pod):
                     node = each.node
         return node
+
+
+def _as_created(value: Any) -> Any:
+    """Return a stored object as it was when it was created, as far as validation asks for that."""
+    if value.kind != "Job":
+        return value
+    created = decode_tree(without_server_fields(to_tree(value)), type(value)).value
+    return replace(created, metadata=value.metadata)
 
 
 Undo = Callable[[], None]

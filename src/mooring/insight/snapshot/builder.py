@@ -54,6 +54,16 @@ _NO_VALUE = DeviceAttribute()
 _INDEX = re.compile(r"\[\d+\]")
 
 
+ObjectKey = tuple[str, str, str]  # kind, namespace, name
+
+
+class WrittenDocument(NamedTuple):
+    """A document as it was written, and the object that it describes, if its kind matters."""
+
+    document: Document
+    key: ObjectKey | None
+
+
 class RefusedObject(NamedTuple):
     """An object that an API server would not take, and why."""
 
@@ -90,7 +100,8 @@ class SnapshotBuilder:
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self._scrubbed: Counter[str] = Counter()  # by kind
         self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
-        self.documents: list[Document] = []  # of manifests, to write them again
+        self._documents: list[Document] = []  # of manifests, to write them again
+        self._keys: dict[int, ObjectKey] = {}  # of the objects of documents, by identity
         self.refused: list[str] = []
         self.refused_objects: list[RefusedObject] = []
         self.unreadable: list[str] = []
@@ -120,6 +131,11 @@ class SnapshotBuilder:
         uids = {key: value.metadata.uid for key, (value, _) in self._objects.items()}
         return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
 
+    def written(self) -> Iterator[WrittenDocument]:
+        """Yield the documents of manifests in the order in which they came."""
+        for document in self._documents:
+            yield WrittenDocument(document, self._keys.get(id(document)))
+
     def concerns(self) -> Iterator[Concern]:
         """Yield the concerns about the objects added."""
         yield from self._warnings
@@ -143,7 +159,7 @@ class SnapshotBuilder:
         """Add the object of a document, if its kind matters."""
         self.on_object(document.source)
         if not self._is_cluster:
-            self.documents.append(document)
+            self._documents.append(document)
         try:
             kind = kind_of(document.tree, extensions=self._context.extensions)
         except DecodeError as error:
@@ -183,7 +199,9 @@ class SnapshotBuilder:
             self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
         self._judge.record_namespace(reading.value)
         value = defaulted_hub(reading.value, reading.kind, context)
-        self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
+        value = _in_namespace(value, reading.kind, self._namespace)
+        self._keys[id(document)] = key_of(value)
+        self._add_hub(value, _place(document))
 
     def _add_foreign(self, document: Document, kind: Kind) -> None:
         try:
@@ -193,7 +211,9 @@ class SnapshotBuilder:
             return
         if kind.struct is ReplicationController:
             self._unknown[f"{kind.name} ({kind.api_version}) makes no pods here"] += 1
-        self._put(identified(_in_namespace(value, kind, self._namespace)), _place(document))
+        value = identified(_in_namespace(value, kind, self._namespace))
+        self._keys[id(document)] = key_of(value)
+        self._put(value, _place(document))
 
     def _add_new(self, document: Document) -> None:
         verdict = self._judge.validate(document)
@@ -216,13 +236,16 @@ class SnapshotBuilder:
         if verdict.stored is None:  # accepted: the namespace's label is unknown
             self._add_stored(document)
             return
-        self._put(identified(self._named(verdict.stored)), _place(document))
+        value = identified(self._named(verdict.stored))
+        self._keys[id(document)] = key_of(value)
+        self._put(value, _place(document))
 
     def _note_refused(self, document: Document, verdict: Verdict) -> None:
         errors = (f.message for f in verdict.findings if f.severity is not Severity.WARNING)
         names = (verdict.namespace, verdict.name)
         refused = RefusedObject(verdict.kind, *names, tuple(errors), document.tree)
         self.refused_objects.append(refused)
+        self._keys[id(document)] = refused[:3]
 
     def _named(self, value: Any) -> Any:
         """Return the object with a number in its name where a server would generate a suffix."""
