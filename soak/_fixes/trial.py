@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from mooring.api.documents import CORE, expand_lists, read
@@ -31,6 +31,7 @@ from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins
 from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.snapshot.builder import RefusedObject
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.manifests import ManifestValidator
@@ -38,6 +39,7 @@ from mooring.validation.strategy import Context
 from soak._fixes.worlds import Text, World
 
 NOW: Final = Timestamp.parse("2026-01-01T00:00:00Z")
+Answering = Callable[[Plan, Explanation, Context, Sequence[RefusedObject]], Answer]
 PODS_MAX: Final = 6  # pending pods of a world that are asked about
 _KUBERNETES: Final = re.compile(
     r"^\d+/\d+ nodes|cannot allocate all claims|^0/|Unschedulable|nodes? are available"
@@ -59,7 +61,7 @@ class Trial:
         self._world, self._counts = world, counts
         self._context = Context(gates=world.gates, now=NOW, extensions=True)
 
-    def run(self) -> None:
+    def run(self, answering: Answering = answer) -> None:
         """Ask about the pending pods, and try every change; raise the first broken law."""
         given = self._read(*self._world.manifests)
         added = stand_ins(given.manifests, given.everything)
@@ -72,7 +74,7 @@ class Trial:
         broken: list[BrokenLawError] = []
         for pending in list(alike.values())[:PODS_MAX]:
             explanation = explain(found, pending)
-            said = answer(found, explanation, self._context, given.refused_objects)
+            said = answering(found, explanation, self._context, given.refused_objects)
             broken += self._broken(given, found, explanation, said)
         for error in broken:
             self._counts[error.kind] += 1
@@ -117,7 +119,7 @@ class Trial:
             yield BrokenLawError("class loosened", about)
         fixed = fixed_manifests(fix, given.documents, found.before, given.context)
         text = fix_text(fixed)
-        known = {refused.key for refused in map(_Refused, given.refused_objects)}
+        known = {refused[:3] for refused in given.refused_objects}
         errors = [e for key, e in _invalid(text, self._context, given) if key not in known]
         if errors:
             yield BrokenLawError("change refused", f"{about}: {'; '.join(errors)}\n{text}")
@@ -139,11 +141,6 @@ class Trial:
             self._counts["changes to fewer pods"] += 1
             return not found.placed
         return not isinstance(results.get(name), Reservation)
-
-
-class _Refused:
-    def __init__(self, refused: Any) -> None:
-        self.key = refused[:3]
 
 
 def _invalid(
