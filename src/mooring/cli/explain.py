@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
@@ -17,14 +17,14 @@ from mooring.cli.object_argument import Subject, no_such, parse_subject, subject
 from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
 from mooring.cli.terminal import echo, echo_paragraph, printable, printable_lines
-from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.answer import answers as answers_for
 from mooring.insight.answer.document import shown_explanations
 from mooring.insight.answer.finding import Answer, Fix
 from mooring.insight.answer.groups import AnsweredPods, grouped, workload_of
-from mooring.insight.answer.manifests import fixed_manifests
+from mooring.insight.answer.manifests import FixedDocument, fixed_manifests
 from mooring.insight.answer.output import Tone, answer_lines
 from mooring.insight.answer.sources import Sources as ObjectSources
-from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation, explain
+from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
@@ -162,16 +162,18 @@ def _check_usage(
 def _answers(
     plan: Plan, given: ClusterInput, pending: list[Pending]
 ) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
-    """Yield the answers for all pods; those that are alike share one."""
-    alike: dict[object, list[Pending]] = {}
-    for each in pending:
-        alike.setdefault(likeness(plan, each), []).append(each)
-    patience = DiagnosisTimeLimit(time.monotonic)
+    """Yield the answers for all pods, within the time that diagnoses may take."""
+    limit = DiagnosisTimeLimit(time.monotonic)
     with Progress("nodes looked at") as progress:
-        for group in alike.values():
-            explanation = explain(plan, group[0], effort=patience.effort, progress=progress)
-            told = given.refused_objects, given.dropped_fields
-            yield group, explanation, answer(plan, explanation, given.context, *told)
+        yield from answers_for(
+            plan,
+            pending,
+            given.context,
+            refused=given.refused_objects,
+            dropped=given.dropped_fields,
+            effort=limit.effort,
+            progress=progress,
+        )
 
 
 # --- the subject --------------------------------------------------------------------------
@@ -291,13 +293,17 @@ def _write_fix(given: ClusterInput, plan: Plan, fix: Fix, output: str) -> None:
     if output == "json":
         print_tree({"apiVersion": "v1", "kind": "List", "items": [each.tree for each in fixed]})
         return
-    texts = (
+    echo(fix_text(fixed), nl=False)
+
+
+def fix_text(fixed: Iterable[FixedDocument]) -> str:
+    """Return manifests with a fix made as YAML, in their author's words where these can stay."""
+    return "---\n".join(
         each.text
         if each.text is not None and each.text == printable_lines(each.text)
         else f"{yaml_text([each.tree])}\n"
         for each in fixed
     )
-    echo("---\n".join(texts), nl=False)
 
 
 # --- printing -----------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_of_an_object_that_is_there_twice_both_are_changed() -> None:
     assert fixed(claim(count=10), claim(), pod()) == [claim(count=8), claim(count=8), pod()]
 
 
-def test_objects_of_the_cluster_come_last_without_what_a_server_adds(tmp_path: Path) -> None:
+def test_objects_of_the_cluster_come_first_without_what_a_server_adds(tmp_path: Path) -> None:
     none = {"count/resourceclaims.resource.k8s.io": "0"}
     quota = {
         "apiVersion": "v1",
@@ -128,7 +128,7 @@ def test_objects_of_the_cluster_come_last_without_what_a_server_adds(tmp_path: P
     made["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimTemplateName": "gpus"}]
     spec = claim(count=1)["spec"]
     template = {**claim(), "kind": "ResourceClaimTemplate", "spec": {"spec": spec}}
-    *given, added = fixed(made, template, arguments=("--on", str(tmp_path / "cluster.yaml")))
+    added, *given = fixed(made, template, arguments=("--on", str(tmp_path / "cluster.yaml")))
     assert given == [made, template]
     assert added["metadata"] == {"name": "few", "namespace": "default"}
     assert added["spec"]["hard"] == {"count/resourceclaims.resource.k8s.io": "1"}

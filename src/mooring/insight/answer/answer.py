@@ -16,6 +16,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
@@ -25,6 +27,7 @@ from mooring.insight.answer.conflicts import (
     tried_changes,
 )
 from mooring.insight.answer.devices import device_findings
+from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.finding import (
     Answer,
     Case,
@@ -32,6 +35,7 @@ from mooring.insight.answer.finding import (
     Fix,
     FixRank,
     Proposal,
+    Surroundings,
     one_line,
 )
 from mooring.insight.answer.gates import gate_findings
@@ -57,11 +61,13 @@ from mooring.insight.answer.waits import (
     unscheduled,
     volumes,
 )
-from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.pods import Explanation, NodeVerdict, explain
 from mooring.insight.explain.report import distance
+from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import full_name, listed
-from mooring.insight.plan.planner import Plan
+from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
+from mooring.insight.snapshot.snapshot import key_of
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
@@ -100,15 +106,10 @@ def answer(
     `refused` are objects that an API server would not take, and that the pod may wait for;
     `dropped` are fields that it ignores because their feature gate is off.
     """
-    case = Case(
-        plan.cluster,
-        plan.before,
-        explanation,
-        context,
-        refused=refused,
-        dropped=dropped,
-        over_quota=plan.over_quota,
-    )
+    return _answer(Case(Surroundings(plan, context, refused, dropped), explanation))
+
+
+def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
@@ -126,6 +127,41 @@ def answer(
     return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
+def answers(
+    plan: Plan,
+    pending: Iterable[Pending],
+    context: Context,
+    *,
+    refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
+    effort: Callable[[], Effort] = lambda: EFFORT,
+    progress: Progress = unwatched,
+) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
+    """Yield the answers for all pods; those that are alike share one."""
+    alike: dict[object, list[Pending]] = {}
+    for each in pending:
+        alike.setdefault(likeness(plan, each), []).append(each)
+    around = Surroundings(plan, context, refused, dropped, effort)
+    for group in alike.values():
+        explanation = explain(plan, group[0], effort=effort, progress=progress)
+        yield group, explanation, _for_all(_answer(Case(around, explanation)), group)
+
+
+def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:
+    """Return an answer whose changes of the first pod are made to all pods like it."""
+    first, *others = (key_of(each.pod) for each in alike)
+    if not others:
+        return said
+
+    def widened(change: ObjectChange) -> Iterator[ObjectChange]:
+        yield change
+        if change.key == first:
+            yield from (ObjectChange(*key, change.edits) for key in others)
+
+    fixes = (replace(f, changes=tuple(chain(*map(widened, f.changes)))) for f in said.fixes)
+    return replace(said, fixes=tuple(fixes))
+
+
 def likeness(plan: Plan, pending: Pending) -> Hashable:
     """Return a key that pods share which wait for the same: one explanation does for all."""
     pod = pending.pod
@@ -135,8 +171,10 @@ def likeness(plan: Plan, pending: Pending) -> Hashable:
     )
     signature = plan.cluster.signature(pod)
     owner = controller_of(pod.metadata)
-    uid = owner.uid if owner is not None else pod.metadata.uid
-    return pod.metadata.namespace, uid, signature, entries, pending.reason
+    uid = "" if owner is None else owner.uid
+    # Messages name the pod and what was made for it.
+    reason = pending.reason.replace(pod.metadata.name, "*")
+    return pod.metadata.namespace, uid, signature, entries, group_name(pod), reason
 
 
 def _helps(fixes: Iterable[Fix]) -> bool:
@@ -218,7 +256,7 @@ def _last_advice(case: Case) -> list[Fix]:
 
 def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
     """Yield why the next pod of the group gets no node beside the others."""
-    theirs = Case(case.cluster, case.snapshot, companion, case.context, refused=case.refused)
+    theirs = Case(case.around, companion)
     finding = next(_findings(theirs), None)
     if finding is not None:
         others, member = _placed_before(case, companion), companion.pending.pod

@@ -21,6 +21,7 @@ from mooring.insight.answer.edits import Edit, ObjectChange, change_of
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.explain.situation import RequestPath
+from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
 from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import (
@@ -28,7 +29,6 @@ from mooring.insight.expressions.published_devices import (
     PublishedDevices,
     written,
 )
-from mooring.insight.expressions.questions import Devices
 from mooring.insight.expressions.repairs import ExpressionRepair, diagnose
 from mooring.insight.expressions.syntax import DeviceField, readings, shown, terms
 from mooring.insight.messages import counted

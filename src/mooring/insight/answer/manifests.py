@@ -39,7 +39,10 @@ class FixedDocument(NamedTuple):
 def fixed_manifests(
     fix: Fix, documents: Iterable[WrittenDocument], snapshot: Snapshot, context: Context
 ) -> list[FixedDocument]:
-    """Return all documents with the fix made, then the other objects that it changes or adds."""
+    """Return the objects of the cluster that the fix changes or adds, then all documents with it.
+
+    Namespaces come first: what is created in them may depend on their labels.
+    """
     changes = {change.key: change for change in fix.changes}
     existing = {key_of(each): each for each in snapshot.objects()}
     written: list[FixedDocument] = []
@@ -52,7 +55,12 @@ def fixed_manifests(
         made.add(change.key)
         written.append(_changed(document, change, existing, context))
     others = (change for key, change in changes.items() if key not in made)
-    return [*written, *(FixedDocument(_other(change, existing)) for change in others)]
+    added = (FixedDocument(_other(change, existing)) for change in others)
+    return sorted([*added, *written], key=lambda each: not _is_namespace(each.tree))
+
+
+def _is_namespace(tree: Any) -> bool:
+    return isinstance(tree, dict) and tree.get("kind") == "Namespace"
 
 
 def _changed(
