@@ -304,10 +304,7 @@ def test_a_class_that_reads_attributes_of_one_driver_breaks_on_all_others() -> N
         f"{MODEL} is read without a guard, but 2 of 5 devices do not have it, such as "
         f"{NIC}/node-1/nic-0: scheduling aborts when it looks at one"
     )
-    assert remedy == (
-        f"put `has({MODEL}) &&` before it, or read it as "
-        f'`device.attributes["{GPU}"].?model.orValue(…)`'
-    )
+    assert remedy == f'write `has({MODEL}) && {MODEL} == "H200"`'
 
 
 def test_an_attribute_that_some_devices_of_the_class_lack_needs_a_guard() -> None:
@@ -342,7 +339,9 @@ def test_derived_attributes_are_put_to_the_selected_devices() -> None:
         f"        - {{name: example.com/x, expression: 'device.attributes[\"{GPU}\"].fast'}}\n"
         "    constraints: [{matchAttribute: example.com/x}]\n"
     )
-    assert rules(claim(rest=rest)) == ["missing-guard"]
+    fast = f'device.attributes["{GPU}"].fast'
+    ((rule, _, remedy),) = found(claim(rest=rest))
+    assert (rule, remedy) == ("missing-guard", f"write `has({fast}) ? {fast} : []`")
     assert rules(claim(f'{MODEL} == "A100"', rest=rest)) == []
 
 

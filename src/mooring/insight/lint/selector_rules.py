@@ -1,4 +1,4 @@
-"""Rules about expressions and constraints, put to devices.
+"""Rules about expressions, put to devices.
 
 An expression is evaluated for the devices that get as far as this expression; its results are
 facts, not guesses. So guards by `has()`, by the driver, or by the class need no rule of their own.
@@ -20,13 +20,13 @@ from mooring.insight.expressions.explanation import Atom, atoms
 from mooring.insight.expressions.published_devices import (
     PublishedDevice,
     did_you_mean,
-    qualified,
     written,
 )
 from mooring.insight.expressions.syntax import DeviceField, DeviceRead, chains, readings, shown
+from mooring.insight.lint.advice import guarded, lacking_fields, repaired
 from mooring.insight.lint.context import ExpressionStage
 from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W
-from mooring.insight.lint.subjects import DeviceSelection, constraints_of, selections_of
+from mooring.insight.lint.subjects import selections_of
 from mooring.insight.messages import counted, nearest
 
 RULES = RuleTable(SELECTING)
@@ -97,8 +97,7 @@ def missing_guard(case: Case) -> Iterator[Oddity]:
                 stage.expression.place,
                 f"{fault.part} is read without a guard, but {_of(devices, stage)} "
                 f"not have it, such as {devices[0]}: scheduling aborts when it looks at one",
-                f"put `has({written(read)}) &&` before it, or read it as "
-                f"`{written(read, optional=True)}.orValue(…)`",
+                guarded(stage, lacking_fields(stage), case.context),
             )
 
 
@@ -117,7 +116,9 @@ def run_time_error(case: Case) -> Iterator[Oddity]:
                     stage.expression.place,
                     f"{fault.part} gives an error on {counted(len(fault.devices), 'device')} "
                     f"such as {fault.devices[0]}, at which scheduling aborts: {fault.message}",
-                    "keep such devices out by a condition before it: "
+                    repaired(stage, case.context)
+                    if stage.expression.purpose == "derived"
+                    else "keep such devices out by a condition before it: "
                     "`&&` does not look further once it is false",
                 )
 
@@ -284,60 +285,3 @@ def _is_broken(stage: ExpressionStage, odd: set[Any]) -> bool:
     """Whether another rule reports a selector."""
     is_odd = stage.expression.place in odd or not isinstance(stage.evaluator, ExpressionEvaluator)
     return is_odd or any(result.error for result, _ in stage.looked_at())
-
-
-# --- constraints ------------------------------------------------------------------------
-
-
-@RULES.add(W, Needs.DEVICES)
-def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
-    """A constraint on an attribute that no device of a request has."""
-    for place, constraint in constraints_of(case.subject) if not case.context.unreadable else ():
-        field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
-        name = constraint.match_attribute or constraint.distinct_attribute or ""
-        domain, _, identifier = name.partition("/")
-        read = DeviceField("attributes", domain, identifier)
-        if not identifier:
-            continue
-        lacking = [
-            selection.reference
-            for selection in selections_of(case.subject)
-            if _is_concerned(selection, constraint.requests)
-            and _never_has(selection, name, read, case)
-        ]
-        if not lacking:
-            continue
-        if case.context.devices.carriers[read] == 0:
-            message = f"no device has the attribute {name}"
-            remedy = did_you_mean(read, case.context.devices, write=qualified)
-        else:
-            message = f"no device that {_named_requests(lacking)} can get has the attribute {name}"
-            remedy = "take the request out of the constraint, or choose an attribute that all have"
-        yield Oddity((*place, field), message, remedy)
-
-
-def _is_concerned(selection: DeviceSelection, requests: tuple[str, ...]) -> bool:
-    return not requests or bool(
-        {selection.reference, selection.reference.partition("/")[0]} & {*requests}
-    )
-
-
-def _never_has(selection: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
-    if any(derived == name for derived, _ in selection.derived):
-        return False
-    if case.context.devices.carriers[read] == 0:
-        return True
-    selected = case.context.selected(selection)
-    devices = (case.context.devices.devices[index] for index in selected)
-    return bool(selected) and not any(_has(device, read) for device in devices)
-
-
-def _has(device: PublishedDevice, read: DeviceField) -> bool:
-    if device.variables is None:
-        return False
-    return read.name in device.variables["device"][read.field].get(read.domain, {})
-
-
-def _named_requests(references: list[str]) -> str:
-    noun = "request" if len(references) == 1 else "requests"
-    return f"{noun} {', '.join(references)}"
