@@ -106,8 +106,8 @@ def test_names_of_the_table_are_one_fact(standard: str) -> None:
 
 def test_facts_are_ordered_from_fine_to_coarse() -> None:
     names = [fact.standard.rpartition("/")[2] for fact in FACTS]
-    assert names == ["pcieRoot", "numaNode", "cpuSocketID"]
-    assert coarser_facts("dra.net/numaNode") == FACTS[2:]
+    assert names == ["pciBusID", "pcieRoot", "numaNode", "cpuSocketID"]
+    assert coarser_facts("dra.net/numaNode") == FACTS[3:]
     assert coarser_facts("gpu.example.com/model") == ()
 
 

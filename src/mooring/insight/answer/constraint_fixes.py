@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final
 
 from mooring.api.gates import Gate
-from mooring.insight.answer.bridges import Bridge, bridges, coarser_facts, fact_of
+from mooring.insight.answer.bridges import Bridge, Fact, bridges, coarser_facts, fact_of
 from mooring.insight.answer.compared import Compared, ComparedRequest, can_meet, published_values
 from mooring.insight.answer.edits import APPEND, Edit, EditPath, ObjectChange
 from mooring.insight.answer.finding import FixRank, Proposal
@@ -53,9 +53,26 @@ def similar_attributes(case: DeviceCase, found: Compared) -> list[str]:
     domain, _, name = found.attribute.partition("/")
     fields = field_candidates(DeviceField("attributes", domain, name), case.case.fleet)
     names = [text for each in fields if (text := qualified(each)) is not None]
+    fact = fact_of(found.attribute)
+    if fact is not None:
+        names = [*(each for each in names_of(found, fact) if _all_have(found, each)), *names]
     others = [each for each in dict.fromkeys(names) if each != found.attribute]
     having = [each for each in others if _all_have(found, each)]
     return [*having, *(each for each in others if each not in having)][:NAMES_TRIED_MAX]
+
+
+def names_of(found: Compared, fact: Fact) -> list[str]:
+    """Return the attributes of the requests' devices about a fact, the standard one first."""
+    names = dict.fromkeys(
+        f"{domain}/{name}"
+        for each in found.requests
+        for device in each.fitting
+        if device.variables is not None
+        for domain, entries in device.variables["device"]["attributes"].items()
+        for name in entries
+    )
+    about = (each for each in names if fact_of(each) is fact)
+    return sorted(about, key=lambda each: each != fact.standard)
 
 
 def renamings(case: DeviceCase, found: Compared) -> list[str]:
@@ -172,7 +189,7 @@ class _Fixes:
         if any(each.expression for each in found.requests):
             return
         for fact in coarser_facts(found.attribute):
-            for name in self._names_of(fact.standard):
+            for name in names_of(found, fact):
                 if name in compared:
                     return
                 edit = Edit((*self._constraint_path, found.field), name)
@@ -185,21 +202,6 @@ class _Fixes:
                 if bridge is not None:
                     yield self._bridge(bridge, f"{text}, and {bridge}", FixRank.LESS, edit)
                     return
-
-    def _names_of(self, standard: str) -> list[str]:
-        """Return the attributes of the requests' devices about a fact, the standard one first."""
-        fact = fact_of(standard)
-        names = dict.fromkeys(
-            f"{domain}/{name}"
-            for each in self._found.requests
-            for device in each.fitting
-            if device.variables is not None
-            for domain, entries in device.variables["device"]["attributes"].items()
-            for name in entries
-        )
-        return sorted(
-            (each for each in names if fact_of(each) is fact), key=lambda each: each != standard
-        )
 
     # --- less ---------------------------------------------------------------------------------
 

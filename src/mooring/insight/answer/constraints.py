@@ -107,6 +107,9 @@ def _lacking(case: DeviceCase, found: Compared, bridge: Bridge | None) -> str:
     domain, _, short = name.partition("/")
     if not case.case.fleet.carriers[DeviceField("attributes", domain, short)]:
         return f"no device has attribute {name}, which a constraint compares{_hint(case, found)}"
+    meant = renamings(case, found)
+    if meant:
+        return f"{start}: did you mean {meant[0]}, which all have?"
     having = [each for each in found.requests if each not in lacking]
     drivers = list(dict.fromkeys(driver for each in having for driver in drivers_of(each)))
     known = f", which only devices of driver {listed(drivers)} have" if drivers else ""
@@ -257,22 +260,30 @@ def _most(requests: Sequence[ComparedRequest], found: Compared) -> tuple[int, El
 
 def _never(case: DeviceCase, found: Compared) -> str:
     is_mixed = len({kind for each in found.requests for kind in each.types}) > 1
+    end = _set_aside(case, found)
     if common(found.requests, has_lists=found.has_lists):
         parts = [f"{each.name} {_tally(each, found)}" for each in found.requests]
         start = f"no value of {found.attribute} has enough devices for all requests: "
-    else:
+        return f"{start}{', '.join(parts)}{end}"
+    cause = ""
+    for shown_max in range(VALUES_SHOWN_MAX, 0, -1):
         parts = [
-            f"{each.name} has {_values(each.known, mixed=is_mixed)}" for each in found.requests
+            f"{each.name} has {_values(each.known, mixed=is_mixed, shown_max=shown_max)}"
+            for each in found.requests
         ]
-        start = f"no value of {found.attribute} fits all requests: "
-    return f"{start}{', '.join(parts)}{_set_aside(case, found)}"
+        cause = f"no value of {found.attribute} fits all requests: {', '.join(parts)}{end}"
+        if len(cause) <= CAUSE_LENGTH_MAX:
+            break
+    return cause
 
 
-def _values(values: Sequence[Any], *, mixed: bool = False) -> str:
+def _values(
+    values: Sequence[Any], *, mixed: bool = False, shown_max: int = VALUES_SHOWN_MAX
+) -> str:
     """Return the values, with their types where there are several."""
     ordered = sorted(values, key=lambda value: natural_order(value_text(value)))
     texts = dict.fromkeys(typed(value) if mixed else value_text(value) for value in ordered)
-    return listed(list(texts), shown_max=VALUES_SHOWN_MAX) or "none"
+    return listed(list(texts), shown_max=shown_max) or "none"
 
 
 def _tally(request: ComparedRequest, found: Compared) -> str:
