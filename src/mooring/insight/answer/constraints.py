@@ -31,6 +31,7 @@ from mooring.insight.answer.compared import (
 )
 from mooring.insight.answer.constraint_fixes import (
     constraint_proposals,
+    may_be_dropped,
     renamings,
     similar_attributes,
 )
@@ -41,7 +42,6 @@ from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.messages import counted, listed, natural_order, type_name, typed, value_text
 
 VALUES_SHOWN_MAX: Final = 4
-STANDARD_DOMAIN: Final = "resource.kubernetes.io"
 
 
 def constraint_findings(case: DeviceCase, release: Sequence[Proposal] = ()) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def constraint_findings(case: DeviceCase, release: Sequence[Proposal] = ()) -> I
     members = [m for m in case.diagnosis.conflict.members if isinstance(m, DropConstraint)]
     found = [each for member in members if (each := compared(case, member)) is not None]
     for each in found:
-        if any(request.faults for request in each.requests):
+        if not each.lacking and any(request.faults for request in each.requests):
             continue  # The error of a derived attribute is the cause.
         bridge = None
         is_meant = bool(renamings(case, each))
@@ -132,7 +132,8 @@ def _called_otherwise(start: str, bridge: Bridge) -> str:
 def _hint(case: DeviceCase, found: Compared) -> str:
     similar = similar_attributes(case, found)
     if not similar:
-        return _hint_of_gate(case, found)
+        gate = f"; {Gate.DRA_DERIVED_ATTRIBUTES} is off, so derivedAttributes are dropped"
+        return gate if may_be_dropped(case, found) else ""
     domain, _, short = similar[0].partition("/")
     fleet = case.case.fleet
     count = fleet.carriers[DeviceField("attributes", domain, short)]
@@ -140,16 +141,6 @@ def _hint(case: DeviceCase, found: Compared) -> str:
     more = f" {count:,} of {counted(len(fleet), 'device')} {_have(count)} it"
     room = CAUSE_LENGTH_MAX - len(f"no device has attribute {found.attribute}, {hint}{more}")
     return f"{hint}{more}" if room >= len("which a constraint compares") else hint
-
-
-def _hint_of_gate(case: DeviceCase, found: Compared) -> str:
-    """Return that a derived attribute may have been dropped: no driver has such a domain."""
-    domain = found.attribute.partition("/")[0]
-    drivers = {device.driver for device in case.case.fleet.devices}
-    is_on = case.diagnosis.situation.features.derived_attributes
-    if is_on or domain in drivers or domain == STANDARD_DOMAIN:
-        return ""
-    return f"; {Gate.DRA_DERIVED_ATTRIBUTES} is off, so derivedAttributes are dropped"
 
 
 # --- values that do not match ---------------------------------------------------------------

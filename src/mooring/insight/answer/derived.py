@@ -29,13 +29,15 @@ DISABLED: Final = "derived attributes, the feature is disabled"
 GATE: Final = Gate.DRA_DERIVED_ATTRIBUTES
 
 
+def ends_search(case: DeviceCase) -> bool:
+    """Return whether a derived attribute ended the search with an error."""
+    return "derived attribute" in case.diagnosis.message
+
+
 def derived_findings(case: DeviceCase) -> Iterator[Finding]:
-    """Find derived attributes that end the search with an error."""
-    message = case.diagnosis.message
-    if DISABLED in message:
+    """Find derived attributes that have no value for some device."""
+    if DISABLED in case.diagnosis.message:
         yield _disabled(case)
-    if "derived attribute" not in message:
-        return
     for place, details in case.diagnosis.situation.requests():
         devices = selected_everywhere(case, place)
         for number, each in enumerate(details.derived_attributes):

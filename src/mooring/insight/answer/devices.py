@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mooring.insight.answer.constraints import constraint_findings
-from mooring.insight.answer.derived import derived_findings
+from mooring.insight.answer.derived import derived_findings, ends_search
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.selectors import faulty_selectors, unselected
 from mooring.insight.answer.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
@@ -29,7 +29,8 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     yield from _unusable_pools(devices)
     shortages = devices.shortages()
     if diagnosis.message and not shortages:
-        yield from derived_findings(devices)
+        if ends_search(devices):
+            yield from derived_findings(devices)
         yield from faulty_selectors(devices)
     for group in shortages:
         if group[0].place.alternative is None:
@@ -37,6 +38,8 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
         else:
             yield _of_alternatives(devices, group)
     yield from constraint_findings(devices, tuple(_release_proposals(case, diagnosis)))
+    if not diagnosis.message:
+        yield from derived_findings(devices)
 
 
 def _findings(case: DeviceCase, short: Shortage) -> Iterator[Finding]:

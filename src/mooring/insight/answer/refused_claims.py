@@ -29,6 +29,7 @@ from mooring.insight.snapshot.builder import RefusedObject
 
 _STEP: Final = re.compile(r"([A-Za-z]+)|\[(\d+)\]")
 _TYPE: Final = re.compile(r"must evaluate to .*, not (.*)$", re.DOTALL)
+_COMPILATION: Final = re.compile(r"compilation failed: (?:ERROR: <input>:[0-9:]+ )?([^\n]*)")
 _CONVERTED: Final = ("int({})", "string({})", "[{}]")
 FIELDS: Final = ("matchAttribute", "distinctAttribute")
 NAMES_TRIED_MAX: Final = 2
@@ -48,7 +49,14 @@ def refused_claim(case: Case, noun: str, refused: RefusedObject) -> Finding | No
     for reason in refused.reasons:
         place, _, message = reason.partition(": ")
         refusal = _Refusal(_path(place), message)
-        for find in (_unknown_request, _no_attribute, _no_field, _unreferenced, _wrong_type):
+        for find in (
+            _unknown_request,
+            _no_attribute,
+            _no_field,
+            _unreferenced,
+            _wrong_type,
+            _uncompiled,
+        ):
             finding = find(case, noun, refused, refusal)
             if finding is not None:
                 return finding
@@ -217,6 +225,21 @@ def _wrong_type(case: Case, noun: str, refused: RefusedObject, refusal: _Refusal
     )
     advice = "write an expression of one of these types: moor cel --derived tries it"
     return Finding(cause, (*proposals, Proposal(advice, FixRank.ADVICE)))
+
+
+def _uncompiled(
+    case: Case,  # noqa: ARG001
+    noun: str,
+    refused: RefusedObject,
+    refusal: _Refusal,
+) -> Finding | None:
+    found = _COMPILATION.search(refusal.message)
+    if found is None or "derivedAttributes" not in refusal.path:
+        return None
+    name = _at(refused.tree, (*refusal.path[:-1], "name"))
+    what = f"derived attribute {name} of {noun} {refused.name}"
+    text = f"correct the expression of {name}: moor cel --derived tries it on devices"
+    return Finding(f"{what} does not compile: {found[1]}", (Proposal(text, FixRank.REPAIR),))
 
 
 def _in_other_types(case: Case, expression: str) -> Iterator[str]:
