@@ -89,6 +89,8 @@ EXPECTED = {
     "derived-on-two-of-three": Expected(
         "request cpu .*only request gpu, nic", "dra.cpu/numaNodeID"
     ),
+    "derived-optional": Expected("gives an optional value", r"\?numa.orValue\("),
+    "derived-quantity": Expected("gives a quantity", r"asInteger\("),
     "derived-shadows": Expected("8, 9, which hides the published 0, 1", "remove the derived"),
     "derived-type-error": Expected("no such overload", r'"numa-" \+ string\('),
     "derived-wrong-kind": Expected("gives a double", r'write device.attributes\["gpu.*numa$'),

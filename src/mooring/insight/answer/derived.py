@@ -39,6 +39,8 @@ def derived_findings(case: DeviceCase) -> Iterator[Finding]:
     if DISABLED in case.diagnosis.message:
         yield _disabled(case)
     for place, details in case.diagnosis.situation.requests():
+        if not details.derived_attributes:
+            continue
         devices = selected_everywhere(case, place)
         for number, each in enumerate(details.derived_attributes):
             evaluator = stored_evaluator(each.expression, case.compiler)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from mooring.api.gates import Gate
 from mooring.cel.device import COST_LIMIT
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, edited_tree
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -30,7 +31,10 @@ from mooring.insight.snapshot.builder import RefusedObject
 _STEP: Final = re.compile(r"([A-Za-z]+)|\[(\d+)\]")
 _TYPE: Final = re.compile(r"must evaluate to .*, not (.*)$", re.DOTALL)
 _COMPILATION: Final = re.compile(r"compilation failed: (?:ERROR: <input>:[0-9:]+ )?([^\n]*)")
-_CONVERTED: Final = ("int({})", "string({})", "[{}]")
+_CONVERTED: Final = (
+    *("{}.orValue([])", "{}.orValue(-1)", '{}.orValue("unknown")', "{}.asInteger()"),
+    *("int({})", "string({})", "[{}]"),
+)
 FIELDS: Final = ("matchAttribute", "distinctAttribute")
 NAMES_TRIED_MAX: Final = 2
 UNREFERENCED: Final = "must be referenced by at least one matchAttribute or distinctAttribute"
@@ -164,14 +168,24 @@ def _no_field(
     refused: RefusedObject,
     refusal: _Refusal,
 ) -> Finding | None:
-    constraint = _at(refused.tree, refusal.path)
-    is_about = "constraints" in refusal.path and "Required value" in refusal.message
+    path = refusal.path
+    if path and path[-1] in FIELDS:
+        path = path[:-1]
+    constraint = _at(refused.tree, path)
+    is_about = "constraints" in path and "Required value" in refusal.message
     if not is_about or not isinstance(constraint, dict):
         return None
+    if "distinctAttribute" in constraint:
+        gate = Gate.DRA_CONSUMABLE_CAPACITY
+        text = f"turn on feature gate {gate} (an administrator's change)"
+        return Finding(
+            f"distinctAttribute of {noun} {refused.name} needs feature gate {gate}, which is off",
+            (Proposal(text, FixRank.ADVICE),),
+        )
     for field, value in constraint.items():
         meant = nearest(str(field), FIELDS)
         if meant is not None and meant not in constraint:
-            edits = (Edit((*refusal.path, meant), value), Edit((*refusal.path, field)))
+            edits = (Edit((*path, meant), value), Edit((*path, field)))
             text = f"use {meant} instead of {field} in the constraint"
             return Finding(
                 f"a constraint of {noun} {refused.name} has no field {field}: did you mean "
@@ -216,8 +230,8 @@ def _wrong_type(case: Case, noun: str, refused: RefusedObject, refusal: _Refusal
         return None
     name = _at(refused.tree, (*refusal.path[:-1], "name"))
     cause = (
-        f"derived attribute {name} of {noun} {refused.name} gives a {found[1]}; only string, int, "
-        "bool, version and lists of these can be compared"
+        f"derived attribute {name} of {noun} {refused.name} gives {_type_text(found[1])}; only "
+        "string, int, bool, version and lists of these can be compared"
     )
     proposals = tuple(
         Proposal(f"write {new}", FixRank.REPAIR, _repaired(refused, Edit(refusal.path, new)))
@@ -225,6 +239,13 @@ def _wrong_type(case: Case, noun: str, refused: RefusedObject, refusal: _Refusal
     )
     advice = "write an expression of one of these types: moor cel --derived tries it"
     return Finding(cause, (*proposals, Proposal(advice, FixRank.ADVICE)))
+
+
+def _type_text(name: str) -> str:
+    if name.startswith("optional_type"):
+        return "an optional value"
+    short = name.partition("(")[0].rpartition(".")[2].lower()
+    return f"a {short}"
 
 
 def _uncompiled(
@@ -247,6 +268,8 @@ def _in_other_types(case: Case, expression: str) -> Iterator[str]:
     inner = re.fullmatch(r"\s*(?:double|uint|dyn)\((.*)\)\s*", expression, re.DOTALL)
     bases = ([inner[1]] if inner else []) + [t.format(expression) for t in _CONVERTED]
     for base in bases:
+        if base.endswith("[])") and not compiler.features.list_attributes:
+            continue
         evaluator = evaluator_of(base, compiler, derived=True)
         if isinstance(evaluator, ExpressionEvaluator) and evaluator.compiled.cost_max <= COST_LIMIT:
             yield base
