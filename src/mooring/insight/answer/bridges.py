@@ -55,7 +55,7 @@ class Fact(NamedTuple):
 
 # The finest first: devices that share one fact share those after it.
 FACTS: Final = (
-    Fact("resource.kubernetes.io/pciBusID", ("pcibusid", "pciaddress", "pcibdf")),
+    Fact("resource.kubernetes.io/pciBusID", ("pcibusid", "pciaddr", "pcibdf")),
     Fact("resource.kubernetes.io/pcieRoot", ("pcieroot", "pciroot", "rootcomplex", "pcielocality")),
     Fact("resource.kubernetes.io/numaNode", ("numa",)),
     Fact("resource.kubernetes.io/cpuSocketID", ("socket", "physicalpackage", "cpupackage")),
