@@ -182,7 +182,7 @@ def test_a_distinct_attribute_keeps_devices_apart(file: str, devices: dict[str, 
 def test_three_numa_nodes_where_there_are_two_are_too_many() -> None:
     text = explain(*story("distinct-attribute", "too-many"))
     assert "nics: 0 on eth0 eth1, 1 on eth2)" in text
-    assert "count of request nics 3 → 2\n" in text
+    assert "ask for 2 instead of 3 in request nics" in text
 
 
 # --- taints -------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_devices_are_grouped_by_the_key(name: str, devices: dict[str, str]) -> N
 def test_without_the_override_the_static_attribute_decides() -> None:
     text = explain(*story("derived-override", "static"))
     assert "constraint matchAttribute vendor.com/numa (gpus: 0 on gpu-0, 1 on gpu-1)" in text
-    assert "remove constraint on vendor.com/numa" in text
+    assert "compare vendor.com/socket instead of vendor.com/numa, which is coarser" in text
 
 
 def test_names_of_devices_are_an_extension() -> None:

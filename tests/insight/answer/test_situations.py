@@ -104,10 +104,22 @@ EXPECTED = {
     "derived-on-two-of-three": Expected(
         "request cpu .*only request gpu, nic", "dra.cpu/numaNodeID"
     ),
+    "derived-optional": Expected("gives an optional value", r"\?numa.orValue\("),
+    "derived-quantity": Expected("gives a quantity", r"asInteger\("),
     "derived-shadows": Expected("8, 9, which hides the published 0, 1", "remove the derived"),
     "derived-type-error": Expected("no such overload", r'"numa-" \+ string\('),
     "derived-wrong-kind": Expected("gives a double", r'write device.attributes\["gpu.*numa$'),
     # Values.
+    "constraint-field-typo": Expected(
+        "no field matchAttributes.*matchAttribute", "matchAttribute "
+    ),
+    "constraint-hyphen": Expected("numa-node .*did you mean .*numaNode", "numaNode instead"),
+    "constraint-without-domain": Expected(
+        "numaNode .*did you mean resource.kubernetes.io/numaNode", "resource.*/numaNode instead"
+    ),
+    "match-another-name-of-all": Expected(
+        "numaNodeID: did you mean resource.kubernetes.io/numaNode", "resource.*numaNode instead"
+    ),
     "constraint-unknown-request": Expected(
         "request nics, .*did you mean nic", "nic instead of nics"
     ),

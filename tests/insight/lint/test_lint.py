@@ -358,7 +358,9 @@ def test_derived_attributes_are_put_to_the_selected_devices() -> None:
         f"        - {{name: example.com/x, expression: 'device.attributes[\"{GPU}\"].fast'}}\n"
         "    constraints: [{matchAttribute: example.com/x}]\n"
     )
-    assert rules(claim(rest=rest)) == ["missing-guard"]
+    fast = f'device.attributes["{GPU}"].fast'
+    ((rule, _, remedy),) = found(claim(rest=rest))
+    assert (rule, remedy) == ("missing-guard", f"write `has({fast}) ? {fast} : []`")
     assert rules(claim(f'{MODEL} == "A100"', rest=rest)) == []
 
 

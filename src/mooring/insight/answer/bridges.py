@@ -14,10 +14,11 @@ evaluated for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from mooring.cel.device import DeviceCompiler
 from mooring.insight.answer.compared import (
     Compared,
     ComparedRequest,
@@ -29,7 +30,12 @@ from mooring.insight.answer.compared import (
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.expressions.derived_repairs import derived_repairs, has_values
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
-from mooring.insight.expressions.published_devices import PublishedDevice, qualified, written
+from mooring.insight.expressions.published_devices import (
+    PublishedDevice,
+    PublishedDevices,
+    qualified,
+    written,
+)
 from mooring.insight.expressions.syntax import DeviceField, shown
 from mooring.insight.messages import type_name
 
@@ -49,6 +55,7 @@ class Fact(NamedTuple):
 
 # The finest first: devices that share one fact share those after it.
 FACTS: Final = (
+    Fact("resource.kubernetes.io/pciBusID", ("pcibusid", "pciaddr", "pcibdf")),
     Fact("resource.kubernetes.io/pcieRoot", ("pcieroot", "pciroot", "rootcomplex", "pcielocality")),
     Fact("resource.kubernetes.io/numaNode", ("numa",)),
     Fact("resource.kubernetes.io/cpuSocketID", ("socket", "physicalpackage", "cpupackage")),
@@ -94,25 +101,45 @@ class Bridge(NamedTuple):
         return f"derive {self.attribute} {', '.join(map(str, self.parts))}"
 
 
-def bridges(case: DeviceCase, found: Compared, attribute: str) -> Iterator[Bridge]:
-    """Yield bridges that let an attribute match, those with the fewest and likeliest parts first.
+class Surroundings(NamedTuple):
+    """What expressions are compiled and evaluated with."""
 
-    Its name may be another than that which the constraint has.
-    """
+    fleet: PublishedDevices
+    compiler: DeviceCompiler
+    has_lists: bool
+    # The devices of all nodes that a request selects, and its expressions may be evaluated for.
+    selected: Callable[[ComparedRequest], Sequence[PublishedDevice]]
+
+
+def bridges(case: DeviceCase, found: Compared, attribute: str) -> Iterator[Bridge]:
+    """Yield bridges that let an attribute match; not always that which the constraint has."""
     requests = tuple(each.with_values({}) if each.faults else each for each in found.requests)
     if attribute != found.attribute:
         requests = tuple(
             each.with_values(published_values(each.fitting, attribute)) for each in requests
         )
-    search = _Search(case, attribute, has_lists=found.has_lists)
-    yield from islice(search.bridges(requests), BRIDGES_MAX)
+    around = Surroundings(
+        case.case.fleet,
+        case.compiler,
+        found.has_lists,
+        lambda request: selected_everywhere(case, request.place) or request.fitting,
+    )
+    yield from bridges_between(requests, attribute, around)
+
+
+def bridges_between(
+    requests: Sequence[ComparedRequest], attribute: str, around: Surroundings
+) -> Iterator[Bridge]:
+    """Yield bridges for requests, those with the fewest and likeliest parts first."""
+    yield from islice(_Search(attribute, around).bridges(requests), BRIDGES_MAX)
 
 
 class _Search:
-    def __init__(self, case: DeviceCase, attribute: str, *, has_lists: bool) -> None:
-        self._case = case
+    def __init__(self, attribute: str, around: Surroundings) -> None:
         self._attribute = attribute
-        self._has_lists = has_lists
+        self._around = around
+        self._compiler = around.compiler
+        self._has_lists = around.has_lists
 
     def bridges(self, requests: Sequence[ComparedRequest]) -> Iterator[Bridge]:
         """Yield the bridges for requests."""
@@ -159,14 +186,12 @@ class _Search:
 
     def _part(self, request: ComparedRequest, expression: str, source: str) -> BridgePart | None:
         """Return the expression for a request, guarded where devices need it."""
-        devices = self._selected(request)
-        compiler = self._case.compiler
+        devices, compiler = self._around.selected(request), self._compiler
         if not has_values(expression, devices, compiler):
             evaluator = evaluator_of(expression, compiler, derived=True)
             if not isinstance(evaluator, ExpressionEvaluator):
                 return None
-            fleet = self._case.case.fleet
-            repairs = derived_repairs(evaluator, devices, fleet, compiler)
+            repairs = derived_repairs(evaluator, devices, self._around.fleet, compiler)
             repair = next((each for each in repairs if each.is_guard), None)
             if repair is None:
                 return None
@@ -177,16 +202,11 @@ class _Search:
         return BridgePart(valued, expression, source)
 
     def _values(self, request: ComparedRequest, expression: str) -> ComparedRequest | None:
-        evaluator = evaluator_of(expression, self._case.compiler, derived=True)
+        evaluator = evaluator_of(expression, self._compiler, derived=True)
         if not isinstance(evaluator, ExpressionEvaluator):
             return None
         values, faults = derived_values(request.fitting, evaluator)
         return None if faults else request.with_values(values)
-
-    def _selected(self, request: ComparedRequest) -> list[PublishedDevice]:
-        """Return the devices of all nodes that the expression may be evaluated for."""
-        found = selected_everywhere(self._case, request.place)
-        return found or list(request.fitting)
 
     # --- where the fact may be ----------------------------------------------------------------
 

@@ -20,12 +20,8 @@ from mooring.cel.lang.interpretable import Failure
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.explain.funnel import FITTING, SELECTED, devices_left
 from mooring.insight.explain.situation import DropConstraint, RequestPath
-from mooring.insight.expressions.derived_repairs import derived_value
-from mooring.insight.expressions.evaluation import (
-    ExpressionEvaluator,
-    InvalidExpression,
-    evaluator_of,
-)
+from mooring.insight.expressions.derived_repairs import derived_value, stored_evaluator
+from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.messages import type_name
 
@@ -167,9 +163,9 @@ def _values(
 ) -> tuple[Values, Mapping[int, str]]:
     if expression is None:
         return published_values(devices, attribute), {}
-    evaluator = evaluator_of(expression, compiler, derived=True)
-    if isinstance(evaluator, InvalidExpression):
-        return {}, {device.index: evaluator.error for device in devices}
+    evaluator = stored_evaluator(expression, compiler)
+    if evaluator is None:
+        return {}, {device.index: "does not compile" for device in devices}
     return derived_values(devices, evaluator)
 
 

@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Final
 
 from mooring.api.gates import Gate
-from mooring.insight.answer.bridges import Bridge, bridges, coarser_facts, fact_of
+from mooring.api.resource.v1 import DeviceClaim
+from mooring.insight.answer.bridges import Bridge, Fact, bridges, coarser_facts, fact_of
 from mooring.insight.answer.compared import Compared, ComparedRequest, can_meet, published_values
 from mooring.insight.answer.edits import APPEND, Edit, EditPath, ObjectChange
 from mooring.insight.answer.finding import FixRank, Proposal
@@ -27,6 +28,7 @@ from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.messages import listed
 
 NAMES_TRIED_MAX: Final = 2
+STANDARD_DOMAIN: Final = "resource.kubernetes.io"
 
 
 def constraint_proposals(
@@ -40,7 +42,7 @@ def constraint_proposals(
     yield from fixes.unshadowed()
     if found.is_match and not is_taken:
         yield from fixes.bridged(bridge)
-    yield from fixes.lists_on()
+    yield from fixes.gates_on()
     yield from fixes.fewer()
     if found.is_match and not is_taken:
         yield from fixes.coarser()
@@ -53,9 +55,39 @@ def similar_attributes(case: DeviceCase, found: Compared) -> list[str]:
     domain, _, name = found.attribute.partition("/")
     fields = field_candidates(DeviceField("attributes", domain, name), case.case.fleet)
     names = [text for each in fields if (text := qualified(each)) is not None]
+    fact = fact_of(found.attribute)
+    if fact is not None:
+        names = [*(each for each in names_of(found, fact) if _all_have(found, each)), *names]
     others = [each for each in dict.fromkeys(names) if each != found.attribute]
     having = [each for each in others if _all_have(found, each)]
     return [*having, *(each for each in others if each not in having)][:NAMES_TRIED_MAX]
+
+
+def may_be_dropped(case: DeviceCase, found: Compared) -> bool:
+    """Return whether the attribute may be a derived one that was dropped, its gate being off.
+
+    Nobody has it, and no driver has such a domain.
+    """
+    domain, _, name = found.attribute.partition("/")
+    fleet = case.case.fleet
+    is_on = case.diagnosis.situation.features.derived_attributes
+    if is_on or fleet.carriers[DeviceField("attributes", domain, name)]:
+        return False
+    return domain not in {STANDARD_DOMAIN, *(device.driver for device in fleet.devices)}
+
+
+def names_of(found: Compared, fact: Fact) -> list[str]:
+    """Return the attributes of the requests' devices about a fact, the standard one first."""
+    names = dict.fromkeys(
+        f"{domain}/{name}"
+        for each in found.requests
+        for device in each.fitting
+        if device.variables is not None
+        for domain, entries in device.variables["device"]["attributes"].items()
+        for name in entries
+    )
+    about = (each for each in names if fact_of(each) is fact)
+    return sorted(about, key=lambda each: each != fact.standard)
 
 
 def renamings(case: DeviceCase, found: Compared) -> list[str]:
@@ -167,12 +199,11 @@ class _Fixes:
     def coarser(self) -> Iterator[Proposal]:
         """Yield that a fact is compared that more devices share."""
         found = self._found
-        claim = self._case.diagnosis.situation.claims[found.member.claim]
-        compared = {each.match_attribute for each in claim.spec.devices.constraints}
+        compared = {each.match_attribute for each in self._claim.constraints}
         if any(each.expression for each in found.requests):
             return
         for fact in coarser_facts(found.attribute):
-            for name in self._names_of(fact.standard):
+            for name in names_of(found, fact):
                 if name in compared:
                     return
                 edit = Edit((*self._constraint_path, found.field), name)
@@ -186,26 +217,15 @@ class _Fixes:
                     yield self._bridge(bridge, f"{text}, and {bridge}", FixRank.LESS, edit)
                     return
 
-    def _names_of(self, standard: str) -> list[str]:
-        """Return the attributes of the requests' devices about a fact, the standard one first."""
-        fact = fact_of(standard)
-        names = dict.fromkeys(
-            f"{domain}/{name}"
-            for each in self._found.requests
-            for device in each.fitting
-            if device.variables is not None
-            for domain, entries in device.variables["device"]["attributes"].items()
-            for name in entries
-        )
-        return sorted(
-            (each for each in names if fact_of(each) is fact), key=lambda each: each != standard
-        )
-
     # --- less ---------------------------------------------------------------------------------
 
-    def lists_on(self) -> Iterator[Proposal]:
-        """Yield that lists are switched on, where some are compared."""
+    def gates_on(self) -> Iterator[Proposal]:
+        """Yield that lists are switched on where some are compared, or derived attributes."""
         found = self._found
+        if may_be_dropped(self._case, found):
+            gate = Gate.DRA_DERIVED_ATTRIBUTES
+            text = f"turn on feature gate {gate} (an administrator's change), and derive it"
+            yield Proposal(text, FixRank.ADMINISTRATOR)
         is_list = any(isinstance(v, list | tuple) for e in found.requests for v in e.known)
         if is_list and not found.has_lists:
             gate = Gate.DRA_LIST_TYPE_ATTRIBUTES
@@ -238,12 +258,33 @@ class _Fixes:
         yield Proposal(text, rank, self._change(edit))
 
     def given_up(self) -> Iterator[Proposal]:
-        """Yield that the constraint goes, with the derived attributes that only it needs."""
-        edits = [Edit(self._constraint_path)]
-        for each in self._found.requests:
-            number = self._derived_number(each)
-            if number is not None:
-                place = self._case.edits.request(each.place)
-                edits.append(Edit((*place, "derivedAttributes", number)))
+        """Yield that the constraint goes, or all do, with the derived attributes for them."""
         text = f"give up the constraint on {self._found.attribute}"
-        yield Proposal(text, FixRank.GIVE_UP, self._change(*edits))
+        yield Proposal(text, FixRank.GIVE_UP, self._without({self._found.member.constraint}))
+        constraints = self._claim.constraints
+        if len(constraints) > 1:
+            names = dict.fromkeys(
+                each.match_attribute or each.distinct_attribute or "" for each in constraints
+            )
+            text = f"give up the constraints on {listed(list(names))}"
+            yield Proposal(text, FixRank.GIVE_UP, self._without(set(range(len(constraints)))))
+
+    @property
+    def _claim(self) -> DeviceClaim:
+        return self._case.diagnosis.situation.claims[self._found.member.claim].spec.devices
+
+    def _without(self, numbers: set[int]) -> tuple[ObjectChange, ...]:
+        """Return the claim without constraints, and without what is derived for them only."""
+        kept = [e for n, e in enumerate(self._claim.constraints) if n not in numbers]
+        names = {e.match_attribute for e in kept} | {e.distinct_attribute for e in kept}
+        # From the last to the first: what is taken away shifts only what comes after it.
+        edits = [Edit(("devices", "constraints", n)) for n in sorted(numbers, reverse=True)]
+        for place, details in self._case.diagnosis.situation.requests():
+            path = (*self._case.edits.request(place), "derivedAttributes")
+            edits += (
+                Edit((*path, number))
+                for number in reversed(range(len(details.derived_attributes)))
+                if place.claim == self._found.member.claim
+                and details.derived_attributes[number].name not in names
+            )
+        return self._change(*edits)

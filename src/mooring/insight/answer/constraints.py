@@ -31,6 +31,7 @@ from mooring.insight.answer.compared import (
 )
 from mooring.insight.answer.constraint_fixes import (
     constraint_proposals,
+    may_be_dropped,
     renamings,
     similar_attributes,
 )
@@ -41,7 +42,6 @@ from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.messages import counted, listed, natural_order, type_name, typed, value_text
 
 VALUES_SHOWN_MAX: Final = 4
-STANDARD_DOMAIN: Final = "resource.kubernetes.io"
 
 
 def constraint_findings(case: DeviceCase, release: Sequence[Proposal] = ()) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def constraint_findings(case: DeviceCase, release: Sequence[Proposal] = ()) -> I
     members = [m for m in case.diagnosis.conflict.members if isinstance(m, DropConstraint)]
     found = [each for member in members if (each := compared(case, member)) is not None]
     for each in found:
-        if any(request.faults for request in each.requests):
+        if not each.lacking and any(request.faults for request in each.requests):
             continue  # The error of a derived attribute is the cause.
         bridge = None
         is_meant = bool(renamings(case, each))
@@ -107,6 +107,9 @@ def _lacking(case: DeviceCase, found: Compared, bridge: Bridge | None) -> str:
     domain, _, short = name.partition("/")
     if not case.case.fleet.carriers[DeviceField("attributes", domain, short)]:
         return f"no device has attribute {name}, which a constraint compares{_hint(case, found)}"
+    meant = renamings(case, found)
+    if meant:
+        return f"{start}: did you mean {meant[0]}, which all have?"
     having = [each for each in found.requests if each not in lacking]
     drivers = list(dict.fromkeys(driver for each in having for driver in drivers_of(each)))
     known = f", which only devices of driver {listed(drivers)} have" if drivers else ""
@@ -129,7 +132,8 @@ def _called_otherwise(start: str, bridge: Bridge) -> str:
 def _hint(case: DeviceCase, found: Compared) -> str:
     similar = similar_attributes(case, found)
     if not similar:
-        return _hint_of_gate(case, found)
+        gate = f"; {Gate.DRA_DERIVED_ATTRIBUTES} is off, so derivedAttributes are dropped"
+        return gate if may_be_dropped(case, found) else ""
     domain, _, short = similar[0].partition("/")
     fleet = case.case.fleet
     count = fleet.carriers[DeviceField("attributes", domain, short)]
@@ -137,16 +141,6 @@ def _hint(case: DeviceCase, found: Compared) -> str:
     more = f" {count:,} of {counted(len(fleet), 'device')} {_have(count)} it"
     room = CAUSE_LENGTH_MAX - len(f"no device has attribute {found.attribute}, {hint}{more}")
     return f"{hint}{more}" if room >= len("which a constraint compares") else hint
-
-
-def _hint_of_gate(case: DeviceCase, found: Compared) -> str:
-    """Return that a derived attribute may have been dropped: no driver has such a domain."""
-    domain = found.attribute.partition("/")[0]
-    drivers = {device.driver for device in case.case.fleet.devices}
-    is_on = case.diagnosis.situation.features.derived_attributes
-    if is_on or domain in drivers or domain == STANDARD_DOMAIN:
-        return ""
-    return f"; {Gate.DRA_DERIVED_ATTRIBUTES} is off, so derivedAttributes are dropped"
 
 
 # --- values that do not match ---------------------------------------------------------------
@@ -257,22 +251,30 @@ def _most(requests: Sequence[ComparedRequest], found: Compared) -> tuple[int, El
 
 def _never(case: DeviceCase, found: Compared) -> str:
     is_mixed = len({kind for each in found.requests for kind in each.types}) > 1
+    end = _set_aside(case, found)
     if common(found.requests, has_lists=found.has_lists):
         parts = [f"{each.name} {_tally(each, found)}" for each in found.requests]
         start = f"no value of {found.attribute} has enough devices for all requests: "
-    else:
+        return f"{start}{', '.join(parts)}{end}"
+    cause = ""
+    for shown_max in range(VALUES_SHOWN_MAX, 0, -1):
         parts = [
-            f"{each.name} has {_values(each.known, mixed=is_mixed)}" for each in found.requests
+            f"{each.name} has {_values(each.known, mixed=is_mixed, shown_max=shown_max)}"
+            for each in found.requests
         ]
-        start = f"no value of {found.attribute} fits all requests: "
-    return f"{start}{', '.join(parts)}{_set_aside(case, found)}"
+        cause = f"no value of {found.attribute} fits all requests: {', '.join(parts)}{end}"
+        if len(cause) <= CAUSE_LENGTH_MAX:
+            break
+    return cause
 
 
-def _values(values: Sequence[Any], *, mixed: bool = False) -> str:
+def _values(
+    values: Sequence[Any], *, mixed: bool = False, shown_max: int = VALUES_SHOWN_MAX
+) -> str:
     """Return the values, with their types where there are several."""
     ordered = sorted(values, key=lambda value: natural_order(value_text(value)))
     texts = dict.fromkeys(typed(value) if mixed else value_text(value) for value in ordered)
-    return listed(list(texts), shown_max=VALUES_SHOWN_MAX) or "none"
+    return listed(list(texts), shown_max=shown_max) or "none"
 
 
 def _tally(request: ComparedRequest, found: Compared) -> str:

@@ -13,8 +13,13 @@ from mooring.insight.answer.edits import APPEND, Edit, EditPath
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.explain.situation import DropConstraint, RequestPath
-from mooring.insight.expressions.derived_repairs import DerivedFault, derived_repairs, fault_of
-from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
+from mooring.insight.expressions.derived_repairs import (
+    DerivedFault,
+    derived_repairs,
+    fault_of,
+    stored_evaluator,
+)
+from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.published_devices import PublishedDevice, qualified, written
 from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.messages import counted, nearest
@@ -24,18 +29,22 @@ DISABLED: Final = "derived attributes, the feature is disabled"
 GATE: Final = Gate.DRA_DERIVED_ATTRIBUTES
 
 
+def ends_search(case: DeviceCase) -> bool:
+    """Return whether a derived attribute ended the search with an error."""
+    return "derived attribute" in case.diagnosis.message
+
+
 def derived_findings(case: DeviceCase) -> Iterator[Finding]:
-    """Find derived attributes that end the search with an error."""
-    message = case.diagnosis.message
-    if DISABLED in message:
+    """Find derived attributes that have no value for some device."""
+    if DISABLED in case.diagnosis.message:
         yield _disabled(case)
-    if "derived attribute" not in message:
-        return
     for place, details in case.diagnosis.situation.requests():
+        if not details.derived_attributes:
+            continue
         devices = selected_everywhere(case, place)
         for number, each in enumerate(details.derived_attributes):
-            evaluator = evaluator_of(each.expression, case.compiler, derived=True)
-            if isinstance(evaluator, ExpressionEvaluator):
+            evaluator = stored_evaluator(each.expression, case.compiler)
+            if evaluator is not None:
                 fault = fault_of(evaluator, devices)
                 if fault is not None:
                     path = (*case.edits.request(place), "derivedAttributes", number, "expression")

@@ -11,7 +11,7 @@ from typing import Final
 
 from mooring.insight.answer.constraints import constraint_findings
 from mooring.insight.answer.contention import contention_findings
-from mooring.insight.answer.derived import derived_findings
+from mooring.insight.answer.derived import derived_findings, ends_search
 from mooring.insight.answer.errors import error_findings
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Proposal
 from mooring.insight.answer.holders import in_use, release_proposals, unfit
@@ -36,7 +36,8 @@ _FIND: Final[dict[int, Callable[[DeviceCase, Shortage], Iterator[Finding]]]] = {
 def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     """Find why claims get no devices on the node of a diagnosis."""
     devices = DeviceCase(case, diagnosis)
-    errors = [*error_findings(devices), *derived_findings(devices)]
+    has_ended = ends_search(devices)
+    errors = [*error_findings(devices), *(derived_findings(devices) if has_ended else ())]
     if errors:
         yield from errors  # nothing else was looked at
         return
@@ -55,6 +56,8 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     if not shortages:
         contended = list(contention_findings(devices))
         yield from contended or competing(devices)
+    if not has_ended:
+        yield from derived_findings(devices)
 
 
 # --- alternatives ---------------------------------------------------------------------------

@@ -323,10 +323,10 @@ def _clash(
             return Clash(rule.attribute, must_match, "", ())
         others = tuple(_others(problem, rule, slot.request, position, fitting))
         if others:
-            value = value_text(table.elements[position])
+            value = value_text(table.elements[position], is_typed=has_types(rule))
             return Clash(rule.attribute, must_match, value, others[:OTHERS_MAX])
     rule = constraints_of(slot)[0]
-    value = value_text(rule.tables[slot.request].elements[position])
+    value = value_text(rule.tables[slot.request].elements[position], is_typed=has_types(rule))
     return Clash(rule.attribute, isinstance(rule, MatchAttribute), value, ())
 
 
@@ -338,7 +338,7 @@ def _others(
     fitting: Mapping[SubRequest, int],
 ) -> Iterator[ClashingDevice]:
     """Yield the first clashing device of each request that the constraint is about."""
-    own = set(rule.tables[ask].elements[position])
+    own, is_typed = set(rule.tables[ask].elements[position]), has_types(rule)
     for other, table in rule.tables.items():
         for candidate in bits(fitting.get(other, 0) & table.known):
             if candidate == position and other is ask:
@@ -346,16 +346,30 @@ def _others(
             elements = table.elements[candidate]
             if bool(own.intersection(elements)) is not isinstance(rule, MatchAttribute):
                 device = problem.view.device_id(candidate)
-                yield ClashingDevice(other.full_name, device, value_text(elements))
+                yield ClashingDevice(
+                    other.full_name, device, value_text(elements, is_typed=is_typed)
+                )
                 break
 
 
-def value_text(elements: tuple[Element, ...]) -> str:
-    """Return the value of an attribute as text."""
+def has_types(rule: Constraint) -> bool:
+    """Return whether devices have the attribute in several types, which never match."""
+    return len({kind for table in rule.tables.values() for kind, _ in table.holders}) > 1
+
+
+def value_text(elements: tuple[Element, ...], *, is_typed: bool) -> str:
+    """Return the value of an attribute as text, on demand with its type."""
     if not elements:
         return "a list"
-    texts = [
-        ("true" if value else "false") if isinstance(value, bool) else str(value)
-        for _, value in elements
-    ]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    texts = [_element_text(*element, is_quoted=is_typed) for element in elements]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    if not is_typed:
+        return text
+    kind = elements[0][0]
+    return f"{text} ({kind})" if len(texts) == 1 else f"{text} (list of {kind})"
+
+
+def _element_text(kind: str, value: int | bool | str, *, is_quoted: bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if is_quoted and kind == "string" else str(value)

@@ -25,6 +25,7 @@ from mooring.insight.explain.device_rejections import (
     DeviceRejection,
     amounts_rules,
     constraints_of,
+    has_types,
     refuses,
     rejection_of,
     value_text,
@@ -237,11 +238,12 @@ def _values_of(problem: Problem, fitting: Mapping[SubRequest, int]) -> tuple[Con
         for slot in stage:
             rules = constraints_of(slot)
             for number, rule in zip(slot.request.constraints, rules, strict=True):
-                table = rule.tables[slot.request]
+                table, is_typed = rule.tables[slot.request], has_types(rule)
                 devices: dict[str, list[str]] = {}
                 for position in bits(fitting[slot.request]):
                     known = table.known >> position & 1
-                    value = value_text(table.elements[position]) if known else ""
+                    elements = table.elements[position] if known else ()
+                    value = value_text(elements, is_typed=is_typed) if known else ""
                     name = problem.view.published[position].device.name
                     devices.setdefault(value, []).append(name)
                 grouped = {value: tuple(names) for value, names in devices.items()}

@@ -1,15 +1,12 @@
-"""Derived attributes that have no value on some devices, and how to give them one.
+"""What is wrong with derived attributes: fields that no device has, or not every device.
 
-A guard by has() makes a bool of a derived attribute. What helps is a value for devices without the
-attribute, or a selector that keeps them out.
+`derived_repairs` has the expressions that help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from mooring.api.semver import Version
 from mooring.cel.device import DeviceCompiler
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import (
@@ -20,8 +17,7 @@ from mooring.insight.expressions.evaluation import (
 from mooring.insight.expressions.fields import unknown_field
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind, fitting
 from mooring.insight.expressions.published_devices import written
-from mooring.insight.expressions.syntax import DeviceField, DeviceRead, readings, reads_of
-from mooring.insight.expressions.values import literal
+from mooring.insight.expressions.syntax import DeviceRead, readings, reads_of
 from mooring.insight.messages import counted
 
 
@@ -70,27 +66,7 @@ def _unguarded(
         f"{fact} {read.domain}/{read.name}, and reading it there ends the search",
         f"{fact} {read.name}, and reading it there ends the search",
     )
-    remedy = f"keep such devices out by the selector has({written(read)})"
-    optional = f"{written(read, optional=True)}.orValue({_default(read, devices)})"
-    given = evaluator.parts.rewritten({reading.node.id: optional})
-    if not _failing(given, compiler, devices):
-        remedy = f"{remedy}, or read it as {optional}"
-    yield Mistake(MistakeKind.GUARD, cause, (), written(read), 0, remedy, RepairKind.GUARD)
-
-
-def _default(read: DeviceField, devices: Devices) -> str:
-    """Return a value of the type that devices have."""
-    sample: Any = next((each.value(read) for each in devices.candidates if each.has(read)), "")
-    match sample:
-        case bool():
-            return "false"
-        case int():
-            return "-1"
-        case Version():
-            return literal(Version(0, 0, 0))
-        case list() | tuple():
-            return "[]"
-    return '""'
+    yield Mistake(MistakeKind.GUARD, cause, (), written(read), repair=RepairKind.GUARD)
 
 
 def _failing(expression: str, compiler: DeviceCompiler, devices: Devices) -> int:

@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from mooring.api.semver import Version
-from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import DeviceCompiler, Scope
 from mooring.cel.device_values import NO_SUCH_KEY, attribute_value
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
@@ -63,6 +63,12 @@ class DerivedRepair(NamedTuple):
     text: str
     expression: str
     is_guard: bool = False  # devices are passed over
+
+
+def stored_evaluator(text: str, compiler: DeviceCompiler) -> ExpressionEvaluator | None:
+    """Return the evaluator of a derived attribute as the scheduler has it; None if it is wrong."""
+    compiled = compiler.compile(text, kind="derived", scope=Scope.STORED)
+    return ExpressionEvaluator(compiled) if compiled.error is None else None
 
 
 def derived_value(evaluator: ExpressionEvaluator, device: PublishedDevice) -> Any:

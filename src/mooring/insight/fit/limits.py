@@ -23,7 +23,12 @@ from mooring.allocator.requests import SubRequest
 from mooring.allocator.rules.constraints import Constraint, DistinctAttribute
 from mooring.allocator.trace import stuck_at
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.explain.device_rejections import constraints_of, rejection_of, value_text
+from mooring.insight.explain.device_rejections import (
+    constraints_of,
+    has_types,
+    rejection_of,
+    value_text,
+)
 from mooring.insight.explain.funnel import (
     FITTING,
     FREE,
@@ -329,11 +334,12 @@ class _Finder:
 
     def _by_value(self, slot: Slot, rule: Constraint) -> dict[str, int]:
         """Return how many usable devices have each value."""
-        table = rule.tables[slot.request]
+        table, is_typed = rule.tables[slot.request], has_types(rule)
         found: dict[str, int] = {}
         for position in bits(self._fitting[slot.request]):
             is_known = table.known >> position & 1
-            value = value_text(table.elements[position]) if is_known else ""
+            elements = table.elements[position] if is_known else ()
+            value = value_text(elements, is_typed=is_typed) if is_known else ""
             found[value] = found.get(value, 0) + 1
         return dict(sorted(found.items()))
 

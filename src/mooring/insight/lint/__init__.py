@@ -7,7 +7,9 @@ context          everything else in the input: devices, classes, other objects
 pools            slices as pools, and the attributes that drivers publish
 
 claim_rules      claims, templates, classes and taint rules by themselves
-selector_rules   expressions and constraints, put to devices
+selector_rules   expressions, put to devices
+constraint_rules  constraints, and the attributes that are derived for them
+advice           how to write expressions, verified on devices
 slice_rules      single slices
 pool_rules       the slices of a pool, and the attributes of all devices
 pod_rules        pods, and the claims that they use

@@ -10,7 +10,14 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from mooring.api.field_path import Place, render
-from mooring.insight.lint import claim_rules, pod_rules, pool_rules, selector_rules, slice_rules
+from mooring.insight.lint import (
+    claim_rules,
+    constraint_rules,
+    pod_rules,
+    pool_rules,
+    selector_rules,
+    slice_rules,
+)
 from mooring.insight.lint.context import LintContext
 from mooring.insight.lint.rule import (
     ANYTHING,
@@ -29,6 +36,7 @@ KINDS: Kinds = ANYTHING | SURROUNDING_KINDS
 RULES: tuple[Rule, ...] = (
     *claim_rules.RULES,
     *selector_rules.RULES,
+    *constraint_rules.RULES,
     *slice_rules.RULES,
     *pool_rules.RULES,
     *pod_rules.RULES,

@@ -1,4 +1,4 @@
-"""Rules about expressions and constraints, put to devices.
+"""Rules about expressions, put to devices.
 
 Expressions are evaluated for the devices that get as far as they do; their results are facts, not
 guesses. What is wrong with them is said in the words of `moor explain` and `moor cel`, and every
@@ -15,16 +15,12 @@ from mooring.api.resource.v1 import DeviceClass
 from mooring.insight.expressions.derived import derived_mistakes
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind
-from mooring.insight.expressions.published_devices import (
-    PublishedDevice,
-    did_you_mean,
-    qualified,
-)
 from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose, doubtful_questions
-from mooring.insight.expressions.syntax import DeviceField
+from mooring.insight.lint.advice import repaired
 from mooring.insight.lint.context import ExpressionStage
 from mooring.insight.lint.rule import SELECTING, Case, E, Needs, Oddity, RuleTable, W, devices_of
-from mooring.insight.lint.subjects import DeviceSelection, constraints_of, selections_of
+from mooring.insight.lint.subjects import selections_of
+from mooring.insight.messages import counted
 
 RULES = RuleTable(SELECTING)
 SURE: Final = RepairKind.UNIT
@@ -64,10 +60,31 @@ def _told(case: Case) -> Iterator[_Told]:
         yield from _in_selectors(case, selectors)
         for stage in stages:
             if stage.expression.purpose == "derived" and _compiles(stage):
-                for mistake in derived_mistakes(
-                    stage.expression.text, case.context.compiler, devices_of(case, stage)
-                ):
-                    yield _Told(stage, mistake)
+                yield from (_Told(stage, mistake) for mistake in _in_derived(case, stage))
+
+
+def _in_derived(case: Case, stage: ExpressionStage) -> Iterator[Mistake]:
+    """Yield what is wrong with a derived attribute, with the expression that was run."""
+    devices = devices_of(case, stage)
+    found = list(derived_mistakes(stage.expression.text, case.context.compiler, devices))
+    for mistake in found or _derived_error(stage):
+        is_name = mistake.kind in (MistakeKind.DOMAIN, MistakeKind.FIELD)
+        remedy = mistake.remedy if is_name else repaired(stage, case.context)
+        yield mistake._replace(remedy=remedy)
+
+
+def _derived_error(stage: ExpressionStage) -> Iterator[Mistake]:
+    failing = [
+        (result.error, device)
+        for result, devices in stage.looked_at()
+        if result.error
+        for device in devices
+    ]
+    if failing:
+        error, device = failing[0]
+        devices = counted(len(failing), "device")
+        cause = f"it gives an error on {devices} such as {device}, which ends the search: {error}"
+        yield Mistake(MistakeKind.ERROR, cause, ())
 
 
 def _in_selectors(case: Case, stages: list[ExpressionStage]) -> Iterator[_Told]:
@@ -176,60 +193,3 @@ def matches_nothing(case: Case) -> Iterator[Oddity]:
     for told in _all_told(case):
         if told.mistake.kind is MistakeKind.TOGETHER:
             yield told.oddity
-
-
-# --- constraints ------------------------------------------------------------------------
-
-
-@RULES.add(W, Needs.DEVICES)
-def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
-    """A constraint on an attribute that no device of a request has."""
-    for place, constraint in constraints_of(case.subject) if not case.context.unreadable else ():
-        field = "distinctAttribute" if constraint.match_attribute is None else "matchAttribute"
-        name = constraint.match_attribute or constraint.distinct_attribute or ""
-        domain, _, identifier = name.partition("/")
-        read = DeviceField("attributes", domain, identifier)
-        if not identifier:
-            continue
-        lacking = [
-            selection.reference
-            for selection in selections_of(case.subject)
-            if _is_concerned(selection, constraint.requests)
-            and _never_has(selection, name, read, case)
-        ]
-        if not lacking:
-            continue
-        if case.context.devices.carriers[read] == 0:
-            message = f"no device has the attribute {name}"
-            remedy = did_you_mean(read, case.context.devices, write=qualified)
-        else:
-            message = f"no device that {_named_requests(lacking)} can get has the attribute {name}"
-            remedy = "take the request out of the constraint, or choose an attribute that all have"
-        yield Oddity((*place, field), message, remedy)
-
-
-def _is_concerned(selection: DeviceSelection, requests: tuple[str, ...]) -> bool:
-    return not requests or bool(
-        {selection.reference, selection.reference.partition("/")[0]} & {*requests}
-    )
-
-
-def _never_has(selection: DeviceSelection, name: str, read: DeviceField, case: Case) -> bool:
-    if any(derived == name for derived, _ in selection.derived):
-        return False
-    if case.context.devices.carriers[read] == 0:
-        return True
-    selected = case.context.selected(selection)
-    devices = (case.context.devices.devices[index] for index in selected)
-    return bool(selected) and not any(_has(device, read) for device in devices)
-
-
-def _has(device: PublishedDevice, read: DeviceField) -> bool:
-    if device.variables is None:
-        return False
-    return read.name in device.variables["device"][read.field].get(read.domain, {})
-
-
-def _named_requests(references: list[str]) -> str:
-    noun = "request" if len(references) == 1 else "requests"
-    return f"{noun} {', '.join(references)}"
