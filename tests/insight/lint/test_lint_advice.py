@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from mooring.api.errors import DecodeError
 from mooring.api.field_path import Place
 from mooring.insight.answer.edits import APPEND, Edit, EditPath, edited_tree
 from mooring.insight.lint.linter import rules_that_run
@@ -109,7 +110,10 @@ def broken(subject: LintObject, objects: list[LintObject], context: Context) -> 
 def check(path: Path, gates: str) -> int:
     """Follow all advice for a file, and return how much there was."""
     context = GATES[gates]
-    objects = [o for file in around(path) for o in objects_of(file.read_text("utf-8"), context)]
+    try:
+        objects = [o for file in around(path) for o in objects_of(file.read_text("utf-8"), context)]
+    except DecodeError:
+        return 0  # a situation in which an object is refused
     count = 0
     for subject, rule, oddity in list(linted(objects, context)):
         advice = advised(subject, rule, oddity)
