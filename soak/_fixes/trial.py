@@ -19,9 +19,11 @@ import yaml
 
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.timestamp import Timestamp
+from mooring.claims.pod_claims import controller_of
 from mooring.cli.cluster_options import ClusterInput, read_cluster
 from mooring.cli.output import yaml_text
 from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.edits import REMOVED
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Answer, Fix
 from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
 from mooring.insight.explain.pods import Explanation, explain
@@ -118,19 +120,23 @@ class Trial:
         if errors:
             yield BrokenLawError("change refused", f"{about}: {'; '.join(errors)}\n{text}")
             return
-        node = self._node(text, pending)
-        if node is None:
+        if self._is_left_without_node(text, pending):
             yield BrokenLawError("pod not placed", f"{about}\n{text}")
 
-    def _node(self, text: str, pending: Pending) -> str | None:
-        """Return the node that the pod gets if the text is applied in place of the manifests."""
+    def _is_left_without_node(self, text: str, pending: Pending) -> bool:
+        """Return whether the pod gets no node if the text is applied in place of the manifests.
+
+        A pod that is not there any more, because its workload has fewer, does not need one.
+        """
         given = self._read(Text(text))
         added = stand_ins(given.manifests, given.everything)
         found = plan(given.everything.with_objects(added), self._context)
-        for result in found.results:
-            if isinstance(result, Reservation) and full_name(result.pod) == full_name(pending.pod):
-                return result.node
-        return None
+        name, owner = full_name(pending.pod), controller_of(pending.pod.metadata)
+        results = {full_name(each.pod): each for each in found.results}
+        if name not in results and owner is not None:
+            self._counts["changes to fewer pods"] += 1
+            return not found.placed
+        return not isinstance(results.get(name), Reservation)
 
 
 class _Refused:
@@ -173,4 +179,6 @@ def _cause_faults(said: Answer, pending: Pending) -> Iterator[str]:
 def _loosens_class(fix: Fix) -> Iterable[bool]:
     for change in fix.changes:
         if change.kind == "DeviceClass":
-            yield any(edit.path[:2] == ("spec", "selectors") for edit in change.edits)
+            # An administrator may correct a selector, but not take one away.
+            paths = [(e.path, e.value) for e in change.edits if e.path[1:2] == ("selectors",)]
+            yield any(len(path) <= 3 or value is REMOVED for path, value in paths)

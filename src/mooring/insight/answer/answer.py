@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.combined import combined
@@ -25,6 +27,7 @@ from mooring.insight.answer.conflicts import (
     tried_changes,
 )
 from mooring.insight.answer.devices import device_findings
+from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.finding import (
     Answer,
     Case,
@@ -32,6 +35,7 @@ from mooring.insight.answer.finding import (
     Fix,
     FixRank,
     Proposal,
+    Surroundings,
     one_line,
 )
 from mooring.insight.answer.gates import gate_findings
@@ -51,11 +55,13 @@ from mooring.insight.answer.waits import (
     unknown_runtime_class,
     volumes,
 )
-from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.pods import Explanation, NodeVerdict, explain
 from mooring.insight.explain.report import distance
+from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import full_name, listed
-from mooring.insight.plan.planner import Plan
+from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
+from mooring.insight.snapshot.snapshot import key_of
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
@@ -91,15 +97,10 @@ def answer(
     `refused` are objects that an API server would not take, and that the pod may wait for;
     `dropped` are fields that it ignores because their feature gate is off.
     """
-    case = Case(
-        plan.cluster,
-        plan.before,
-        explanation,
-        context,
-        refused=refused,
-        dropped=dropped,
-        over_quota=plan.over_quota,
-    )
+    return _answer(Case(Surroundings(plan, context, refused, dropped), explanation))
+
+
+def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
@@ -117,6 +118,57 @@ def answer(
     return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
+class AnsweredPods(NamedTuple):
+    """Pods that wait for the same reason, and the answer for the first of them."""
+
+    pods: list[Pending]
+    explanation: Explanation
+    answer: Answer
+
+
+def answers(
+    plan: Plan,
+    pending: Iterable[Pending],
+    context: Context,
+    *,
+    refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
+    effort: Callable[[], Effort] = lambda: EFFORT,
+    progress: Progress = unwatched,
+) -> list[AnsweredPods]:
+    """Return the answers for all pods; those that are alike share one."""
+    alike: dict[object, list[Pending]] = {}
+    for each in pending:
+        alike.setdefault(likeness(plan, each), []).append(each)
+    around = Surroundings(plan, context, refused, dropped, effort)
+    found: dict[object, AnsweredPods] = {}
+    for number, group in enumerate(alike.values()):
+        explanation = explain(plan, group[0], effort=effort, progress=progress)
+        said = _for_all(_answer(Case(around, explanation)), group)
+        owner = controller_of(group[0].pod.metadata)
+        key: object = (owner.uid, said.cause) if owner is not None else number
+        if key in found:
+            found[key].pods.extend(group)
+        else:
+            found[key] = AnsweredPods(group, explanation, said)
+    return list(found.values())
+
+
+def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:
+    """Return an answer whose changes of the first pod are made to all pods like it."""
+    first, *others = (key_of(each.pod) for each in alike)
+    if not others:
+        return said
+
+    def widened(change: ObjectChange) -> Iterator[ObjectChange]:
+        yield change
+        if change.key == first:
+            yield from (ObjectChange(*key, change.edits) for key in others)
+
+    fixes = (replace(f, changes=tuple(chain(*map(widened, f.changes)))) for f in said.fixes)
+    return replace(said, fixes=tuple(fixes))
+
+
 def likeness(plan: Plan, pending: Pending) -> Hashable:
     """Return a key that pods share which wait for the same: one explanation does for all."""
     pod = pending.pod
@@ -126,8 +178,10 @@ def likeness(plan: Plan, pending: Pending) -> Hashable:
     )
     signature = plan.cluster.signature(pod)
     owner = controller_of(pod.metadata)
-    uid = owner.uid if owner is not None else pod.metadata.uid
-    return pod.metadata.namespace, uid, signature, entries, pending.reason
+    uid = "" if owner is None else owner.uid
+    # Messages name the pod and what was made for it.
+    reason = pending.reason.replace(pod.metadata.name, "*")
+    return pod.metadata.namespace, uid, signature, entries, group_name(pod), reason
 
 
 def _helps(fixes: Iterable[Fix]) -> bool:
@@ -209,7 +263,7 @@ def _last_advice(case: Case) -> list[Fix]:
 
 def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
     """Yield why the next pod of the group gets no node beside the others."""
-    theirs = Case(case.cluster, case.snapshot, companion, case.context, refused=case.refused)
+    theirs = Case(case.around, companion)
     finding = next(_findings(theirs), None)
     if finding is not None:
         others, member = _placed_before(case, companion), companion.pending.pod

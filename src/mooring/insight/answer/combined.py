@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from mooring.insight.answer.edits import ObjectChange, edited_tree
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Fix, FixRank, Proposal
 from mooring.insight.explain.pods import explain
-from mooring.insight.explain.trials import EFFORT
 from mooring.insight.plan.decisions import decide
 from mooring.insight.plan.planner import Plan
 from mooring.scheduler.scheduling_cycle import Pending
@@ -98,9 +97,9 @@ def _explained(case: Case, changes: Sequence[ObjectChange], find: Find) -> list[
         if not isinstance(outcome, Pending):
             return []
         plan = Plan(made.snapshot, (outcome,), (), case.cluster)
-        effort = EFFORT._replace(trials_max=TRIALS_MAX)
+        effort = case.around.effort()._replace(trials_max=TRIALS_MAX)
         explanation = explain(plan, outcome, effort=lambda: effort)
-        again = Case(case.cluster, made.snapshot, explanation, case.context)
+        again = Case(case.around.changed(plan), explanation)
         return list(islice(find(again), FINDINGS_MAX))
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
@@ -15,17 +15,29 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
+from mooring.cel.device import DeviceCompiler
 from mooring.insight.answer.edits import ObjectChange, changed_tree
-from mooring.insight.answer.rehearsal import Rehearsal
+from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
+from mooring.insight.explain.report import distance
+from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.expressions.evaluation import (
+    InvalidExpression,
+    MatchOutcome,
+    compiler_for,
+    evaluator_of,
+)
 from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 CAUSE_LENGTH_MAX: Final = 160
+VERDICTS_TRIED_MAX: Final = 6
+NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
 CLAUSE_LENGTH_MIN: Final = 40
 EXPRESSION_LENGTH_MIN: Final = 24
 CLAUSES: Final = ("; ", ", ", ": ", " (")
@@ -93,28 +105,65 @@ class Answer(Struct, frozen=True):
     fixes: tuple[Fix, ...] = ()
 
 
-class Case:
-    """Everything that findings about one pending pod are made from."""
+class Surroundings:
+    """What the cases of all pending pods of a plan share; each part is made when it is needed."""
 
     def __init__(
         self,
-        cluster: Cluster,
-        snapshot: Snapshot,
-        explanation: Explanation,
+        plan: Plan,
         context: Context,
-        *,
         refused: Sequence[RefusedObject] = (),
         dropped: Sequence[DroppedFields] = (),
-        over_quota: Mapping[str, str] | None = None,
+        effort: Callable[[], Effort] = lambda: EFFORT,
     ) -> None:
-        self.cluster = cluster
-        self.snapshot = snapshot  # the objects of the cluster and the manifests
-        self.explanation = explanation
-        self.context = context
-        self.refused = refused
-        self.dropped = dropped
-        self.over_quota = over_quota or {}
-        self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
+        self.plan, self.context, self.effort = plan, context, effort
+        self.refused, self.dropped = refused, dropped
+        self.stage = Stage(plan, context)
+        self._passing: dict[str, frozenset[int]] = {}
+
+    def changed(self, plan: Plan) -> Surroundings:
+        """Return the same for a plan of changed objects; slices are never changed."""
+        other = Surroundings(plan, self.context, effort=self.effort)
+        other.__dict__ |= {"fleet": self.fleet, "compiler": self.compiler}
+        other._passing = self._passing
+        return other
+
+    @cached_property
+    def fleet(self) -> PublishedDevices:
+        """All published devices."""
+        return PublishedDevices(self.plan.before.slices, names=self.context.extensions)
+
+    @cached_property
+    def compiler(self) -> DeviceCompiler:
+        """The compiler of new expressions."""
+        return compiler_for(self.context.gates, extensions=self.context.extensions)
+
+    def passing(self, expression: str) -> frozenset[int]:
+        """Return the indices of the devices for which an expression is true."""
+        found = self._passing.get(expression)
+        if found is None:
+            found = self._passing[expression] = frozenset(self._matches(expression))
+        return found
+
+    def _matches(self, expression: str) -> Iterator[int]:
+        evaluator = evaluator_of(expression, self.compiler)
+        if isinstance(evaluator, InvalidExpression):
+            return
+        for result in evaluator.results(self.fleet):
+            if result.outcome is MatchOutcome.MATCH:
+                yield from (device.index for device in result.devices)
+
+
+class Case:
+    """Everything that findings about one pending pod are made from."""
+
+    def __init__(self, around: Surroundings, explanation: Explanation) -> None:
+        self.around, self.explanation = around, explanation
+        self.cluster: Cluster = around.plan.cluster
+        self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
+        self.context, self.refused, self.dropped = around.context, around.refused, around.dropped
+        self.over_quota = around.plan.over_quota
+        self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
     def pod(self) -> Pod:
@@ -129,12 +178,18 @@ class Case:
     @property
     def sources(self) -> Sources:
         """Where pods and claims are written."""
-        return self.rehearsal.sources
+        return self.around.stage.sources
 
-    @cached_property
+    @property
     def fleet(self) -> PublishedDevices:
         """All published devices."""
-        return PublishedDevices(self.snapshot.slices, names=self.context.extensions)
+        return self.around.fleet
+
+
+def _nearest_nodes(explanation: Explanation) -> list[str]:
+    """Return some nodes of each of the nearest verdicts."""
+    verdicts = sorted(explanation.verdicts, key=distance)[:VERDICTS_TRIED_MAX]
+    return [name for verdict in verdicts for name in verdict.nodes[:NODES_TRIED_MAX]]
 
 
 def one_line(text: str) -> str:

@@ -63,7 +63,10 @@ def answer_tree(
 def fixed_manifests(
     fix: Fix, documents: Iterable[Document], snapshot: Snapshot, *, namespace: str
 ) -> list[Any]:
-    """Return all documents with the fix made, then the other objects that it changes or adds."""
+    """Return the objects of the cluster that the fix changes or adds, then all documents with it.
+
+    Namespaces come first: what is created in them may depend on their labels.
+    """
     changes = {change.key: change for change in fix.changes}
     existing = {key_of(each): each for each in snapshot.objects()}
     written: list[Any] = []
@@ -71,12 +74,17 @@ def fixed_manifests(
         key = _key(document.tree, namespace, existing, changes)
         change = changes.pop(key, None) if key is not None else None
         written.append(_changed(document.tree, change, existing))
+    others: list[Any] = []
     for key, change in changes.items():
         if change.new is not None:
-            written.append(change.new)
+            others.append(change.new)
         elif key in existing:
-            written.append(edited_tree(_plain(existing[key]), change.edits))
-    return written
+            others.append(edited_tree(_plain(existing[key]), change.edits))
+    return sorted([*others, *written], key=lambda tree: not _is_namespace(tree))
+
+
+def _is_namespace(tree: Any) -> bool:
+    return isinstance(tree, dict) and tree.get("kind") == "Namespace"
 
 
 def _key(

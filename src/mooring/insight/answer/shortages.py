@@ -23,12 +23,6 @@ from mooring.insight.answer.finding import Case, FixRank, Proposal
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.funnel import FREE, TOGETHER, Funnel
 from mooring.insight.explain.situation import Details, LowerCount, RequestPath
-from mooring.insight.expressions.evaluation import (
-    InvalidExpression,
-    MatchOutcome,
-    compiler_for,
-    evaluator_of,
-)
 from mooring.insight.expressions.published_devices import PublishedDevice
 
 ON_NODE: Final = 0  # questions of the funnel before those that it names
@@ -87,10 +81,10 @@ class DeviceCase:
         """The name of the node."""
         return self.diagnosis.situation.node.metadata.name
 
-    @cached_property
+    @property
     def compiler(self) -> DeviceCompiler:
         """The compiler of new expressions."""
-        return compiler_for(self.case.context.gates, extensions=self.case.context.extensions)
+        return self.case.around.compiler
 
     @cached_property
     def _funnels(self) -> dict[tuple[str, str], Funnel]:
@@ -161,15 +155,7 @@ class DeviceCase:
     ) -> list[PublishedDevice]:
         """Return the devices for which all expressions are true."""
         for expression in expressions:
-            evaluator = evaluator_of(expression, self.compiler)
-            if isinstance(evaluator, InvalidExpression):
-                return []
-            passing = {
-                device.index
-                for result in evaluator.results(self.case.fleet)
-                if result.outcome is MatchOutcome.MATCH
-                for device in result.devices
-            }
+            passing = self.case.around.passing(expression)
             devices = [device for device in devices if device.index in passing]
         return devices
 

@@ -191,9 +191,7 @@ def _too_few(group: PodGroup, count: int, minimum: int) -> Finding:
 def _not_ready(case: Case, group: str, member: Pod) -> Iterator[Finding]:
     """Yield what another pod of the group waits for."""
     pending = replace(case.explanation.pending, pod=member)
-    theirs = Case(
-        case.cluster, case.snapshot, Explanation(pending), case.context, refused=case.refused
-    )
+    theirs = Case(case.around, Explanation(pending))
     for find in (missing_claims, missing_classes, scheduling_gates):
         for found in find(theirs):
             cause = f"group {group} waits for pod {member.metadata.name}: {found.cause}"

@@ -55,6 +55,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import DYNAMIC_RESOURCES as CLAIMS
+from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.pre_filter import UNMODELLED
 from mooring.scheduler.reservation import Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Pending, attempt, schedule
@@ -62,6 +63,7 @@ from mooring.validation.pod.strategy import GATED_MESSAGE, GATED_REASON
 
 ENDS = "the attempt ends here, whatever other nodes have"
 DIAGNOSES_MAX = 12  # kinds of nodes whose devices are diagnosed
+ALIKE_ASKED_MAX = 32  # nodes that seem alike, whose devices are looked at
 DIAGNOSIS_S = 5.0
 ALL_DIAGNOSES_S = 60.0
 VerdictKey = tuple[tuple[str, ...], DeviceCounts]
@@ -147,11 +149,10 @@ def _verdicts(
 ) -> tuple[tuple[NodeVerdict, ...], int]:
     """Return what nodes say, alike ones together, and how many kinds were not diagnosed."""
     alike: dict[VerdictKey, list[str]] = {}
-    budget = Budget(interrupt=effort().interrupt)
+    counts_of = _DeviceCounter(probe, Budget(interrupt=effort().interrupt))
     for number, (name, rejection) in enumerate(sorted(survey.node_to_status.items())):
         progress(number, len(survey.node_to_status))
-        key = rejection.reasons, probe.device_counts(name, budget)
-        alike.setdefault(key, []).append(name)
+        alike.setdefault((rejection.reasons, counts_of(name, rejection)), []).append(name)
     found: list[NodeVerdict] = []
     left, undiagnosed = DIAGNOSES_MAX, 0
     for (texts, counts), nodes in alike.items():
@@ -169,6 +170,28 @@ def _verdicts(
     if survey.excluded is not None and unasked:
         found.append(NodeVerdict(tuple(unasked), survey.excluded.reasons))
     return tuple(found), undiagnosed
+
+
+class _DeviceCounter:
+    """Counts the devices that requests find on nodes.
+
+    A node that rejects the pod for another reason may have any number of nodes like it. Of those
+    whose pools have as many devices and as many taken, only the first ones are asked; the others
+    are taken for the first.
+    """
+
+    def __init__(self, probe: NodeProbe, budget: Budget) -> None:
+        self._probe, self._budget = probe, budget
+        self._asked: dict[object, list[DeviceCounts]] = {}
+
+    def __call__(self, name: str, rejection: Unschedulable) -> DeviceCounts:
+        if rejection.plugin == CLAIMS:
+            return self._probe.device_counts(name, self._budget)
+        asked = self._asked.setdefault((rejection.reasons, self._probe.shape(name)), [])
+        if len(asked) >= ALIKE_ASKED_MAX:
+            return asked[0]
+        asked.append(self._probe.device_counts(name, self._budget))
+        return asked[-1]
 
 
 def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:

@@ -7,6 +7,7 @@ so. A cluster that runs learns it from its API server.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from mooring.api.core.pod import Pod
@@ -15,10 +16,13 @@ from mooring.claims import is_reserved_for
 from mooring.insight.messages import full_name
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, PluginError
-from mooring.scheduler.scheduling_cycle import Outcome, Pending, Placed, schedule
+from mooring.scheduler.node_ranking import NODES_ALL_ASKED_MAX
+from mooring.scheduler.scheduling_cycle import Outcome, Pending, Placed, attempt, schedule
 from mooring.validation.resource_claim_status import RESERVED_FOR_MAX
 
+NODES_ASKED_MAX: Final = 512  # besides preferred ones
 PRE_BIND: Final = f'running PreBind plugin "{DYNAMIC_RESOURCES}": '
 
 
@@ -29,6 +33,25 @@ def decide(cluster: Cluster, pod: Pod) -> Outcome:
         return outcome
     full = full_claim(cluster, outcome)
     return outcome if full is None else _refused(cluster, pod, full)
+
+
+def placed_anywhere(cluster: Cluster, pod: Pod, preferred: Sequence[str] = ()) -> Placed | None:
+    """Return the pod on a node, if it gets one; in a large cluster on any that takes it.
+
+    Preferred nodes are asked first, and then not all others: whoever asks wants to know whether a
+    change helps, not how it compares.
+    """
+    ready = attempt(cluster, pod)
+    if isinstance(ready, Pending):
+        return None
+    try:
+        if len(cluster.snapshot.nodes) < NODES_ALL_ASKED_MAX:
+            found = ready.best_placed()
+        else:
+            found = ready.anywhere(preferred, asked_max=NODES_ASKED_MAX)
+    except CycleError:
+        return None
+    return None if found is None or full_claim(cluster, found) is not None else found
 
 
 def full_claim(cluster: Cluster, placed: Placed) -> ResourceClaim | None:
