@@ -3,6 +3,7 @@
 answer         explanation in, cause and fixes out: the flow is drawn there
 output         answers as text and as trees, and manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
+bindings       devices that never got ready for their pod
 sharing        claims that as many pods share as can
 waits          gates, other schedulers, pod groups, claims that are being deleted
 references     classes, templates and claims that do not exist

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.bindings import failed_bindings
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
@@ -81,6 +82,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     claims_being_deleted,
     missing_classes,
     full_claims,
+    failed_bindings,
     group_findings,
 )
 
