@@ -119,6 +119,16 @@ EXPECTED = {
     "claim-of-256-pods": Expected(
         "claim shared is reserved for 256 pods", "create a second claim, shared-2"
     ),
+    "binding-that-failed": Expected(
+        "device acc-0 of claim fabric cannot be bound: .*CableBroken: cable 7",
+        "driver acc.example.com cannot bind device acc-0",
+        ADVICE,
+    ),
+    "binding-that-is-late": Expected(
+        "acc-0 of claim fabric is not bound after 10 minutes: acc.example.com/attached",
+        "driver acc.example.com cannot bind device acc-0",
+        ADVICE,
+    ),
     "runtime-class-with-overhead": Expected(
         "18 CPUs .4 of it overhead of runtime class sandbox.*16", "12 CPUs instead of 14"
     ),

@@ -344,7 +344,7 @@ def test_the_advice_for_a_derived_attribute_is_no_guard_but_a_value() -> None:
     assert rule == "missing-guard"
     assert message == f"2 of 3 devices have no {GPU}/fast, and reading it there ends the search"
     fast = f'device.attributes["{GPU}"].fast'
-    value = f"has({fast}) ? [{fast}] : []"
+    value = f"has({fast}) ? {fast} : []"
     assert remedy == f"write `{value}`"
     assert found(claim(rest=rest.replace(fast, value))) == []
     assert found(claim(f'has(device.attributes["{GPU}"].fast)', rest=rest)) == []

@@ -133,4 +133,4 @@ def check(path: Path, gates: str) -> int:
 @pytest.mark.parametrize("gates", GATES)
 def test_advice_that_is_followed_leaves_nothing_broken(gates: str) -> None:
     counts = {path.name: check(path, gates) for path in FILES}
-    assert sum(counts.values()) > 5
+    assert sum(counts.values()) > 3

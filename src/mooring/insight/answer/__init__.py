@@ -6,6 +6,7 @@ output         answers as lines of text
 document       answers as JSON, with its schema
 manifests      manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
+bindings       devices that never got ready for their pod
 sharing        claims that as many pods share as can
 waits          gates, other schedulers, pod groups, claims that are being deleted
 references     classes, templates and claims that do not exist

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.bindings import failed_bindings
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
@@ -90,6 +91,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     claims_being_deleted,
     missing_classes,
     full_claims,
+    failed_bindings,
     group_findings,
 )
 
@@ -257,10 +259,16 @@ def _last_advice(case: Case) -> list[Fix]:
 def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
     """Yield why the next pod of the group gets no node beside the others."""
     theirs = Case(case.around, companion)
-    finding = next(_findings(theirs), None)
-    if finding is not None:
+    found = list(islice(_findings(theirs), FINDINGS_MAX))
+    if found:
+        # Others than pods of the group may free devices.
+        finding = next((each for each in found if _may_be_freed(each)), found[0])
         others, member = _placed_before(case, companion), companion.pending.pod
         yield fits_alone(case, others, member, finding)
+
+
+def _may_be_freed(finding: Finding) -> bool:
+    return any(each.rank == FixRank.FREE for each in finding.proposals)
 
 
 def _placed_before(case: Case, companion: Explanation) -> int:

@@ -97,14 +97,16 @@ def overdrawn(wishes: Sequence[Wish]) -> list[int]:
     There are none exactly if all can be fulfilled, each device for one of them.
     """
     found = _short_together(wishes)
-    for each in list(found):
-        rest = [other for other in found if other != each]
-        if (
-            rest
-            and sum(wishes[n].wanted for n in rest) > _union(wishes[n] for n in rest).bit_count()
-        ):
-            found = rest
-    return found
+    while True:
+        rests = ([other for other in found if other != each] for each in found)
+        less = next((rest for rest in rests if _is_too_much([wishes[n] for n in rest])), None)
+        if less is None:
+            return found
+        found = less
+
+
+def _is_too_much(wishes: Sequence[Wish]) -> bool:
+    return sum(each.wanted for each in wishes) > _union(wishes).bit_count()
 
 
 def _short_together(wishes: Sequence[Wish]) -> list[int]:

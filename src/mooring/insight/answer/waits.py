@@ -231,21 +231,22 @@ def _not_ready(case: Case, group: str, member: Pod) -> Iterator[Finding]:
 def fits_alone(case: Case, others: int, member: Pod, found: Finding) -> Finding:
     """Return that pods of a group fit, but not all that must be placed together.
 
-    What others of the group have cannot be freed for it, so that is not offered.
+    Whoever else has devices may free them; fewer pods at once is what the group was to prevent.
     """
     name = group_name(case.pod) or ""
     group = case.cluster.groups.get((case.namespace, name))
     gang = None if group is None else group.spec.scheduling_policy.gang
     if group is None or gang is None:
         return found
-    kept = [each for each in found.proposals if not each.changes and each.rank != FixRank.FREE]
+    kept = [each for each in found.proposals if not each.changes]
+    waits = [each for each in kept if each.rank == FixRank.FREE]
     if 0 < others < gang.min_count:
         path = ("spec", "schedulingPolicy", "gang", "minCount")
         text = (
             f"let group {name} start with {counted(others, 'pod')}: minCount {others} instead of "
         )
         change = change_of(group, Edit(path, others))
-        less = Proposal(f"{text}{gang.min_count}", FixRank.LESS, (change,))
-        kept.insert(0, less)
+        rank = FixRank.FREE if waits else FixRank.LESS
+        kept.insert(len(waits), Proposal(f"{text}{gang.min_count}", rank, (change,)))
     fit = f"group {name} needs {gang.min_count} pods at once, {others} fit; "
     return Finding(f"{fit}{member.metadata.name}: {found.cause}", tuple(kept))
