@@ -149,12 +149,18 @@ class Case:
         self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
         self.context, self.refused = around.context, around.refused
         self.over_quota = around.plan.over_quota
+        self._interrupt = around.effort().interrupt
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
     def pod(self) -> Pod:
         """The pending pod."""
         return self.explanation.pending.pod
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is no time to try more."""
+        return self._interrupt is not None and self._interrupt() is not None
 
     @property
     def namespace(self) -> str:
