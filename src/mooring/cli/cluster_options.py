@@ -24,7 +24,12 @@ from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
-from mooring.insight.snapshot.builder import RefusedObject, SnapshotBuilder, WrittenDocument
+from mooring.insight.snapshot.builder import (
+    DroppedFields,
+    RefusedObject,
+    SnapshotBuilder,
+    WrittenDocument,
+)
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
 from mooring.validation.strategy import Context
@@ -57,6 +62,7 @@ class ClusterInput(Struct, frozen=True):
     namespace: str = "default"
     documents: tuple[WrittenDocument, ...] = ()  # of the manifests
     refused_objects: tuple[RefusedObject, ...] = ()
+    dropped_fields: tuple[DroppedFields, ...] = ()
 
     @property
     def everything(self) -> Snapshot:
@@ -239,6 +245,7 @@ def read_cluster(
         namespace=namespace,
         documents=tuple(added.written()),
         refused_objects=(*base.refused_objects, *added.refused_objects),
+        dropped_fields=(*base.dropped_fields, *added.dropped_fields),
     )
 
 

@@ -29,6 +29,7 @@ from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
+from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 
@@ -112,7 +113,7 @@ def command(
     if about is not None:
         # Those that are not asked about would only take devices from the others.
         added = tuple(pod for pod in stand_ins(everything, everything) if _stands_for(pod, about))
-    plan = planned(given, everything.with_objects(added))
+    plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
     answers = grouped(_answers(plan, given, pending), plan.before)
@@ -167,6 +168,7 @@ def _answers(
             pending,
             given.context,
             refused=given.refused_objects,
+            dropped=given.dropped_fields,
             effort=limit.effort,
             progress=progress,
         )
@@ -182,7 +184,8 @@ def _chosen(
     if subject is None:
         if not any(given.manifests.objects()):
             return list(plan.results)
-        return chosen_results(plan.results, given.manifests.with_objects(added))
+        chosen = chosen_results(plan.results, given.manifests.with_objects(added))
+        return [*chosen, *refused_results(plan)]
     objects = ObjectSources(plan.before)
     found = [each for each in plan.results if _is_about(each, subject, objects)]
     if not found:

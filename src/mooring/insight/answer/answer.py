@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.bindings import failed_bindings
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
@@ -38,23 +39,29 @@ from mooring.insight.answer.finding import (
     Surroundings,
     one_line,
 )
+from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import (
-    missing_claims,
-    missing_classes,
-    missing_group,
-    scheduling_gates,
-)
+from mooring.insight.answer.references import missing_claims, missing_classes
+from mooring.insight.answer.refusals import refused_pod
 from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
+from mooring.insight.answer.waits import (
+    claims_being_deleted,
+    fits_alone,
+    group_findings,
+    other_scheduler,
+    scheduling_gates,
+    unknown_runtime_class,
+    volumes,
+)
 from mooring.insight.explain.pods import Explanation, NodeVerdict, explain
 from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan, Progress, unwatched
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import key_of
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
@@ -65,12 +72,18 @@ FIXES_MAX: Final = 5
 FINDINGS_MAX: Final = 4  # whose proposals are tried
 PROPOSALS_MAX: Final = 12  # of a finding that are tried
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
+    refused_pod,
     scheduling_gates,
+    other_scheduler,
+    unknown_runtime_class,
+    volumes,
     quota_findings,
     missing_claims,
+    claims_being_deleted,
     missing_classes,
-    missing_group,
     full_claims,
+    failed_bindings,
+    group_findings,
 )
 
 
@@ -79,12 +92,14 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for.
+    `refused` are objects that an API server would not take, and that the pod may wait for;
+    `dropped` are fields that it ignores because their feature gate is off.
     """
-    return _answer(Case(Surroundings(plan, context, refused), explanation))
+    return _answer(Case(Surroundings(plan, context, refused, dropped), explanation))
 
 
 def _answer(case: Case) -> Answer:
@@ -111,6 +126,7 @@ def answers(
     context: Context,
     *,
     refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
     effort: Callable[[], Effort] = lambda: EFFORT,
     progress: Progress = unwatched,
 ) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
@@ -118,7 +134,7 @@ def answers(
     alike: dict[object, list[Pending]] = {}
     for each in pending:
         alike.setdefault(likeness(plan, each), []).append(each)
-    around = Surroundings(plan, context, refused, effort)
+    around = Surroundings(plan, context, refused, dropped, effort)
     for group in alike.values():
         explanation = explain(plan, group[0], effort=effort, progress=progress)
         yield group, explanation, _for_all(_answer(Case(around, explanation)), group)
@@ -165,10 +181,17 @@ def _is_enough(fix: Fix) -> bool:
 
 
 def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in _guarded(case, find(case))]
+    found: list[Finding] = []
+    for find in PRECONDITIONS:
+        found += _guarded(case, find(case))
+        if found and find is refused_pod:
+            break  # What is refused waits for nothing else.
     if found:
         yield from found
         return
+    yield from _guarded(case, gate_findings(case))
+    if (companion := case.explanation.companion) is not None:
+        yield from _guarded(case, _of_companion(case, companion))
     verdicts = _nearest_first(case)
     covering = _guarded(case, nowhere_findings(case, verdicts))
     if covering:
@@ -222,6 +245,32 @@ def _last_advice(case: Case) -> list[Fix]:
         text = f"give the pod a node without this: {', '.join(verdict.texts)}"
         return [Fix(text, FixRank.ADVICE)]
     return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
+
+
+def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
+    """Yield why the next pod of the group gets no node beside the others."""
+    theirs = Case(case.around, companion)
+    found = list(islice(_findings(theirs), FINDINGS_MAX))
+    if found:
+        # Others than pods of the group may free devices.
+        finding = next((each for each in found if _may_be_freed(each)), found[0])
+        others, member = _placed_before(case, companion), companion.pending.pod
+        yield fits_alone(case, others, member, finding)
+
+
+def _may_be_freed(finding: Finding) -> bool:
+    return any(each.rank == FixRank.FREE for each in finding.proposals)
+
+
+def _placed_before(case: Case, companion: Explanation) -> int:
+    """Return how many pods of the group fit before the first that does not."""
+    name = group_name(case.pod)
+    members = [
+        pod.metadata.name
+        for pod in case.snapshot.pods
+        if pod.metadata.namespace == case.namespace and group_name(pod) == name
+    ]
+    return members.index(companion.pending.pod.metadata.name)
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:

@@ -30,7 +30,7 @@ from mooring.insight.expressions.evaluation import (
 )
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
@@ -101,9 +101,11 @@ class Surroundings:
         plan: Plan,
         context: Context,
         refused: Sequence[RefusedObject] = (),
+        dropped: Sequence[DroppedFields] = (),
         effort: Callable[[], Effort] = lambda: EFFORT,
     ) -> None:
-        self.plan, self.context, self.refused, self.effort = plan, context, refused, effort
+        self.plan, self.context, self.effort = plan, context, effort
+        self.refused, self.dropped = refused, dropped
         self.stage = Stage(plan, context)
         self._passing: dict[str, frozenset[int]] = {}
 
@@ -147,7 +149,7 @@ class Case:
         self.around, self.explanation = around, explanation
         self.cluster: Cluster = around.plan.cluster
         self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
-        self.context, self.refused = around.context, around.refused
+        self.context, self.refused, self.dropped = around.context, around.refused, around.dropped
         self.over_quota = around.plan.over_quota
         self._interrupt = around.effort().interrupt
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))

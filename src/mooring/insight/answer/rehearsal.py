@@ -29,7 +29,13 @@ from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, Resource
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import ObjectChange, edited, without_server_fields
-from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
+from mooring.insight.answer.sources import (
+    POD_COUNTS,
+    TEMPLATE_SPEC,
+    Source,
+    Sources,
+    nodes_of_siblings,
+)
 from mooring.insight.messages import full_name
 from mooring.insight.plan.decisions import placed_anywhere
 from mooring.insight.plan.planner import Plan, new_names
@@ -185,9 +191,9 @@ class Rehearsal:
             return None if made is None else self._placed(made.pods, objects, undo)
 
     def _made(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> Snapshot | None:
-        """Change the cluster; return pods with their claims, None if the last would be refused."""
+        """Change the cluster; return pods with their claims, None if the pod would be refused."""
         changed = [self._changed_pod(each, objects) for each in pods]
-        if changed[-1] is None:
+        if changed[pods.index(self._pod)] is None:
             return None
         for value in objects.values():
             _put(self._cluster, value, undo)
@@ -198,16 +204,17 @@ class Rehearsal:
         return completed
 
     def _queue(self, objects: Objects) -> list[Pod]:
-        """Return the pods to place, in their order: the last is the one that is asked about.
+        """Return the pods to place, in their order: all of its group, or the pod as the last.
 
-        Before it come others of its group, and pending pods that use a changed object.
+        Before it come pending pods that use a changed object.
         """
         pod = self._pod
         others = self._stage.pending.get(pod.metadata.namespace, ())
         changed = self._changed_pod(pod, objects)
         group = None if changed is None else self._group_of(changed, objects)
         if group is not None:
-            return [*(p for p in others if p is not pod and self._is_in(p, group, objects)), pod]
+            known = others if any(each is pod for each in others) else (*others, pod)
+            return [each for each in known if each is pod or self._is_in(each, group, objects)]
         found: list[Pod] = []
         for each in others:
             if each is pod or len(found) == BEFORE_MAX:
@@ -245,7 +252,11 @@ class Rehearsal:
     def _changed_pod(self, pod: Pod, objects: Objects) -> Pod | None:
         """Return a pod as its changed source makes it."""
         sources = self._stage.sources
-        source = sources.of_pod(pod)
+        source, owner = sources.of_pod(pod), controller_of(pod.metadata)
+        if owner is not None:  # of a workload that was refused before, the snapshot has none
+            changed = objects.get((owner.kind, pod.metadata.namespace, owner.name))
+            if changed is not None:
+                return sources.pod_from(Source(changed, TEMPLATE_SPEC), pod, self._context)
         if source is None or (value := objects.get(key_of(source.value))) is None:
             return pod
         return sources.pod_from(Source(value, source.prefix), pod, self._context)
@@ -270,6 +281,7 @@ class Rehearsal:
             quotas=here.quotas,
             classes=plan.before.classes if here.quotas else (),
             priorities=plan.before.priorities,
+            runtimes=plan.before.runtimes,
             templates=here.templates,
             groups=here.groups,
             claims=tuple(kept),

@@ -51,6 +51,7 @@ _FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
 
 _REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
 _NO_VALUE = DeviceAttribute()
+_DROPPED = re.compile(r"fields of (\w+) are dropped")
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -72,6 +73,15 @@ class RefusedObject(NamedTuple):
     name: str
     reasons: tuple[str, ...]
     tree: Any  # as it was written
+
+
+class DroppedFields(NamedTuple):
+    """An object that lost fields because their feature gate is off."""
+
+    kind: str
+    namespace: str
+    name: str
+    gate: str
 
 
 class SnapshotBuilder:
@@ -104,6 +114,7 @@ class SnapshotBuilder:
         self._keys: dict[int, ObjectKey] = {}  # of the objects of documents, by identity
         self.refused: list[str] = []
         self.refused_objects: list[RefusedObject] = []
+        self.dropped_fields: list[DroppedFields] = []
         self.unreadable: list[str] = []
         self.unread: set[str] = set()  # kinds whose objects could not all be read
 
@@ -184,9 +195,20 @@ class SnapshotBuilder:
                     return
                 # For kinds that no server has, the error suggests the right kind or version.
                 is_foreign = CATALOGUE.is_foreign(version, name)
+                if not is_foreign:
+                    self._note_version(document, version, name)
                 self._unknown[f"{name} ({version}) is not known" if is_foreign else str(error)] += 1
             case _:
                 self._complain(document, error)
+
+    def _note_version(self, document: Document, version: str, name: str) -> None:
+        """Remember an object of a known kind in a version that no server has."""
+        served = sorted({k.api_version for k in CATALOGUE if k.name == name and not k.is_extension})
+        if served:
+            known = ", ".join(f'"{each}"' for each in served)
+            reason = f'apiVersion: Unsupported value: "{version}": supported values: {known}'
+            names = _names_in(document.tree, self._namespace)
+            self.refused_objects.append(RefusedObject(name, *names, (reason,), document.tree))
 
     def _add_stored(self, document: Document) -> None:
         context = self._context
@@ -226,6 +248,9 @@ class SnapshotBuilder:
             self._add_stored(document)
             return
         for finding in verdict.findings:
+            if (dropped := _DROPPED.match(finding.message)) is not None:
+                names = (verdict.kind, verdict.namespace, verdict.name)
+                self.dropped_fields.append(DroppedFields(*names, dropped[1]))
             if finding.severity is Severity.WARNING:
                 self._warnings.append(Concern("remark", _finding_text(verdict, finding)))
             else:
@@ -243,6 +268,8 @@ class SnapshotBuilder:
     def _note_refused(self, document: Document, verdict: Verdict) -> None:
         errors = (f.message for f in verdict.findings if f.severity is not Severity.WARNING)
         names = (verdict.namespace, verdict.name)
+        if not verdict.namespace and verdict.stored is None:
+            names = _names_in(document.tree, self._namespace)
         refused = RefusedObject(verdict.kind, *names, tuple(errors), document.tree)
         self.refused_objects.append(refused)
         self._keys[id(document)] = refused[:3]
@@ -270,6 +297,8 @@ class SnapshotBuilder:
         strategy = strategy_for(kind)
         for gate in strategy.disabled_gates(value, None, self._context):
             self._dropped[kind.name, gate] += 1
+            names = (kind.name, value.metadata.namespace, value.metadata.name)
+            self.dropped_fields.append(DroppedFields(*names, str(gate)))
         prepared = strategy.prepare_for_create(value, self._context)
         lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
         if isinstance(prepared, ResourceSlice) and not lists_on:
@@ -302,6 +331,16 @@ def _without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
         for device in spec.devices or ()
     )
     return replace(published, spec=replace(spec, devices=devices))
+
+
+def _names_in(tree: Any, namespace: str) -> tuple[str, str]:
+    """Return the namespace and name of an object that was not decoded."""
+    match tree:
+        case {"metadata": {"name": str(name), "namespace": str(own)}}:
+            return own, name
+        case {"metadata": {"name": str(name)}}:
+            return namespace, name
+    return namespace, ""
 
 
 def _nobody(_: str) -> None:
