@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from mooring.api.documents import CORE, expand_lists, read
@@ -31,7 +31,7 @@ from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins
 from mooring.insight.plan.planner import Plan, plan
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.manifests import ManifestValidator
@@ -39,7 +39,7 @@ from mooring.validation.strategy import Context
 from soak._fixes.worlds import Text, World
 
 NOW: Final = Timestamp.parse("2026-01-01T00:00:00Z")
-Answering = Callable[[Plan, Explanation, Context, Sequence[RefusedObject]], Answer]
+Answering = Callable[[Plan, Explanation, ClusterInput], Answer]
 PODS_MAX: Final = 6  # pending pods of a world that are asked about
 _KUBERNETES: Final = re.compile(
     r"^\d+/\d+ nodes|cannot allocate all claims|^0/|Unschedulable|nodes? are available"
@@ -61,12 +61,15 @@ class Trial:
         self._world, self._counts = world, counts
         self._context = Context(gates=world.gates, now=NOW, extensions=True)
 
-    def run(self, answering: Answering = answer) -> None:
+    def run(self, answering: Answering | None = None) -> None:
         """Ask about the pending pods, and try every change; raise the first broken law."""
+        answering = answering or _answer
         given = self._read(*self._world.manifests)
         added = stand_ins(given.manifests, given.everything)
-        found = plan(given.everything.with_objects(added), self._context)
-        results = chosen_results(found.results, given.manifests.with_objects(added))
+        snapshot = given.everything.with_objects(added)
+        found = with_refused(plan(snapshot, self._context), given.refused_objects)
+        chosen = chosen_results(found.results, given.manifests.with_objects(added))
+        results = [*chosen, *refused_results(found)]
         alike = {likeness(found, e): e for e in results if isinstance(e, Pending)}
         self._counts["worlds with refused objects"] += bool(given.refused)
         if not alike:
@@ -74,7 +77,7 @@ class Trial:
         broken: list[BrokenLawError] = []
         for pending in list(alike.values())[:PODS_MAX]:
             explanation = explain(found, pending)
-            said = answering(found, explanation, self._context, given.refused_objects)
+            said = answering(found, explanation, given)
             broken += self._broken(given, found, explanation, said)
         for error in broken:
             self._counts[error.kind] += 1
@@ -141,6 +144,10 @@ class Trial:
             self._counts["changes to fewer pods"] += 1
             return not found.placed
         return not isinstance(results.get(name), Reservation)
+
+
+def _answer(found: Plan, explanation: Explanation, given: ClusterInput) -> Answer:
+    return answer(found, explanation, given.context, given.refused_objects, given.dropped_fields)
 
 
 def _invalid(

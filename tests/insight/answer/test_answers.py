@@ -14,6 +14,7 @@ from mooring.insight.answer.answer import answer, answers
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, one_line
 from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.pods import ALIKE_ASKED_MAX, explain
+from mooring.insight.explain.trials import EFFORT
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
@@ -52,6 +53,16 @@ def test_a_finder_that_fails_does_not_hide_the_answer(
     ]
     assert "request gpu" in said.cause
     assert said.fixes[0].kind == "change"
+
+
+def test_without_time_left_there_is_a_cause_and_nothing_is_tried() -> None:
+    found = planned(node("n1"), gpus("n1", [0]), template(wanting(2)), using("gpus"))
+    late = EFFORT._replace(interrupt=lambda: "no time left")
+    before = found.cluster.work.nodes_asked
+    (said,) = (s for _, _, s in answers(found, found.pending, CONTEXT, effort=lambda: late))
+    assert found.cluster.work.nodes_asked == before
+    assert said.cause
+    assert [fix.kind for fix in said.fixes] == ["advice"]
 
 
 @pytest.mark.parametrize(

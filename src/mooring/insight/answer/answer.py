@@ -290,7 +290,7 @@ def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
             continue
-        node = case.rehearsal.node(proposal.changes)
+        node = None if case.is_late else case.rehearsal.node(proposal.changes)
         if node is not None:
             found.append(Fix(proposal.text, proposal.rank, proposal.changes, node))
     return found

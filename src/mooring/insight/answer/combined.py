@@ -48,7 +48,7 @@ class _Step(NamedTuple):
 def combined(case: Case, findings: Sequence[Finding], find: Find) -> Combined | None:
     """Return changes that give the pod a node together; `find` finds what is wrong with a case."""
     step: _Step | None = _Step((), (), (), findings)
-    while step is not None and len(step.taken) < STEPS_MAX:
+    while step is not None and len(step.taken) < STEPS_MAX and not case.is_late:
         if step.taken:
             done = _finished(case, step)
             if done is not None:

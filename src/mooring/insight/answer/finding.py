@@ -158,12 +158,18 @@ class Case:
         self.refused, self.dropped = around.refused, around.dropped
         self.devices_of_class = around.devices_of_class
         self.over_quota = around.plan.over_quota
+        self._interrupt = around.effort().interrupt
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
     def pod(self) -> Pod:
         """The pending pod."""
         return self.explanation.pending.pod
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is no time to try more."""
+        return self._interrupt is not None and self._interrupt() is not None
 
     @property
     def namespace(self) -> str:

@@ -282,7 +282,6 @@ class Rehearsal:
             quotas=here.quotas,
             classes=plan.before.classes if here.quotas else (),
             priorities=plan.before.priorities,
-            runtimes=plan.before.runtimes,
             templates=here.templates,
             groups=here.groups,
             claims=tuple(kept),
