@@ -90,7 +90,7 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
         _print_refusal(evaluator, expression, meant, output=output)
         sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
     report = EvaluationReport(evaluator, fleet)
-    is_selector = bool(fleet) and not derived and not report.is_about_values
+    is_selector = bool(fleet) and not derived and not report.is_about_values and not report.caveat
     meant = diagnose([expression], compiler, devices) if is_selector else None
     match output:
         case "json":

@@ -425,3 +425,11 @@ def test_the_work_does_not_grow_with_devices_that_look_alike() -> None:
         return evaluations(lambda: diagnose([text], COMPILER, Devices(known.devices, known)))
 
     assert 0 < repaired(10) == repaired(1000) < 100
+
+
+def test_an_expression_that_costs_too_much_is_not_tried_again_and_again() -> None:
+    loop = "lists.range(40).all(x, lists.range(40).all(y, lists.range(40).all(z, true)))"
+    known = fleet(*(device(f"gpu-{i}", slot=i) for i in range(20)))
+    text = f'{loop} && device.attributes["{GPU}"].slot == "x"'
+    devices = Devices(known.devices, known)
+    assert evaluations(lambda: diagnose([text], COMPILER, devices)) < 60

@@ -62,6 +62,7 @@ class Respelt(NamedTuple):
     fact: str  # what is wrong with the given one
     text: str  # what to do
     expression: str
+    offset: int = -1  # of the part that is wrong, if that is known
 
 
 class Trees:
@@ -71,6 +72,7 @@ class Trees:
         self._root = parsed.expr
         self._macro_calls = parsed.macro_calls
         self._source = parsed.source
+        self._offsets = {node.id: node.offset for node in walk(parsed.expr)}
         self._devices = devices
         self._carriers = devices.carriers
 
@@ -100,7 +102,8 @@ class Trees:
                         yield self._fix(fact, f"use {new}", {node.id: new})
 
     def _fix(self, fact: str, said: str, instead: Mapping[int, str]) -> Respelt:
-        return Respelt(fact, said, write(self._root, self._macro_calls, instead))
+        offset = next((self._offsets.get(each, -1) for each in instead), -1)
+        return Respelt(fact, said, write(self._root, self._macro_calls, instead), offset)
 
     def _text(self, node: ast.Expr) -> str:
         return write(node, self._macro_calls)

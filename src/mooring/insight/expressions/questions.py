@@ -78,6 +78,9 @@ class Questions:
             yield self._unknown(atom, unknown[0], aliases)
             return
         if not any(True for _ in readings(atom.node, aliases)):
+            if isinstance(self.value(atom, atom.node, numbers[0]), Failure):
+                yield self.error(atom, numbers)
+                return
             cause = f"{self.parts.text(atom.node)} is {shown(not atom.wants_yes)}, for any device"
             yield Mistake(MistakeKind.VALUE, fitting(cause, "a term is false for any device"))
             return

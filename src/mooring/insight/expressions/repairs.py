@@ -17,9 +17,10 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from mooring.cel.device import DeviceCompiler
+from mooring.cel.device import COST_LIMIT, DeviceCompiler
 from mooring.insight.expressions.candidates import Devices, Row
 from mooring.insight.expressions.evaluation import (
+    TOO_COMPLEX,
     ExpressionEvaluator,
     InvalidExpression,
     evaluator_of,
@@ -38,6 +39,7 @@ from mooring.insight.expressions.terms import Terms, of_selector
 STEPS_MAX: Final = 5
 TRIED_MAX: Final = 48
 EVALUATIONS_MAX: Final = 100_000
+SPENT_MAX: Final = 2 * COST_LIMIT
 REPAIRS_MAX: Final = 6
 Expressions = tuple[str, ...]
 
@@ -75,6 +77,8 @@ def diagnose(
     result = search.result(given)
     if result.is_good(1 if result.matching else wanted) and result.matching >= wanted:
         return None
+    if search.spent > SPENT_MAX:
+        return SelectorDiagnosis("", (), ())
     found = search.mistakes(given)
     repairs = tuple(search.repairs(given))
     if repairs and repairs[0].kind < RepairKind.DROPPED:
@@ -97,6 +101,8 @@ def doubtful_questions(
     if isinstance(evaluator, InvalidExpression):
         return []
     before = search.result((expression,))
+    if search.spent > SPENT_MAX:
+        return []
     found: list[Mistake] = []
     for mistake in search.terms((expression,)).doubtful():
         remedy = next(
@@ -125,15 +131,6 @@ class _Result(NamedTuple):
         return self.compiles and not self.failing and self.matching >= wanted
 
 
-def _outcome(evaluators: Sequence[ExpressionEvaluator], row: Row) -> bool | None:
-    """Return whether devices pass selectors, evaluated one after the other; None for an error."""
-    for evaluator in evaluators:
-        value, _, error = evaluator.compiled.evaluate_variables(row.variables)
-        if error is not None or value is not True:
-            return None if error is not None else False
-    return True
-
-
 class _Step(NamedTuple):
     mistake: Mistake
     option: Option
@@ -148,13 +145,16 @@ class _Search:
         self._results: dict[Expressions, _Result] = {}
         self._mistakes: dict[Expressions, list[Mistake]] = {}
         self.evaluations = 0  # of selectors on rows
+        self.spent = 0  # what they cost
 
     def evaluator(self, text: str) -> ExpressionEvaluator | InvalidExpression:
         """Return the evaluator of a selector, or why it is none."""
         found = self._evaluators.get(text)
         if found is None:
             found = evaluator_of(text, self._compiler)
-            if isinstance(found, ExpressionEvaluator) and found.caveat:
+            if isinstance(found, ExpressionEvaluator) and found.is_too_complex:
+                found = InvalidExpression(TOO_COMPLEX)
+            elif isinstance(found, ExpressionEvaluator) and found.caveat:
                 found = InvalidExpression(found.caveat)
             self._evaluators[text] = found
         return found
@@ -181,10 +181,21 @@ class _Search:
         self.evaluations += len(rows)
         matching = failing = 0
         for row in rows:
-            outcome = _outcome(found, row)
+            if self.spent > SPENT_MAX:
+                break
+            outcome = self._outcome(found, row)
             matching += row.size if outcome is True else 0
             failing += row.size if outcome is None and row.first.index in concerned else 0
         return _Result(compiles=True, matching=matching, failing=failing)
+
+    def _outcome(self, evaluators: Sequence[ExpressionEvaluator], row: Row) -> bool | None:
+        """Return whether devices pass selectors, one after the other; None for an error."""
+        for evaluator in evaluators:
+            value, cost, error = evaluator.compiled.evaluate_variables(row.variables)
+            self.spent += cost or 0
+            if error is not None or value is not True:
+                return None if error is not None else False
+        return True
 
     def improves(self, before: _Result, expressions: Expressions) -> bool:
         """Whether selectors match more candidates than before, and fail on no more."""
@@ -204,7 +215,7 @@ class _Search:
         seen, found, tried = {given}, 0, 0
         enough: list[ExpressionRepair] = []
         while waiting and found < REPAIRS_MAX:
-            if tried == TRIED_MAX or self.evaluations > EVALUATIONS_MAX:
+            if tried == TRIED_MAX or self.evaluations > EVALUATIONS_MAX or self.spent > SPENT_MAX:
                 break
             _, _, expressions, steps = heappop(waiting)
             tried += 1

@@ -13,13 +13,13 @@ Whether the corrected text is right shows when it is tried.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.lang.errors import CompileError
 from mooring.insight.expressions.candidates import Devices
-from mooring.insight.expressions.evaluation import TOO_LONG
+from mooring.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG
 from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
 from mooring.insight.expressions.miswritten import STRING, Respelt, Trees, outside_strings
 
@@ -61,7 +61,7 @@ _ENDS: Final = (
 
 def misspelt(text: str, error: str, compiler: DeviceCompiler, devices: Devices) -> Mistake:
     """Return why an expression does not compile, and how else it may be written."""
-    if error == TOO_LONG:
+    if error in (TOO_LONG, TOO_COMPLEX):
         return Mistake(MistakeKind.SYNTAX, f"the expression is {error[0].lower()}{error[1:]}")
     try:
         fixes = list(Trees(compiler.parse(text), devices).fixes())
@@ -69,20 +69,25 @@ def misspelt(text: str, error: str, compiler: DeviceCompiler, devices: Devices) 
         fixes = list(_texts(text))
     except RecursionError:
         fixes = []
-    place = _PLACE.search(error)
-    where = f" at {place[1]}:{place[2]}" if place else ""
-    said = (place[3] if place else error).partition(" expecting ")[0]
+    places = list(_PLACE.finditer(error))
+    said = (places[0][3] if places else error).partition(" expecting ")[0]
     options = tuple(
-        Option(RepairKind.SYNTAX, fix.text, {}, fix.expression, _cause(where, fix.fact))
+        Option(
+            RepairKind.SYNTAX, fix.text, {}, fix.expression, _cause(places, fix.fact, fix.offset)
+        )
         for fix in fixes
         if fix.expression != text
     )
-    cause = options[0].cause if options else _cause(where, said)
+    cause = options[0].cause if options else _cause(places, said)
     return Mistake(MistakeKind.SYNTAX, cause, options, text)
 
 
-def _cause(where: str, fact: str) -> str:
-    line = " ".join(fact.split())
+def _cause(places: Sequence[re.Match[str]], fact: str, offset: int = -1) -> str:
+    """Return what is wrong, with the place of the error that is nearest to the wrong part."""
+    line, where = " ".join(fact.split()), ""
+    if places:
+        near = min(places, key=lambda each: abs(int(each[2]) - 1 - offset) if offset >= 0 else 0)
+        where = f" at {near[1]}:{near[2]}"
     return fitting(
         f"the expression does not compile{where}: {line}", f"does not compile{where}: {line}", line
     )
