@@ -11,7 +11,7 @@ from mooring.insight.answer.edits import APPEND, REMOVED, Edit, ObjectChange, ch
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.sources import Source
 from mooring.insight.explain.nodes import INSUFFICIENT, amount, quantity, shown
-from mooring.insight.explain.pods import NodeVerdict
+from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.messages import listed, nearest, taint_text
 from mooring.scheduler.plugins import node_affinity, node_filters, node_resources, taint_toleration
 from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE

@@ -4,6 +4,7 @@
                ├─ facts(name, …)       amounts, labels, taints and claims behind a rejection
                ├─ problem(name)        the allocation problem of the claims on it
                ├─ device_counts(name)  how many devices each request finds
+               ├─ lack(name)           how far it is from having them
                └─ diagnose(name, …)    why the claims cannot be allocated there
 
 `pod_fixes` tries changes to the pod itself; changes to claims belong to their diagnosis.
@@ -29,6 +30,14 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
+from mooring.insight.explain.funnel import (
+    CLASS,
+    SELECTED,
+    STAGES,
+    TOGETHER,
+    devices_left,
+    of_class,
+)
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
 from mooring.scheduler import framework
@@ -113,7 +122,11 @@ class NodeProbe:
             return None
 
     def device_counts(self, name: str, budget: Budget) -> DeviceCounts:
-        """Return how many devices each request finds on a node that cannot serve them all."""
+        """Return how many devices each request finds on a node that cannot serve them all.
+
+        Those of the class, those that are selected as well, and of these those that are free: a
+        node without such devices is not like one whose devices are not selected.
+        """
         claims = self.claims(name)
         if not claims:
             return ()
@@ -122,13 +135,42 @@ class NodeProbe:
             case Unsatisfied(problem=problem):
                 free = ~problem.allocated.whole
                 counts = [
-                    (slot.candidates.bit_count(), (slot.candidates & free).bit_count())
+                    (of_class(problem, slot), slot.candidates, slot.candidates & free)
                     for slot in problem.slots.values()
                 ]
-                return (0, *(count for pair in counts for count in pair))
+                return (0, *(mask.bit_count() for masks in counts for mask in masks))
             case AllocationFailed():
                 return (1,)
         return ()
+
+    def lack(self, name: str) -> tuple[int, int]:
+        """Return how many requests find no device of their class on a node, and devices missing."""
+        problem = self.problem(name)
+        without = missing = 0
+        for ask, masks in ({} if problem is None else devices_left(problem)).items():
+            without += not masks[STAGES.index(CLASS)]
+            wanted = masks[SELECTED].bit_count() if ask.wants_all else ask.count
+            missing += max(wanted - masks[TOGETHER].bit_count(), 0)
+        return without, missing
+
+    def shortfall(self, name: str, rejection: Unschedulable) -> int:
+        """Return how much of the amounts that a pod requests a node has not, in percent."""
+        if rejection.plugin != node_resources.PLUGIN:
+            return 0
+        state, requested = self._cluster.snapshot.nodes[name], self._ready.signature.requests
+        shares = [0]
+        for text in rejection.reasons:
+            resource = text.removeprefix(INSUFFICIENT)
+            wanted, total = amount(requested, resource), amount(state.facts.allocatable, resource)
+            missing = wanted - total + amount(state.requested, resource)
+            never = 100 * (wanted > total)  # A node that has it, once others leave, is nearer.
+            shares.append(never + (100 * missing // wanted if wanted else 100))
+        return max(shares)
+
+    @property
+    def all_nodes(self) -> Iterable[str]:
+        """The names of all nodes, those included that were not asked."""
+        return self._cluster.snapshot.nodes
 
     def diagnose(self, name: str, effort: Effort) -> Diagnosis | None:
         """Return why the pod's claims cannot be allocated on a node; None if they can."""

@@ -1,4 +1,4 @@
-"""Explanations and diagnoses as lines of text, as a tree for JSON, or as one line.
+"""Explanations and diagnoses as lines of text, or as a tree for JSON.
 
 `phrases` describes a single change, member of a conflict, or rejection.
 """
@@ -17,17 +17,15 @@ from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.fixes import Fix, asks_for_nothing
 from mooring.insight.explain.funnel import STAGES, Funnel, values_text
 from mooring.insight.explain.phrases import change_text, member_text, member_texts, rejection_text
-from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
+from mooring.insight.explain.verdicts import Distance, NodeVerdict
 from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
 from mooring.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
-FAR = 10  # a node without any device of the class
-SUMMARY_LENGTH_MAX = 400
-NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
 
 def name_of(result: Result) -> str:
@@ -90,16 +88,9 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
         yield from (f"{indent}{line}" for line in lines)
 
 
-def distance(verdict: NodeVerdict) -> tuple[int, int]:
-    """Return how far nodes are from taking a pod: how much is wrong with them, and how short."""
-    wrong = int(verdict.is_behind or verdict.diagnosis is None)
-    short = 0
-    if verdict.diagnosis is not None:
-        wrong += 1
-        for funnel in verdict.diagnosis.funnels:
-            wrong += FAR * (not funnel.of_class)
-            short += max((funnel.wanted or 1) - funnel.together, 0)
-    return (wrong if verdict.texts else 0), short
+def distance(verdict: NodeVerdict) -> Distance:
+    """Return how far nodes are from taking a pod."""
+    return verdict.distance
 
 
 def explanation_tree(explanation: Explanation) -> dict[str, Any]:
@@ -277,48 +268,3 @@ def _plain(value: Any) -> Any:
 def _text(value: object) -> str:
     assert isinstance(value, Quantity)
     return str(value)
-
-
-# --- one line ---------------------------------------------------------------------------
-
-
-def claims_summary(diagnosis: Diagnosis) -> str:
-    """Return the request that is shortest of devices, the constraints in conflict, and a fix."""
-    worst = min(diagnosis.funnels, key=_surplus, default=None)
-    reasons = [] if worst is None else [_shortage(worst)]
-    reasons += (
-        member_text(member, diagnosis.situation, diagnosis.obstacles)
-        for member in diagnosis.conflict.members
-        if isinstance(member, DropConstraint)
-    )
-    reason = "; ".join(reasons)
-    if worst is not None and not worst.of_class:
-        # A change to the class would give away other devices than its author meant.
-        return f"{reason}; {NOBODY_PUBLISHES}"
-    fix = next((_fix_text(each, diagnosis) for each in _useful_fixes(diagnosis)), "")
-    return with_fix(reason, fix)
-
-
-def _surplus(funnel: Funnel) -> int:
-    return funnel.counts[-1] - (funnel.wanted or 1)
-
-
-def _shortage(funnel: Funnel) -> str:
-    steps, before = list[str](), -1
-    for stage, count in zip(STAGES, funnel.counts, strict=True):
-        if count != before:
-            steps.append(f"{count:,} {stage}")
-        before = count
-    return f"request {funnel.request} wants {_wanted(funnel)}: {' → '.join(steps)}"
-
-
-def with_fix(reason: str, fix: str) -> str:
-    """Return a reason and the nearest fix, each if there is one."""
-    return "; ".join(part for part in (reason, f"nearest fix: {fix}" if fix else "") if part)
-
-
-def summary_line(text: str, node: str, nodes_count: int) -> str:
-    """Return the line that follows Kubernetes' message."""
-    more = f" (of {nodes_count} nodes)" if nodes_count > 1 else ""
-    line = f"Mooring: on {node}{more}: {text}."
-    return line if len(line) <= SUMMARY_LENGTH_MAX else f"{line[: SUMMARY_LENGTH_MAX - 1]}…"
