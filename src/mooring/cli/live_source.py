@@ -95,11 +95,11 @@ class Found(NamedTuple):
 
 async def _read_cluster(access: RestConfig, namespace: str) -> Found:
     async with http_client(access) as client:
-        reader = _ClusterReader(client, dict.fromkeys((namespace, access.namespace)))
+        reader = ClusterReader(client, dict.fromkeys((namespace, access.namespace)))
         return await reader.found()
 
 
-class _ClusterReader:
+class ClusterReader:
     """Reads all kinds of a cluster, as far as that is allowed."""
 
     def __init__(self, client: ApiClient, namespaces: Iterable[str]) -> None:

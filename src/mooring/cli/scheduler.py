@@ -150,12 +150,12 @@ async def _run(
     from mooring.client.client_factory import http_client
     from mooring.cluster.leader_process import check_connection, run_as_leader
     from mooring.cluster.programs import SCHEDULER_AGENT, ProgramContext, SchedulerProgram
-    from mooring.insight.explain.summary import PendingSummary
+    from mooring.insight.answer.summary import PendingSummary
 
     context = ProgramContext(gates=gates)
     async with http_client(access, manager=SCHEDULER_AGENT) as client:
         await check_connection(client)
-        explain = PendingSummary(context.clock.monotonic)
+        explain = PendingSummary(context.clock.monotonic, gates, extensions=config.extensions)
         program = SchedulerProgram(client, context, config=config, explain=explain)
         await run_as_leader(
             program,

@@ -2,6 +2,8 @@
 
 answer         explanation in, cause and fixes out: the flow is drawn there
 output         answers as text and as trees, and manifests with a fix made
+summary        one line for the scheduler's event, in bounded time
+live_case      the case of a pod in a live scheduler's cluster
 finding        findings, proposals and fixes; everything that findings are made from
 references     gates, and classes, templates, claims and groups that do not exist
 quotas         quotas that refuse the pod or its claims

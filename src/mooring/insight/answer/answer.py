@@ -35,7 +35,6 @@ from mooring.insight.answer.references import (
 )
 from mooring.insight.explain.phrases import change_text
 from mooring.insight.explain.pods import Explanation
-from mooring.insight.explain.report import distance
 from mooring.insight.explain.situation import (
     AskCapacity,
     DropConstraint,
@@ -44,6 +43,7 @@ from mooring.insight.explain.situation import (
     SituationChange,
     Tolerate,
 )
+from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.scheduler.scheduling_cycle import Pending
@@ -84,10 +84,10 @@ def answer(
         refused=refused,
         over_quota=plan.over_quota,
     )
-    findings = list(_findings(case))
-    tried = [(finding, _fixes(case, finding.proposals)) for finding in findings[:4]]
+    found = list(findings(case, explanation.verdicts))
+    tried = [(finding, _fixes(case, finding.proposals)) for finding in found[:4]]
     if not tried:
-        return Answer(one_line(explanation.stopped_by or explanation.pending.reason))
+        return Answer(cause_of(None, explanation))
     (finding, fixes), *others = tried
     rest = list(chain(*(more for _, more in others if _helps(more))))
     fixes = _unique([*fixes, *rest])
@@ -96,7 +96,32 @@ def answer(
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(one_line(finding.cause), tuple(ordered[:FIXES_MAX]))
+    return Answer(cause_of(finding, explanation), tuple(ordered[:FIXES_MAX]))
+
+
+def findings(case: Case, verdicts: Iterable[NodeVerdict]) -> Iterator[Finding]:
+    """Yield what keeps the pod from nodes; the first is the cause.
+
+    `verdicts` come nearest first. Only as many are asked for as the findings that are taken need.
+    """
+    found = [finding for find in PRECONDITIONS for finding in find(case)]
+    if found:
+        yield from found
+        return
+    for verdict in verdicts:
+        if not verdict.texts:
+            continue
+        if verdict.is_behind or verdict.diagnosis is None:
+            yield from node_findings(case, verdict)
+        if verdict.diagnosis is not None:
+            yield from device_findings(case, verdict.diagnosis)
+
+
+def cause_of(finding: Finding | None, explanation: Explanation) -> str:
+    """Return the cause of a pending pod: that of the first finding, if there is any."""
+    if finding is not None:
+        return one_line(finding.cause)
+    return one_line(explanation.stopped_by or explanation.pending.reason)
 
 
 def likeness(plan: Plan, pending: Pending) -> Hashable:
@@ -114,20 +139,6 @@ def likeness(plan: Plan, pending: Pending) -> Hashable:
 
 def _helps(fixes: Iterable[Fix]) -> bool:
     return any(fix.kind == "change" for fix in fixes)
-
-
-def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in find(case)]
-    if found:
-        yield from found
-        return
-    for verdict in sorted(case.explanation.verdicts, key=distance):
-        if not verdict.texts:
-            continue
-        if verdict.is_behind or verdict.diagnosis is None:
-            yield from node_findings(case, verdict)
-        if verdict.diagnosis is not None:
-            yield from device_findings(case, verdict.diagnosis)
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
@@ -157,7 +168,7 @@ def _unique(fixes: Iterable[Fix]) -> list[Fix]:
 
 def _of_diagnosis(case: Case) -> Iterator[Proposal]:
     """Yield the changes that the diagnosis of the nearest nodes has tried."""
-    for verdict in sorted(case.explanation.verdicts, key=distance)[:1]:
+    for verdict in case.explanation.verdicts[:1]:
         if verdict.diagnosis is None:
             continue
         situation = verdict.diagnosis.situation
