@@ -28,7 +28,7 @@ class Expected(NamedTuple):
 
 CHANGE, ADVICE = True, False
 EXPECTED = {
-    "all-in-use-but-fewer": Expected("1 of 2 free, by claim held of pod notebook", "ask for 1 "),
+    "all-in-use-but-fewer": Expected("1 of 2 free.* by claim held of pod notebook", "ask for 1 "),
     "attribute-of-some": Expected("1 of 2 devices has no .*/nvlink", r"has\(.*nvlink\)"),
     "capacity-read-as-attribute": Expected("memory does not exist", r"device.capacity\["),
     "capacity-typo": Expected("capacity memroy does not exist: .*memory", "memory instead"),

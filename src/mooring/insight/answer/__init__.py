@@ -7,9 +7,17 @@ live_case      the case of a pod in a live scheduler's cluster
 finding        findings, proposals and fixes; everything that findings are made from
 references     gates, and classes, templates, claims and groups that do not exist
 quotas         quotas that refuse the pod or its claims
-nodes          amounts, taints, labels, claims with devices elsewhere
+nodes          why nodes reject a pod: taints, claims with devices elsewhere
+amounts        resources of which nodes have too little
+extended       extended resources that nobody offers
+labels         node selectors and node affinities
+neighbours     rules about other pods: ports, affinity, spreading
+replicas       workloads with more pods than fit
 devices        why requests find too few devices
 shortages      requests that find too few, and the devices that expressions choose
+pools          drivers that publish nothing, or not all
+holders        devices that others have
+together       requests that want the same devices
 selectors      selectors that leave too few, and their repair
 taints         taints that requests do not tolerate
 constraints    constraints that devices cannot satisfy together

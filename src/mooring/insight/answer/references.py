@@ -11,7 +11,7 @@ from mooring.claims.pod_claims import NotCreated, group_name, reference_of
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
-from mooring.insight.answer.sources import Source
+from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
 from mooring.insight.messages import listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
 
@@ -85,6 +85,15 @@ def _class_references(case: Case) -> Iterator[_ClassReference]:
             for number, each in enumerate(request.first_available):
                 path = (*base, "firstAvailable", number, "deviceClassName")
                 yield _ClassReference(source, path, each.device_class_name)
+
+
+def claim_sources(case: Case) -> Iterator[Source]:
+    """Yield the claims and templates that the pod names, where they exist."""
+    for reference in _entry_references(case):
+        found = case.sources.find(reference.kind, case.namespace, reference.name)
+        if found is not None:
+            is_template = reference.kind == "ResourceClaimTemplate"
+            yield Source(found, CLAIM_TEMPLATE_SPEC if is_template else CLAIM_SPEC)
 
 
 def _claims_of(case: Case) -> Iterator[ResourceClaim]:

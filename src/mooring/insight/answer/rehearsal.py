@@ -17,12 +17,13 @@ from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.codec import decode_tree
+from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
 from mooring.claims.pod_claims import is_controlled_by
 from mooring.insight.answer.edits import ObjectChange, edited
-from mooring.insight.answer.sources import Source, Sources
+from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
 from mooring.insight.messages import full_name
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
@@ -55,7 +56,20 @@ class Rehearsal:
             return None
         if any(value is None for value in objects.values()):
             return None
-        return self._scheduled(objects)
+        return self._spared(objects) or self._scheduled(objects)
+
+    def _spared(self, objects: Objects) -> str | None:
+        """Return the node of another pod, if the workload has no more pods than have a node."""
+        source = self._sources.of_pod(self._pod)
+        changed = None if source is None else objects.get(key_of(source.value))
+        field = None if changed is None else POD_COUNTS.get(changed.kind)
+        if source is None or changed is None or field is None:
+            return None
+        before, after = getattr(source.value.spec, field), getattr(changed.spec, field)
+        nodes = nodes_of_siblings(self._pod, self._snapshot, self._cluster)
+        if before == after or after is None or not 0 < after <= len(nodes):
+            return None
+        return nodes[0]
 
     def _changed(self, changes: Sequence[ObjectChange]) -> Iterator[tuple[Any, Any]]:
         """Yield the changed objects by key; None where an API server would refuse one."""
@@ -108,6 +122,8 @@ class Rehearsal:
             for value in objects.values():
                 if isinstance(value, DeviceClass):
                     undo.callback(_put_class(cluster, value))
+                if isinstance(value, Node):
+                    undo.callback(_put_node(cluster, value))
             made = self._completed(pod, objects, undo)
             if not made.pods:
                 return None
@@ -172,6 +188,12 @@ def _put_claim(cluster: Cluster, claim: ResourceClaim) -> Undo:
 def _remove_claim(cluster: Cluster, claim: ResourceClaim) -> Undo:
     cluster.remove_claim(claim.metadata.namespace, claim.metadata.name)
     return lambda: cluster.put_claim(claim)
+
+
+def _put_node(cluster: Cluster, node: Node) -> Undo:
+    before = cluster.node(node.metadata.name)
+    cluster.put_node(node)
+    return lambda: cluster.put_node(before)
 
 
 def _put_class(cluster: Cluster, device_class: DeviceClass) -> Undo:

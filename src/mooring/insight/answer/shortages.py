@@ -1,21 +1,26 @@
 """Requests that find too few devices on a node, and the devices that expressions choose.
 
+A request with allocationMode All wants every device that its selectors choose.
+
 funnel of a request ─ the first question that leaves too few devices ─► Shortage
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from mooring.cel.device import DeviceCompiler
+from mooring.claims.quotas import is_special
 from mooring.insight.answer.claim_changes import ClaimEdits
+from mooring.insight.answer.edits import Edit, EditPath, ObjectChange
 from mooring.insight.answer.finding import Case, FixRank, Proposal
 from mooring.insight.explain.diagnosis import Diagnosis
-from mooring.insight.explain.funnel import TOGETHER, Funnel
+from mooring.insight.explain.funnel import FREE, TOGETHER, Funnel
 from mooring.insight.explain.situation import Details, LowerCount, RequestPath
 from mooring.insight.expressions.evaluation import (
     InvalidExpression,
@@ -27,6 +32,8 @@ from mooring.insight.expressions.published_devices import PublishedDevice
 
 ON_NODE: Final = 0  # questions of the funnel before those that it names
 OF_CLASS: Final = 1
+EXACT_COUNT: Final = "ExactCount"
+_SPECIAL_REQUEST: Final = re.compile(r"container-(\d+)-request-(\d+)")
 
 
 class Shortage(Struct, frozen=True):
@@ -37,10 +44,17 @@ class Shortage(Struct, frozen=True):
     funnel: Funnel
     stage: int  # the first question that leaves too few
 
+    asker: str = ""  # what asks, where it is a container that asks for an extended resource
+
     @property
     def name(self) -> str:
         """The request as messages name it."""
-        return f"request {self.funnel.request}"
+        return self.asker or f"request {self.funnel.request}"
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all devices that are selected are wanted."""
+        return self.funnel.wanted is None
 
     @property
     def class_name(self) -> str:
@@ -50,7 +64,13 @@ class Shortage(Struct, frozen=True):
     @property
     def wanted(self) -> int:
         """How many devices are wanted, at least."""
-        return self.funnel.wanted or 1
+        return self.funnel.wanted or max(self.funnel.selected, 1)
+
+    @property
+    def device_name(self) -> str:
+        """The device that came nearest, as `pool/device`."""
+        nearest = self.funnel.nearest
+        return "" if nearest is None else nearest.device.partition("/")[2]
 
 
 class DeviceCase:
@@ -84,7 +104,7 @@ class DeviceCase:
             stage = None if funnel is None else _failing_stage(funnel)
             short = None
             if funnel is not None and stage is not None and stage != TOGETHER:
-                short = Shortage(place, details, funnel, stage)
+                short = Shortage(place, details, funnel, stage, self._asker(place))
             groups.setdefault((place.claim, place.request), []).append(short)
         found = [[each for each in group if each] for group in groups.values() if all(group)]
         return sorted(found, key=lambda group: min(each.stage for each in group))
@@ -118,15 +138,69 @@ class DeviceCase:
         """Yield the proposal to ask for fewer devices."""
         if not 0 < count < short.wanted:
             return
-        changes = self.edits.changes([LowerCount(short.place, count)])
+        text = (
+            f"ask for {count} instead of {'all' if short.is_all else short.wanted} in {short.name}"
+        )
+        if short.wanted % count == 0 and not short.is_all:
+            text += f", and spread the work over {short.wanted // count} pods"
+        changes = self._fewer(short, count)
         if changes:
-            text = f"ask for {count} instead of {short.wanted} in {short.name}"
-            if short.wanted % count == 0:
-                text += f", and spread the work over {short.wanted // count} pods"
             yield Proposal(text, FixRank.LESS, changes)
+
+    def _fewer(self, short: Shortage, count: int) -> tuple[ObjectChange, ...]:
+        resource = self.resource(short.place)
+        if resource is not None:
+            return self._fewer_of_resource(resource, count)
+        if short.is_all:
+            source, path = self.edits.source(short.place.claim), self.edits.request(short.place)
+            mode = Edit((*path, "allocationMode"), EXACT_COUNT)
+            return () if source is None else (source.change(mode, Edit((*path, "count"), count)),)
+        return self.edits.changes([LowerCount(short.place, count)]) or ()
+
+    # --- extended resources -----------------------------------------------------------------
+
+    def resource(self, place: RequestPath) -> ContainerResource | None:
+        """Return the extended resource of a container that a request stands for."""
+        situation = self.diagnosis.situation
+        claim = situation.claims[place.claim]
+        found = _SPECIAL_REQUEST.fullmatch(situation.request_name(place))
+        if found is None or not is_special(claim):
+            return None
+        spec, position = self.case.pod.spec, int(found[1])
+        init = len(spec.init_containers)
+        container = (*spec.init_containers, *spec.containers)[position]
+        field, index = ("initContainers", position)
+        if position >= init:
+            field, index = "containers", position - init
+        name = sorted(container.resources.requests)[int(found[2])]
+        return ContainerResource((field, index, "resources"), container.name, name)
+
+    def _asker(self, place: RequestPath) -> str:
+        found = self.resource(place)
+        return "" if found is None else f"container {found.container} ({found.name})"
+
+    def _fewer_of_resource(self, found: ContainerResource, count: int) -> tuple[ObjectChange, ...]:
+        source = self.case.sources.of_pod(self.case.pod)
+        if source is None:
+            return ()
+        fields = ("requests", "limits")
+        return (source.change(*(Edit((*found.path, f, found.name), str(count)) for f in fields)),)
+
+
+class ContainerResource(NamedTuple):
+    """An extended resource that a container asks for, and where."""
+
+    path: EditPath
+    container: str
+    name: str
 
 
 def _failing_stage(funnel: Funnel) -> int | None:
     """Return the first question that leaves too few devices."""
-    goal = funnel.wanted or 1
-    return next((number for number, count in enumerate(funnel.counts) if count < goal), None)
+    for number, count in enumerate(funnel.counts):
+        goal = funnel.wanted or 1
+        if funnel.wanted is None and number >= FREE:
+            goal = max(funnel.selected, 1)
+        if count < goal:
+            return number
+    return None

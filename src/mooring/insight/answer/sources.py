@@ -21,12 +21,20 @@ from mooring.insight.messages import Concern
 from mooring.insight.plan.placements import stands_for
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.insight.snapshot.workloads import model_pod
+from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 POD_SPEC: Final = ("spec",)
 TEMPLATE_SPEC: Final = ("spec", "template", "spec")
 CLAIM_SPEC: Final = ("spec",)
 CLAIM_TEMPLATE_SPEC: Final = ("spec", "spec")
+# Where each kind of workload says how many pods there are at a time.
+POD_COUNTS: Final = {
+    "Deployment": "replicas",
+    "ReplicaSet": "replicas",
+    "StatefulSet": "replicas",
+    "Job": "parallelism",
+}
 
 
 class Source(NamedTuple):
@@ -106,3 +114,17 @@ class Sources:
         if isinstance(made, Concern):
             return None
         return replace(pod, spec=made.spec)
+
+
+def nodes_of_siblings(pod: Pod, snapshot: Snapshot, cluster: Cluster) -> list[str]:
+    """Return the nodes of the placed pods that the same controller created."""
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return []
+    uids = {
+        each.metadata.uid
+        for each in snapshot.pods
+        if (other := controller_of(each.metadata)) is not None and other.uid == owner.uid
+    }
+    nodes = cluster.snapshot.nodes
+    return [name for name, state in nodes.items() for _ in uids & state.pods.keys()]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from mooring.api.resource.v1 import DeviceTaintRule
+from mooring.api.resource.v1 import DeviceTaint, DeviceTaintRule
+from mooring.api.tolerations import tolerates
+from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import Finding, FixRank, Proposal
+from mooring.insight.answer.nodes import near_toleration, toleration_of, written_toleration
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.situation import Tolerate
-from mooring.insight.messages import counted, listed, taint_text
+from mooring.insight.messages import listed, taint_text
 
-TaintKey = tuple[str, str, str]
+LENGTH_MAX: Final = 160
 # Words in taints that report a fault: nobody should tolerate these first of all.
 _SICK: Final = (
     *("unhealth", "broken", "fail", "error", "fault", "xid", "ecc", "lost", "degraded", "bad"),
@@ -19,41 +22,109 @@ _SICK: Final = (
 )
 
 
+class _Taints(NamedTuple):
+    """The taints that keep devices from a request, and the rules that set them."""
+
+    taints: Sequence[DeviceTaint]
+    rules: Sequence[DeviceTaintRule]
+
+    @property
+    def text(self) -> str:
+        return listed([taint_text(t.key, t.value, t.effect) for t in self.taints], shown_max=2)
+
+    @property
+    def rule_names(self) -> str:
+        return listed([rule.metadata.name for rule in self.rules])
+
+
 def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     """Find the taints that keep devices from a request."""
-    taints = case.diagnosis.obstacles.taints
-    if not taints:
+    found = _blocking(case, short)
+    if not found.taints:
         return
-    rules = _rules(case, taints)
-    names = listed([rule.metadata.name for rule in rules])
-    by = f", set by DeviceTaintRule {names}" if rules else ""
-    verb = "has" if short.funnel.free == 1 else "have"
+    funnel = short.funnel
+    tainted = funnel.free - funnel.tolerated
+    devices = f"{tainted} of {funnel.free} devices" if funnel.free > 1 else "the only device"
+    if tainted == funnel.free and tainted > 1:
+        devices = f"all {tainted} devices"
+    verb = "has" if tainted == 1 else "have"
+    near = near_toleration(short.details.tolerations, found.taints[0].key)
+    ends = [f"; {short.name} does not tolerate it", "; it is not tolerated", ""]
+    if near is not None:
+        written = written_toleration(short.details.tolerations[near])
+        ends = [f"; {short.name} tolerates {written}", f"; {written} is tolerated"]
+    elif near_toleration(case.case.pod.spec.tolerations, found.taints[0].key) is not None:
+        ends = [f"; the pod tolerates it, but {short.name} must"]
+    by = f", set by DeviceTaintRule {found.rule_names}" if found.rules else ""
+    of_class = f" of class {short.class_name}"
+    causes = [
+        f"{devices}{c} {verb} taint {found.text}{by}{e}" for c in (of_class, "") for e in ends
+    ]
+    cause = next((each for each in causes if len(each) <= LENGTH_MAX), causes[-1])
     yield Finding(
-        f"{counted(short.funnel.free, 'device')} of class {short.class_name} {verb} taint "
-        f"{listed([taint_text(*each) for each in taints])}{by}; {short.name} does not tolerate it",
-        (*_advice(taints, names), *_tolerations(case, short)),
+        cause,
+        (
+            *_corrected(case, short, near, found),
+            *_advice(found),
+            *_tolerations(case, short),
+            *case.fewer(short, funnel.tolerated),
+        ),
     )
 
 
-def _rules(case: DeviceCase, taints: Sequence[TaintKey]) -> list[DeviceTaintRule]:
-    wanted = set(taints)
-    return [
+def _blocking(case: DeviceCase, short: Shortage) -> _Taints:
+    """Return the taints on the node that the request does not tolerate."""
+    taints = (
+        DeviceTaint(key=key, value=value, effect=effect)
+        for key, value, effect in case.diagnosis.obstacles.taints
+    )
+    found = [
+        taint
+        for taint in taints
+        if not any(tolerates(each, taint) for each in short.details.tolerations)
+    ]
+    nearest = short.funnel.nearest
+    named = getattr(nearest.refusal, "taint", "") if nearest is not None else ""
+    found.sort(key=lambda taint: taint_text(taint.key, taint.value, taint.effect) != named)
+    wanted = {(taint.key, taint.value, taint.effect) for taint in found}
+    rules = [
         rule
         for rule in case.case.snapshot.taint_rules
         if (rule.spec.taint.key, rule.spec.taint.value, rule.spec.taint.effect) in wanted
     ]
+    return _Taints(found, rules)
 
 
-def _advice(taints: Sequence[TaintKey], rules: str) -> Iterator[Proposal]:
+def _corrected(
+    case: DeviceCase, short: Shortage, near: int | None, found: _Taints
+) -> Iterator[Proposal]:
+    """Yield the toleration that was meant in place of the one that is there."""
+    source = case.edits.source(short.place.claim)
+    if near is None or source is None:
+        return
+    taint, written = found.taints[0], written_toleration(short.details.tolerations[near])
+    value: dict[str, Any] = dict(toleration_of(taint))
+    path = (*case.edits.request(short.place), "tolerations", near)
+    text = taint_text(taint.key, taint.value, taint.effect)
+    yield Proposal(
+        f"tolerate {text} instead of {written} in {short.name}",
+        FixRank.REPAIR,
+        (source.change(Edit(path, value)),),
+    )
+
+
+def _advice(found: _Taints) -> Iterator[Proposal]:
     """Yield what to do before anybody tolerates a taint that means a fault."""
-    if rules:
+    if found.rules:
         text = (
-            f"ask an administrator why DeviceTaintRule {rules} is there, and to delete it once the "
-            "devices are healthy"
+            f"ask an administrator why DeviceTaintRule {found.rule_names} is there, and to delete "
+            "it once the devices are healthy"
         )
         yield Proposal(text, FixRank.GIVE)
-    elif any(word in f"{key} {value}".lower() for key, value, _ in taints for word in _SICK):
-        text = f"have the devices repaired: their driver reports {taint_text(*taints[0])}"
+        return
+    words = [f"{taint.key} {taint.value}".lower() for taint in found.taints]
+    if any(word in text for text in words for word in _SICK):
+        text = f"have the devices repaired or replaced: their driver reports {found.text}"
         yield Proposal(text, FixRank.GIVE)
 
 

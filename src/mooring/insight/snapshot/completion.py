@@ -41,8 +41,8 @@ from mooring.claims.quotas import CLAIMS, PODS
 from mooring.claims.reservations import consumer_of, is_group_consumer
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
-from mooring.insight.snapshot.quotas import SnapshotQuotas
-from mooring.insight.snapshot.snapshot import Snapshot, identified, is_new
+from mooring.insight.snapshot.quotas import SnapshotQuotas, is_charged
+from mooring.insight.snapshot.snapshot import Snapshot, identified
 from mooring.insight.snapshot.workloads import PODS_MAX, with_controlled_pods
 from mooring.validation.strategy import Context
 
@@ -166,6 +166,7 @@ class ClaimMaker:
         self.features = self._features = features
         self.over_quota: dict[str, str] = {}
         self._quotas = quotas
+        self._refused = {} if quotas is None else quotas.charge_new(snapshot)
         self._templates = {full_name(each): each for each in snapshot.templates}
         self._groups = {full_name(each): each for each in snapshot.groups}
         self._claims = {full_name(each): each for each in snapshot.claims}
@@ -197,7 +198,7 @@ class ClaimMaker:
 
     def complete_pod(self, pod: Pod) -> Pod:
         """Return the pod with its claims, if it may still need any."""
-        if self._quotas is not None and is_new(pod) and is_active(pod):
+        if self._quotas is not None and is_charged(pod) and is_active(pod):
             reason = self._quotas.charge(PODS, pod)
             if reason:
                 self.over_quota[full_name(pod)] = (
@@ -205,6 +206,9 @@ class ClaimMaker:
                 )
                 return pod
         if not pod.spec.resource_claims or not is_active(pod):
+            return pod
+        if reason := self._refused_reference(pod):
+            self.over_quota[full_name(pod)] = reason
             return pod
         made: dict[str, str] = {}
         for entry in pod.spec.resource_claims:
@@ -216,6 +220,20 @@ class ClaimMaker:
             return pod
         statuses = pod_claim_statuses(pod, made)
         return replace(pod, status=replace(pod.status, resource_claim_statuses=statuses))
+
+    def _refused_reference(self, pod: Pod) -> str:
+        """Return why a quota refuses a claim or template that the pod names, or ""."""
+        if not self._refused or pod.spec.node_name:
+            return ""
+        for entry in pod.spec.resource_claims:
+            for kind, name in (
+                ("ResourceClaim", entry.resource_claim_name),
+                ("ResourceClaimTemplate", entry.resource_claim_template_name),
+            ):
+                reason = self._refused.get((kind, f"{pod.metadata.namespace}/{name}"))
+                if reason:
+                    return reason
+        return ""
 
     def _sharing_group(self, pod: Pod, entry: PodResourceClaim) -> PodGroup | None:
         """Return the pod's group, if the entry's claim belongs to the group."""

@@ -1,15 +1,22 @@
 """Quotas of a snapshot: whether new pods and claims still fit, as admission would charge them.
 
 Usage is what the quota's status says. A quota without a status is new: its usage is counted from
-the objects of its namespace, as the quota controller does.
+the objects of its namespace, as the quota controller does; and so are the amounts that a changed
+quota limits anew.
+
+    # new: no server has seen it, so admission charges it now
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from mooring.api.core.namespace import ResourceQuota
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex
 from mooring.claims.pod_claims import ClaimRejection
 from mooring.claims.quotas import (
@@ -21,8 +28,11 @@ from mooring.claims.quotas import (
     recalculated,
     usage_context,
 )
+from mooring.insight.messages import full_name
 from mooring.insight.snapshot.snapshot import Snapshot, is_new
 from mooring.validation.strategy import Context
+
+TEMPLATES: Final = GroupResource("resource.k8s.io", "resourceclaimtemplates")
 
 
 class SnapshotQuotas:
@@ -38,26 +48,47 @@ class SnapshotQuotas:
             self._classes.put_class(each)
         spaces = {quota.metadata.namespace for quota in snapshot.quotas}
         self._objects: dict[str, dict[GroupResource, list[Any]]] = {
-            space: {PODS: [], CLAIMS: []} for space in spaces
+            space: {PODS: [], CLAIMS: [], TEMPLATES: []} for space in spaces
         }
-        for pod in snapshot.pods:
-            if pod.metadata.namespace in spaces and not is_new(pod):
-                self._objects[pod.metadata.namespace][PODS].append(pod)
-        for claim in snapshot.claims:
-            if claim.metadata.namespace in spaces:
-                self._objects[claim.metadata.namespace][CLAIMS].append(claim)
+        kept: tuple[tuple[GroupResource, tuple[Any, ...]], ...] = (
+            (PODS, snapshot.pods),
+            (CLAIMS, snapshot.claims),
+            (TEMPLATES, snapshot.templates),
+        )
+        for resource, values in kept:
+            for each in values:
+                if each.metadata.namespace in spaces and not is_charged(each):
+                    self._objects[each.metadata.namespace][resource].append(each)
         for quota in snapshot.quotas:
             self._quotas[quota.metadata.namespace].append(self._with_usage(quota))
 
     def _with_usage(self, quota: ResourceQuota) -> ResourceQuota:
-        if quota.status.hard:
+        status, hard = quota.status, quota.spec.hard
+        if status.hard and status.hard == hard:
             return quota
-        objects = self._objects[quota.metadata.namespace]
-        return recalculated(quota, objects, self._usage_context(quota.metadata.namespace))
+        namespace = quota.metadata.namespace
+        counted = recalculated(quota, self._objects[namespace], self._usage_context(namespace))
+        used = {name: status.used.get(name, amount) for name, amount in counted.status.used.items()}
+        return replace(counted, status=replace(counted.status, used=used))
 
     def _usage_context(self, namespace: str) -> Any:
         objects = self._objects[namespace]
         return usage_context(objects, now=self._context.now, classes=self._classes)
+
+    def charge_new(self, snapshot: Snapshot) -> dict[tuple[str, str], str]:
+        """Charge for new claims and templates; return by kind and full name why one is refused."""
+        refused: dict[tuple[str, str], str] = {}
+        kept: tuple[Any, ...] = (*snapshot.templates, *snapshot.claims)
+        for value in kept if self._quotas else ():
+            if is_charged(value):
+                resource = CLAIMS if isinstance(value, ResourceClaim) else TEMPLATES
+                reason = self.charge(resource, value)
+                if reason:
+                    name = f"{resource.plural}.{resource.group}"
+                    refused[value.kind, full_name(value)] = (
+                        f'{name} "{value.metadata.name}" is forbidden: {reason}'
+                    )
+        return refused
 
     def charge(self, resource: GroupResource, value: Any) -> str:
         """Charge the quotas of the object's namespace; return why it exceeds one, or ""."""
@@ -74,3 +105,15 @@ class SnapshotQuotas:
         self._quotas[namespace] = outcome
         self._objects[namespace][resource].append(value)
         return ""
+
+
+def is_charged(value: Any) -> bool:
+    """Return whether admission charges for an object: it is new, and controllers have not seen it.
+
+    A claim with devices and a pod with a node are there already, whether or not they have a uid.
+    """
+    if isinstance(value, ResourceClaim) and value.status.allocation is not None:
+        return False
+    if isinstance(value, Pod) and value.spec.node_name:
+        return False
+    return is_new(value)
