@@ -57,6 +57,7 @@ class ClusterInput(Struct, frozen=True):
     namespace: str = "default"
     documents: tuple[Document, ...] = ()  # of the manifests, as they were written
     refused_objects: tuple[RefusedObject, ...] = ()
+    unread: dict[str, tuple[str, ...]] = {}  # kinds that may not be read, but in these namespaces
 
     @property
     def everything(self) -> Snapshot:
@@ -228,6 +229,7 @@ def read_cluster(
         namespace=namespace,
         documents=tuple(added.documents),
         refused_objects=(*base.refused_objects, *added.refused_objects),
+        unread=base.unread,
     )
 
 

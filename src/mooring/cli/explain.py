@@ -108,7 +108,7 @@ def _answers(plan: Plan, given: ClusterInput, pending: list[Pending]) -> list[An
     with Progress("nodes looked at") as progress:
         for number, group in enumerate(alike.values()):
             explanation = explain(plan, group[0], effort=patience.effort, progress=progress)
-            said = answer(plan, explanation, given.context, given.refused_objects)
+            said = answer(plan, explanation, given.context, given.refused_objects, given.unread)
             owner = controller_of(group[0].pod.metadata)
             key: object = (owner.uid, said.cause) if owner is not None else number
             if key in found:

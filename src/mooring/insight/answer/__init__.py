@@ -7,6 +7,7 @@ live_case      the case of a pod in a live scheduler's cluster
 finding        findings, proposals and fixes; everything that findings are made from
 references     gates, and classes, templates, claims and groups that do not exist
 quotas         quotas that refuse the pod or its claims
+unread         what could not be read of a live cluster
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little
 extended       extended resources that nobody offers

@@ -23,6 +23,7 @@ from mooring.insight.answer.finding import (
     Fix,
     FixRank,
     Proposal,
+    Unread,
     one_line,
 )
 from mooring.insight.answer.nodes import node_findings
@@ -33,6 +34,7 @@ from mooring.insight.answer.references import (
     missing_group,
     scheduling_gates,
 )
+from mooring.insight.answer.unread import unread_findings
 from mooring.insight.explain.phrases import change_text
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.situation import (
@@ -53,6 +55,7 @@ FIXES_MAX: Final = 5
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     scheduling_gates,
     quota_findings,
+    unread_findings,
     missing_claims,
     missing_classes,
     missing_group,
@@ -71,10 +74,12 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
+    unread: Unread | None = None,
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for.
+    `refused` are objects that an API server would not take, and that the pod may wait for. `unread`
+    are kinds whose objects could not all be read.
     """
     case = Case(
         plan.cluster,
@@ -83,6 +88,7 @@ def answer(
         context,
         refused=refused,
         over_quota=plan.over_quota,
+        unread=unread,
     )
     found = list(findings(case, explanation.verdicts))
     tried = [(finding, _fixes(case, finding.proposals)) for finding in found[:4]]

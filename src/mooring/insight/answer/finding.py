@@ -25,6 +25,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 CAUSE_LENGTH_MAX: Final = 160
+Unread = Mapping[str, tuple[str, ...]]  # kinds that could not be read, but in these namespaces
 
 
 class FixRank(IntEnum):
@@ -100,6 +101,7 @@ class Case:
         *,
         refused: Sequence[RefusedObject] = (),
         over_quota: Mapping[str, str] | None = None,
+        unread: Unread | None = None,
     ) -> None:
         self.cluster = cluster
         self.snapshot = snapshot  # the objects of the cluster and the manifests
@@ -107,6 +109,7 @@ class Case:
         self.context = context
         self.refused = refused
         self.over_quota = over_quota or {}
+        self.unread: Unread = unread or {}
         self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
 
     @property

@@ -94,7 +94,8 @@ class SnapshotBuilder:
         self.refused: list[str] = []
         self.refused_objects: list[RefusedObject] = []
         self.unreadable: list[str] = []
-        self.unread: set[str] = set()  # kinds whose objects could not all be read
+        # Kinds whose objects could not all be read, and the namespaces in which they could.
+        self.unread: dict[str, tuple[str, ...]] = {}
 
     @property
     def gates(self) -> Gates:
