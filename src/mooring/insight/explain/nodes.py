@@ -36,7 +36,7 @@ from mooring.insight.explain.funnel import (
     STAGES,
     TOGETHER,
     devices_left,
-    of_class,
+    found_devices,
 )
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
@@ -122,23 +122,17 @@ class NodeProbe:
             return None
 
     def device_counts(self, name: str, budget: Budget) -> DeviceCounts:
-        """Return how many devices each request finds on a node that cannot serve them all.
-
-        Those of the class, those that are selected as well, and of these those that are free: a
-        node without such devices is not like one whose devices are not selected.
-        """
+        """Return how many devices each request finds on a node that cannot serve them all."""
         claims = self.claims(name)
         if not claims:
             return ()
-        node = self._cluster.node(name)
-        match allocate(self._cluster.inventory, node, claims, budget=budget):
+        node, inventory = self._cluster.node(name), self._cluster.inventory
+        plan = inventory.plan(claims)
+        if inventory.is_infeasible(node, plan):  # The scheduler has just searched there.
+            return found_devices(inventory.problem(node, plan))
+        match allocate(inventory, node, claims, budget=budget):
             case Unsatisfied(problem=problem):
-                free = ~problem.allocated.whole
-                counts = [
-                    (of_class(problem, slot), slot.candidates, slot.candidates & free)
-                    for slot in problem.slots.values()
-                ]
-                return (0, *(mask.bit_count() for masks in counts for mask in masks))
+                return found_devices(problem)
             case AllocationFailed():
                 return (1,)
         return ()
