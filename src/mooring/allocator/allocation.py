@@ -148,6 +148,8 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
         if cause is not None:
             raise BudgetError(f"filter operation aborted: {cause}")
 
+    if problem.is_short():
+        return None, 0
     steps_max = budget.light_steps + problem.devices_wanted if budget.light_steps else 0
     light = Search(problem, names, steps_max=steps_max, interrupt=interrupt)
     try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from mooring.claims.pod_claims import controller_of
 from mooring.cli import CONTEXT
 from mooring.cli.cluster_options import ClusterInput, cluster_options
 from mooring.cli.errors import DOES_NOT_FIT, FITS
@@ -16,10 +15,9 @@ from mooring.cli.object_argument import Subject, no_such, parse_subject, subject
 from mooring.cli.output import Progress, output_option, print_tree, print_trees
 from mooring.cli.plan import planned
 from mooring.cli.terminal import echo, printable
-from mooring.insight.answer.answer import answer, likeness
-from mooring.insight.answer.finding import Answer
+from mooring.insight.answer.answer import AnsweredPods, answers
 from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
-from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation, explain
+from mooring.insight.explain.pods import DiagnosisTimeLimit
 from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import counted, full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
@@ -79,43 +77,30 @@ def command(
     about = None if subject is None else parse_subject(subject, namespace=namespace)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
-    answers = _answers(plan, given, pending)
+    found = _answers(plan, given, pending)
     if fix_number is not None:
-        _write_fix(given, plan, answers, fix_number)
+        _write_fix(given, plan, found, fix_number)
         return
     if output == "text":
-        _print_text(results, answers)
+        _print_text(results, found)
     else:
-        print_tree(_tree(results, answers), output)
+        print_tree(_tree(results, found), output)
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
 
 
-class AnsweredPods(NamedTuple):
-    """Pods that wait for the same reason, and the answer for the first of them."""
-
-    pods: list[Pending]
-    explanation: Explanation
-    answer: Answer
-
-
 def _answers(plan: Plan, given: ClusterInput, pending: list[Pending]) -> list[AnsweredPods]:
-    """Return the answers for all pods; those that are alike share one."""
-    alike: dict[object, list[Pending]] = {}
-    for each in pending:
-        alike.setdefault(likeness(plan, each), []).append(each)
-    patience = DiagnosisTimeLimit(time.monotonic)
-    found: dict[object, AnsweredPods] = {}
+    """Return the answers for all pods, within the time that diagnoses may take."""
+    limit = DiagnosisTimeLimit(time.monotonic)
     with Progress("nodes looked at") as progress:
-        for number, group in enumerate(alike.values()):
-            explanation = explain(plan, group[0], effort=patience.effort, progress=progress)
-            said = answer(plan, explanation, given.context, given.refused_objects, given.unread)
-            owner = controller_of(group[0].pod.metadata)
-            key: object = (owner.uid, said.cause) if owner is not None else number
-            if key in found:
-                found[key].pods.extend(group)
-            else:
-                found[key] = AnsweredPods(group, explanation, said)
-    return list(found.values())
+        return answers(
+            plan,
+            pending,
+            given.context,
+            refused=given.refused_objects,
+            unread=given.unread,
+            effort=limit.effort,
+            progress=progress,
+        )
 
 
 # --- the subject --------------------------------------------------------------------------

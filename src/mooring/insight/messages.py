@@ -1,7 +1,8 @@
-"""Messages to people: concerns about a snapshot, and names and numbers as people read them."""
+"""Messages to people: concerns about a snapshot; names, numbers and typed values in messages."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
@@ -9,7 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from mooring.api.quantity import Quantity
+from mooring.api.semver import Version
+
 NAMES_SHOWN_MAX: Final = 3
+ELEMENTS_SHOWN_MAX: Final = 8
 LIKENESS_MIN: Final = 0.6
 NAMES_TRIED_MAX: Final = 2000
 _DIGITS = re.compile(r"([0-9]+)")
@@ -61,6 +66,44 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its unit, singular or plural."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def type_name(value: Any) -> str:
+    """Return the type of an attribute's value: `int`, `list of string`."""
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case str():
+            return "string"
+        case Version():
+            return "version"
+        case Quantity():
+            return "quantity"
+        case (first, *_):
+            return f"list of {type_name(first)}"
+        case list() | tuple():
+            return "empty list"
+    return type(value).__name__
+
+
+def value_text(value: Any) -> str:
+    """Return an attribute's value; only strings have quotes: `0`, `"0"`, `[0, 1]`, `1.2.3`."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case list() | tuple():
+            return f"[{', '.join(shortened(map(value_text, value), ELEMENTS_SHOWN_MAX))}]"
+    return str(value)
+
+
+def typed(value: Any) -> str:
+    """Return a value with its type: `0 (int)`, `"0" (string)`, `[0, 1] (list of int)`."""
+    name = type_name(value)
+    return f"{value_text(value)} ({name})"
 
 
 def natural_order(text: str) -> tuple[list[NamePart], str]:

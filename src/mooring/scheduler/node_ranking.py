@@ -16,8 +16,9 @@ has them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import (
@@ -136,6 +137,24 @@ class NodeRanking:
                     if isinstance(allocation, NodeAllocation):
                         return self._info(place), allocation
             heappop(heap)
+        return None
+
+    def find_any(
+        self, claims: FilterClaims = no_claims, preferred: Iterable[str] = (), *, asked_max: int
+    ) -> tuple[NodeInfo, NodeAllocation] | None:
+        """Return any feasible node, where which one does not matter, preferred nodes first.
+
+        Of the others at most `asked_max` are asked for their devices.
+        """
+        self._refresh()
+        self._filter_overdue()
+        first = [self._places[name] for name in preferred if name in self._places]
+        last = len(first) + asked_max
+        places = [place for place in chain(first, range(len(self._names))) if self._may_fit(place)]
+        for place in dict.fromkeys(places[:last]):
+            allocation = self._ask(place, claims)
+            if isinstance(allocation, NodeAllocation):
+                return self._info(place), allocation
         return None
 
     def diagnose(self, claims: FilterClaims = no_claims) -> FitDiagnosis:

@@ -10,7 +10,7 @@ It decides and changes nothing; `reserve` applies the decision.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -157,13 +157,20 @@ class Attempt(Struct, frozen=True):
     def best(self, *, alone: bool) -> Outcome:
         """Return the pod on the best feasible node, or that there is none."""
         try:
-            found = self.ranking.choose(self.filter_claims)
+            found = self.best_placed()
         except CycleError as error:
             return self._failed(error)
-        if found is None:
-            return self.rejected(alone=alone)
-        info, allocation = found
-        return self._placed(info.facts.name, allocation)
+        return self.rejected(alone=alone) if found is None else found
+
+    def best_placed(self) -> Placed | None:
+        """Return the pod on the best feasible node, or raise CycleError."""
+        found = self.ranking.choose(self.filter_claims)
+        return None if found is None else self._placed(found[0].facts.name, found[1])
+
+    def anywhere(self, preferred: Iterable[str], *, asked_max: int) -> Placed | None:
+        """Return the pod on any feasible node among those asked, or raise CycleError."""
+        found = self.ranking.find_any(self.filter_claims, preferred, asked_max=asked_max)
+        return None if found is None else self._placed(found[0].facts.name, found[1])
 
     def nodes_by_score(self) -> list[str]:
         """Return the feasible nodes, the best first."""

@@ -174,17 +174,17 @@ def bare_nodes(count: int) -> list[dict[str, Any]]:
 def _users(trees: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the pods for which claims are reserved: a controller takes that back without them."""
     pods = {tree["metadata"]["name"] for tree in trees if tree["kind"] == "Pod"}
+    nodes = [tree["metadata"]["name"] for tree in trees if tree["kind"] == "Node"]
     for tree in trees:
         status, metadata = tree.get("status", {}), tree["metadata"]
         for each in status.get("reservedFor", ()) if tree["kind"] == "ResourceClaim" else ():
-            terms = status["allocation"]["nodeSelector"]["nodeSelectorTerms"]
             if each["name"] not in pods:
                 yield {
                     "apiVersion": "v1",
                     "kind": "Pod",
                     "metadata": {"name": each["name"], "namespace": metadata["namespace"]},
                     "spec": {
-                        "nodeName": terms[0]["matchFields"][0]["values"][0],
+                        "nodeName": nodes[0],
                         "containers": [{"name": "main", "image": "registry.example.com/app:1"}],
                         "resourceClaims": [
                             {"name": "devices", "resourceClaimName": metadata["name"]}

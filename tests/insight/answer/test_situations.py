@@ -24,6 +24,7 @@ class Expected(NamedTuple):
     cause: str
     fix: str
     is_change: bool = True
+    options: tuple[str, ...] = ()
 
 
 CHANGE, ADVICE = True, False
@@ -53,6 +54,70 @@ EXPECTED = {
     "value-that-nobody-has": Expected('no device has model "h200"', '"a100"'),
     "version-as-string": Expected("driverVersion is a version", 'semver\\("1.2.3"\\)'),
     "version-too-new": Expected("driverVersion 2.0.0.*1.2.3", "1.2.3 instead of 2.0.0"),
+    # Drivers that name a fact differently.
+    "bridge-by-values": Expected("gpu.nvidia.com/rack.*dra.net/location", "derive .*location"),
+    "bridge-name-of-some": Expected("gpu.nvidia.com/numa", r"derive .*has\(.*numa"),
+    "bridge-own-domain": Expected("resource.kubernetes.io/pcieRoot", "derive .*from resource.*nic"),
+    "bridge-prefixed": Expected("dra.net/numaNode", 'derive .*"node" \\+ string'),
+    "bridge-three-drivers": Expected(
+        "dra.net/numaNode.*dra.cpu/numaNodeID", "derive .*dra.net/numaNode.*dra.cpu/numaNodeID"
+    ),
+    "bridge-topology-string": Expected("in gpu.nvidia.com/topology", r'topology.find\("numa'),
+    "bridge-two-drivers": Expected(
+        "gpu.nvidia.com/numa,.*dra.net/numaNode", "derive resource.kubernetes.io/numaNode from "
+    ),
+    "match-alternatives": Expected("gpu/two, gpu/one", "derive .*gpu/two.*gpu/one"),
+    # Types.
+    "derived-other-type": Expected(r'"0" \(string\).*0 \(int\)', r"derive .*string\("),
+    "match-int-and-string": Expected(r'"0" \(string\).*0 \(int\)', r"derive .*string\("),
+    "match-list-types": Expected(r'\["0", "1"\] \(list of string\).*0 \(int\)', r"string\("),
+    "match-version-and-string": Expected(
+        r'1.2.0 \(version\).*"1.2.0" \(string\)', r"derive .*semver\("
+    ),
+    # Derived attributes.
+    "derived-conversion": Expected("fails on device gpu-0: type conversion", r"matches\("),
+    "derived-empty-list": Expected("empty list on all 2 devices", "derive .*gpu.nvidia.com/numa"),
+    "derived-index": Expected("gpu-0: index out of bounds", r"size\(.*\) > 1 \?"),
+    "derived-missing-key": Expected(
+        "gpu-0: no such key: numa; 1 of 2 devices", r"has\(.*numa\) \?"
+    ),
+    "derived-mixed-list": Expected("list element at index 1", "derive .*gpu.nvidia.com/numa"),
+    "derived-name-differs": Expected(
+        "numaNode .*did you mean example.com/numa", "example.com/numa "
+    ),
+    "derived-name-typo": Expected("numanode.*did you mean numaNode", "numaNode instead"),
+    "derived-on-two-of-three": Expected(
+        "request cpu .*only request gpu, nic", "dra.cpu/numaNodeID"
+    ),
+    "derived-shadows": Expected("8, 9, which hides the published 0, 1", "remove the derived"),
+    "derived-type-error": Expected("no such overload", r'"numa-" \+ string\('),
+    "derived-wrong-kind": Expected("gives a double", r'write device.attributes\["gpu.*numa$'),
+    # Values.
+    "constraint-unknown-request": Expected(
+        "request nics, .*did you mean nic", "nic instead of nics"
+    ),
+    "distinct-missing": Expected("2 devices with different .*only 1 has it", "ask for 1 "),
+    "distinct-overlapping-lists": Expected(r'overlap: \["a", "b"\], \["b", "c"\]', "ask for 1 "),
+    "distinct-too-few-values": Expected("3 devices .*only 2 values exist: 0, 1", "ask for 2 "),
+    "distinct-typo": Expected("borad.*board. 2 of 2 devices", "board instead of"),
+    "match-all-devices": Expected("wants 2 .*at most 1 has the same", "give up the constraint"),
+    "match-attribute-of-one-driver": Expected("only devices of driver gpu.nvidia.com", "give up"),
+    "match-coarser-fact": Expected('"pci0000:00".*"pci0000:18"', "compare .*numaNode instead"),
+    "match-domain-typo": Expected("k8s.io/numaNode.*did you mean resource", "resource.*instead"),
+    "match-lists-never-meet": Expected(r"gpu has \[0, 1\], nic has \[2, 3\]", "give up"),
+    "match-missing-on-some": Expected("wants 3 .*only 2 of 4 have it", "ask for 2 instead of 3"),
+    "match-only-some-requests": Expected("request nic .*board", "only for request gpu"),
+    "match-requests-share": Expected("a, b want 4 .*at most 3", "ask for 1 instead of 2"),
+    "match-rest-in-use": Expected(
+        "gpu has 1, nic has 0; gpu-0 in use by claim held", "wait", ADVICE
+    ),
+    "match-rest-tainted": Expected("gpu-0 tainted example.com/reserved", "tolerate .*reserved"),
+    "match-root-of-cpu": Expected(
+        "request cpu .*pcieRoot", "numaNode instead .*derive .*numaNodeID"
+    ),
+    "match-two-constraints": Expected("pcieRoot and .*numaNode together", "give up"),
+    "match-typo-of-standard": Expected("numanode.*did you mean .*numaNode", "numaNode instead of"),
+    "match-values-never-meet": Expected("gpu has 0, nic has 1", "give up the constraint"),
 }
 
 
@@ -64,11 +129,14 @@ def run(command: Any, *arguments: str, text: str | None = None) -> str:
     return result.stdout
 
 
-def pending(name: str) -> Any:
+def about(name: str) -> tuple[str, ...]:
+    """Return the arguments that ask for the pod of a situation."""
     file = str(FOLDER / f"{name}.yaml")
-    (found,) = json.loads(run(explain, "pod/train", "-n", "team", "-f", file, "-o", "json"))[
-        "pending"
-    ]
+    return ("pod/train", "-n", "team", "-f", file, *EXPECTED[name].options)
+
+
+def pending(name: str) -> Any:
+    (found,) = json.loads(run(explain, *about(name), "-o", "json"))["pending"]
     return found
 
 
@@ -94,9 +162,9 @@ def test_every_change_that_is_offered_is_valid_and_places_the_pod(name: str) -> 
     for number, fix in enumerate(pending(name)["fixes"], 1):
         if fix["kind"] != "change":
             continue
-        about = ("pod/train", "-n", "team", "-f", file)
-        written = run(explain, *about, "--write-fix", str(number))
+        written = run(explain, *about(name), "--write-fix", str(number))
         assert written != Path(file).read_text()
-        assert run(validate, "-q", text=written) == "", fix["text"]
-        placed = json.loads(run(plan, "-o", "json", text=written))["pods"]
+        options = EXPECTED[name].options
+        assert run(validate, "-q", *options, text=written) == "", fix["text"]
+        placed = json.loads(run(plan, "-o", "json", *options, text=written))["pods"]
         assert {each["pod"]: each.get("node") for each in placed}["team/train"], fix["text"]

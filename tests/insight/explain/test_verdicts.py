@@ -110,17 +110,22 @@ def test_the_nearest_kinds_are_diagnosed() -> None:
     assert found.undiagnosed == 2
 
 
-def test_who_needs_one_verdict_pays_for_one() -> None:
+def test_conflict_and_fixes_are_found_when_somebody_asks_for_them() -> None:
     made = planned({"a": 1, "b": 2, "c": 3}, wanted=4)
     (pending,) = made.pending
-    diagnoses = -1  # it is asked once for the grouping
+    asked = 0
 
     def effort() -> Effort:
-        nonlocal diagnoses
-        diagnoses += 1
+        nonlocal asked
+        asked += 1
         return EFFORT
 
-    stopped_by, verdicts = look_at_nodes(made.cluster, pending.pod, effort)
-    assert (stopped_by, next(verdicts).nodes, diagnoses) == ("", ("c",), 1)
-    assert len(list(verdicts)) == 2
-    assert diagnoses == 3
+    stopped_by, (nearest, *_) = look_at_nodes(made.cluster, pending.pod, effort)
+    assert (stopped_by, nearest.nodes) == ("", ("c",))
+    assert asked == 1 + 3  # for grouping the nodes, and for counting on each kind
+    diagnosis = nearest.diagnosis
+    assert diagnosis is not None
+    assert [funnel.of_class for funnel in diagnosis.funnels] == [3]
+    assert asked == 4
+    assert diagnosis.fixes
+    assert (asked, diagnosis.trials > 1) == (5, True)

@@ -5,17 +5,29 @@
 Findings come in the order in which an expert looks: what stops the pod before any node, then the
 nearest nodes. A proposal with changes is offered only if the changed objects are valid and the pod
 gets a node with them.
+
+A finder that fails is set aside, and the others go on. Where none finds anything, the words of the
+nearest node are the cause: an answer always has a cause, and something to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Final
+from itertools import chain, islice
+from typing import Final, NamedTuple, TypeVar
 
-from mooring.claims.pod_claims import controller_of
-from mooring.insight.answer.claim_changes import ClaimEdits
+from msgspec.structs import replace
+
+from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.combined import combined
+from mooring.insight.answer.conflicts import (
+    conflict_findings,
+    error_cause,
+    more_hardware,
+    tried_changes,
+)
 from mooring.insight.answer.devices import device_findings
+from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.finding import (
     Answer,
     Case,
@@ -23,10 +35,12 @@ from mooring.insight.answer.finding import (
     Fix,
     FixRank,
     Proposal,
+    Surroundings,
     Unread,
     one_line,
 )
 from mooring.insight.answer.nodes import node_findings
+from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
 from mooring.insight.answer.references import (
     missing_claims,
@@ -34,24 +48,25 @@ from mooring.insight.answer.references import (
     missing_group,
     scheduling_gates,
 )
+from mooring.insight.answer.sharing import full_claims
+from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.answer.unread import unread_findings
-from mooring.insight.explain.phrases import change_text
-from mooring.insight.explain.pods import Explanation
-from mooring.insight.explain.situation import (
-    AskCapacity,
-    DropConstraint,
-    DropSelector,
-    LowerCount,
-    SituationChange,
-    Tolerate,
-)
+from mooring.insight.explain.pods import Explanation, explain
+from mooring.insight.explain.report import distance
+from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.explain.verdicts import NodeVerdict
-from mooring.insight.plan.planner import Plan
+from mooring.insight.messages import full_name, listed
+from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.snapshot import key_of
+from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 
+T = TypeVar("T")
 FIXES_MAX: Final = 5
+FINDINGS_MAX: Final = 4  # whose proposals are tried
+PROPOSALS_MAX: Final = 12  # of a finding that are tried
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     scheduling_gates,
     quota_findings,
@@ -59,14 +74,8 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     missing_claims,
     missing_classes,
     missing_group,
+    full_claims,
 )
-_OFFERED: Final[dict[type, FixRank]] = {
-    Tolerate: FixRank.GIVE,
-    LowerCount: FixRank.LESS,
-    AskCapacity: FixRank.LESS,
-    DropConstraint: FixRank.GIVE_UP,
-    DropSelector: FixRank.GIVE_UP,
-}
 
 
 def answer(
@@ -74,60 +83,94 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
-    unread: Unread | None = None,
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for. `unread`
-    are kinds whose objects could not all be read.
+    `refused` are objects that an API server would not take, and that the pod may wait for.
     """
-    case = Case(
-        plan.cluster,
-        plan.before,
-        explanation,
-        context,
-        refused=refused,
-        over_quota=plan.over_quota,
-        unread=unread,
-    )
-    found = list(findings(case, explanation.verdicts))
-    tried = [(finding, _fixes(case, finding.proposals)) for finding in found[:4]]
-    if not tried:
-        return Answer(cause_of(None, explanation))
-    (finding, fixes), *others = tried
+    return _answer(Case(Surroundings(plan, context, refused), explanation))
+
+
+def _answer(case: Case) -> Answer:
+    findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
+    (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
     fixes = _unique([*fixes, *rest])
+    if not any(_is_enough(fix) for fix in fixes):
+        several = combined(case, findings, _findings)
+        if several is not None:
+            fixes = [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
-        fixes = _unique([*fixes, *_fixes(case, _of_diagnosis(case))])
+        fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(cause_of(finding, explanation), tuple(ordered[:FIXES_MAX]))
+    return Answer(_cause(case, finding), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
-def findings(case: Case, verdicts: Iterable[NodeVerdict]) -> Iterator[Finding]:
-    """Yield what keeps the pod from nodes; the first is the cause.
+def first_finding(case: Case) -> tuple[str, Finding]:
+    """Return the cause of a pending pod, and the finding that it is from; nothing is tried."""
+    finding = next(_findings(case), None) or _unknown(case)
+    return _cause(case, finding), finding
 
-    `verdicts` come nearest first. Only as many are asked for as the findings that are taken need.
+
+def _cause(case: Case, finding: Finding) -> str:
+    """Return the first finding as the cause.
+
+    It never depends on what was tried: a scheduler, which has no time for that, says the same.
     """
-    found = [finding for find in PRECONDITIONS for finding in find(case)]
-    if found:
-        yield from found
-        return
-    for verdict in verdicts:
-        if not verdict.texts:
-            continue
-        if verdict.is_behind or verdict.diagnosis is None:
-            yield from node_findings(case, verdict)
-        if verdict.diagnosis is not None:
-            yield from device_findings(case, verdict.diagnosis)
+    return one_line(with_troubled_nodes(finding.cause, _nearest_first(case)))
 
 
-def cause_of(finding: Finding | None, explanation: Explanation) -> str:
-    """Return the cause of a pending pod: that of the first finding, if there is any."""
-    if finding is not None:
-        return one_line(finding.cause)
-    return one_line(explanation.stopped_by or explanation.pending.reason)
+class AnsweredPods(NamedTuple):
+    """Pods that wait for the same reason, and the answer for the first of them."""
+
+    pods: list[Pending]
+    explanation: Explanation
+    answer: Answer
+
+
+def answers(
+    plan: Plan,
+    pending: Iterable[Pending],
+    context: Context,
+    *,
+    refused: Sequence[RefusedObject] = (),
+    unread: Unread | None = None,
+    effort: Callable[[], Effort] = lambda: EFFORT,
+    progress: Progress = unwatched,
+) -> list[AnsweredPods]:
+    """Return the answers for all pods; those that are alike share one."""
+    alike: dict[object, list[Pending]] = {}
+    for each in pending:
+        alike.setdefault(likeness(plan, each), []).append(each)
+    around = Surroundings(plan, context, refused, effort, unread)
+    found: dict[object, AnsweredPods] = {}
+    for number, group in enumerate(alike.values()):
+        explanation = explain(plan, group[0], effort=effort, progress=progress)
+        said = _for_all(_answer(Case(around, explanation)), group)
+        owner = controller_of(group[0].pod.metadata)
+        key: object = (owner.uid, said.cause) if owner is not None else number
+        if key in found:
+            found[key].pods.extend(group)
+        else:
+            found[key] = AnsweredPods(group, explanation, said)
+    return list(found.values())
+
+
+def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:
+    """Return an answer whose changes of the first pod are made to all pods like it."""
+    first, *others = (key_of(each.pod) for each in alike)
+    if not others:
+        return said
+
+    def widened(change: ObjectChange) -> Iterator[ObjectChange]:
+        yield change
+        if change.key == first:
+            yield from (ObjectChange(*key, change.edits) for key in others)
+
+    fixes = (replace(f, changes=tuple(chain(*map(widened, f.changes)))) for f in said.fixes)
+    return replace(said, fixes=tuple(fixes))
 
 
 def likeness(plan: Plan, pending: Pending) -> Hashable:
@@ -139,18 +182,86 @@ def likeness(plan: Plan, pending: Pending) -> Hashable:
     )
     signature = plan.cluster.signature(pod)
     owner = controller_of(pod.metadata)
-    uid = owner.uid if owner is not None else pod.metadata.uid
-    return pod.metadata.namespace, uid, signature, entries, pending.reason
+    uid = "" if owner is None else owner.uid
+    # Messages name the pod and what was made for it.
+    reason = pending.reason.replace(pod.metadata.name, "*")
+    return pod.metadata.namespace, uid, signature, entries, group_name(pod), reason
 
 
 def _helps(fixes: Iterable[Fix]) -> bool:
     return any(fix.kind == "change" for fix in fixes)
 
 
+def _is_enough(fix: Fix) -> bool:
+    """Return whether nobody looks further: a change, or advice that comes before changes."""
+    last = FixRank.ADVICE if fix.kind == "change" else FixRank.LESS
+    return fix.rank <= last
+
+
+def _findings(case: Case) -> Iterator[Finding]:
+    found = [finding for find in PRECONDITIONS for finding in _guarded(case, find(case))]
+    if found:
+        yield from found
+        return
+    verdicts = _nearest_first(case)
+    covering = _guarded(case, nowhere_findings(case, verdicts))
+    if covering:
+        yield from covering
+        return
+    for verdict in verdicts:
+        if verdict.is_behind or verdict.diagnosis is None:
+            yield from _guarded(case, node_findings(case, verdict))
+        if verdict.diagnosis is not None:
+            devices = DeviceCase(case, verdict.diagnosis)
+            some = _guarded(case, device_findings(case, verdict.diagnosis))
+            yield from some or _guarded(case, conflict_findings(devices))
+
+
+def _nearest_first(case: Case) -> list[NodeVerdict]:
+    """Return the verdicts of nodes that do not take the pod, the nearest first."""
+    found = (verdict for verdict in case.explanation.verdicts if verdict.texts)
+    return sorted(found, key=distance)
+
+
+def _guarded(case: Case, findings: Iterable[T]) -> list[T]:
+    """Return what is found until a finder fails; the others are as good without it."""
+    found: list[T] = []
+    with FAULTS.guard("explaining", lambda: f"Pod {full_name(case.pod)}"):
+        found.extend(findings)
+    return found
+
+
+def _unknown(case: Case) -> Finding:
+    """Return the cause that no finder knows better, from the words of the nearest nodes."""
+    explanation, nearest = case.explanation, _nearest_first(case)
+    if not case.cluster.snapshot.nodes:
+        advice = "add nodes to the cluster; with files, --profile adds machines and --on a cluster"
+        return Finding("the cluster has no node", (Proposal(advice, FixRank.HARDWARE),))
+    if explanation.stopped_by:
+        return Finding(error_cause(explanation.stopped_by))
+    if explanation.facts:
+        return Finding(explanation.facts[0])
+    for verdict in nearest[:1]:
+        nodes = f"node{'s' if len(verdict.nodes) > 1 else ''} {listed(verdict.nodes)}"
+        return Finding(f"{nodes}: {'; '.join((*verdict.texts, *verdict.facts))}")
+    return Finding(explanation.pending.reason or "no node takes the pod")
+
+
+def _last_advice(case: Case) -> list[Fix]:
+    """Return what to do where nothing that could be written helps."""
+    for verdict in _nearest_first(case)[:1]:
+        if verdict.diagnosis is not None:
+            proposal = more_hardware(DeviceCase(case, verdict.diagnosis))
+            return [Fix(proposal.text, proposal.rank)]
+        text = f"give the pod a node without this: {', '.join(verdict.texts)}"
+        return [Fix(text, FixRank.ADVICE)]
+    return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
+
+
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
     """Return the proposals that hold, with the node that the pod gets."""
     found: list[Fix] = []
-    for proposal in proposals:
+    for proposal in islice(proposals, PROPOSALS_MAX):
         if not proposal.changes:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
@@ -166,28 +277,17 @@ def _was_meant_as_change(proposal: Proposal) -> bool:
 
 
 def _unique(fixes: Iterable[Fix]) -> list[Fix]:
+    """Return the fixes without those that make the same changes, or say the same."""
     found: dict[str, Fix] = {}
     for fix in fixes:
-        found.setdefault(fix.text, fix)
+        found.setdefault(repr(fix.changes) if fix.changes else fix.text, fix)
     return list(found.values())
 
 
-def _of_diagnosis(case: Case) -> Iterator[Proposal]:
-    """Yield the changes that the diagnosis of the nearest nodes has tried."""
-    for verdict in case.explanation.verdicts[:1]:
-        if verdict.diagnosis is None:
-            continue
-        situation = verdict.diagnosis.situation
-        edits = ClaimEdits(situation, case.pod, case.sources)
-        for fix in verdict.diagnosis.fixes:
-            ranks = [_rank(change) for change in fix.changes]
-            if None in ranks:
-                continue
-            changes = edits.changes(fix.changes)
-            if changes:
-                text = ", and ".join(change_text(change, situation) for change in fix.changes)
-                yield Proposal(text, max(rank for rank in ranks if rank is not None), changes)
-
-
-def _rank(change: SituationChange) -> FixRank | None:
-    return _OFFERED.get(type(change))
+def _of_diagnosis(case: Case) -> list[Fix]:
+    """Return the changes that the diagnosis of the nearest node has tried, and that hold."""
+    found: list[Proposal] = []
+    for verdict in _nearest_first(case)[:1]:
+        if verdict.diagnosis is not None:
+            found += _guarded(case, tried_changes(DeviceCase(case, verdict.diagnosis)))
+    return _fixes(case, found)

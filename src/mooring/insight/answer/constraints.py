@@ -1,165 +1,323 @@
-"""Constraints that leave too few devices together: what they compare, and what to do."""
+"""Constraints that the devices of a node cannot satisfy together: the cause in one sentence.
+
+nobody has the attribute        a typo, a name that drivers do not use, a derived one elsewhere
+devices of one request lack it  their driver calls it otherwise, or does not know it
+another type                    0 (int) never matches "0" (string)
+a list, and lists are off       it matches nothing
+no value in common              which values there are
+too few devices share a value   how many do
+too few different values        which there are
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
-from mooring.api.resource.v1 import DeviceConstraint
-from mooring.insight.answer.edits import APPEND, Edit
-from mooring.insight.answer.finding import Finding, FixRank, Proposal
+from mooring.api.gates import Gate
+from mooring.insight.answer.bridges import Bridge, bridges, fact_of
+from mooring.insight.answer.compared import (
+    Compared,
+    ComparedRequest,
+    Element,
+    can_meet,
+    common,
+    compared,
+    distinct_values,
+    drivers_of,
+    elements,
+    holders,
+    published_values,
+)
+from mooring.insight.answer.constraint_fixes import (
+    constraint_proposals,
+    renamings,
+    similar_attributes,
+)
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, Proposal
 from mooring.insight.answer.shortages import DeviceCase
-from mooring.insight.explain.funnel import ConstraintValues
-from mooring.insight.explain.situation import DropConstraint, LowerCount, RequestPath
-from mooring.insight.expressions.published_devices import field_candidates, qualified
+from mooring.insight.explain.situation import DropConstraint, FreeClaim, Tolerate
 from mooring.insight.expressions.syntax import DeviceField
-from mooring.insight.messages import counted, listed
+from mooring.insight.messages import counted, listed, natural_order, type_name, typed, value_text
 
-NAMES_TRIED_MAX = 2
-
-
-class _Constraint(NamedTuple):
-    """A constraint in conflict, and the values that it finds for each of its requests."""
-
-    member: DropConstraint
-    constraint: DeviceConstraint
-    values: tuple[ConstraintValues, ...]
-
-    @property
-    def field(self) -> str:
-        return "matchAttribute" if self.constraint.match_attribute else "distinctAttribute"
-
-    @property
-    def attribute(self) -> str:
-        return self.constraint.match_attribute or self.constraint.distinct_attribute or ""
-
-    @property
-    def lacking(self) -> list[str]:
-        """The requests none of whose devices has the attribute."""
-        return [each.request for each in self.values if set(each.devices) == {""}]
+VALUES_SHOWN_MAX: Final = 4
+STANDARD_DOMAIN: Final = "resource.kubernetes.io"
 
 
-def constraint_findings(case: DeviceCase) -> Iterator[Finding]:
-    """Find constraints that the devices of the node cannot satisfy."""
-    diagnosis = case.diagnosis
-    for member in diagnosis.conflict.members:
-        if not isinstance(member, DropConstraint):
-            continue
-        devices = diagnosis.situation.claims[member.claim].spec.devices
-        values = tuple(
-            each
-            for each in diagnosis.values
-            if (each.claim, each.constraint) == (member.claim, member.constraint)
-        )
-        found = _Constraint(member, devices.constraints[member.constraint], values)
-        yield Finding(_cause(case, found), tuple(_proposals(case, found)))
+def constraint_findings(case: DeviceCase, release: Sequence[Proposal] = ()) -> Iterator[Finding]:
+    """Find constraints that the devices of the node cannot satisfy.
+
+    `release` is what to do where devices that would match are in use.
+    """
+    members = [m for m in case.diagnosis.conflict.members if isinstance(m, DropConstraint)]
+    found = [each for member in members if (each := compared(case, member)) is not None]
+    for each in found:
+        if any(request.faults for request in each.requests):
+            continue  # The error of a derived attribute is the cause.
+        bridge = None
+        is_meant = bool(renamings(case, each))
+        if not is_meant and each.is_match and (each.lacking or _type_clash(each)):
+            bridge = next(bridges(case, each, each.attribute), None)
+        others = [other for other in found if other is not each]
+        cause = _cause(case, each, bridge, others)
+        is_taken = any(isinstance(m, FreeClaim) for m in case.diagnosis.conflict.members)
+        kept = tuple(release) if is_taken else ()
+        yield Finding(cause, (*constraint_proposals(case, each, bridge, is_taken=is_taken), *kept))
 
 
-# --- causes ---------------------------------------------------------------------------------
-
-
-def _cause(case: DeviceCase, found: _Constraint) -> str:
+def _cause(
+    case: DeviceCase, found: Compared, bridge: Bridge | None, others: Sequence[Compared]
+) -> str:
     if found.lacking:
-        similar = _similar(case, found)
-        hint = f": did you mean {similar[0]}?" if similar else ""
-        return (
-            f"no device for request {listed(found.lacking)} has attribute {found.attribute}, which "
-            f"a constraint compares{hint}"
-        )
-    wanted = {funnel.request: funnel.wanted or 1 for funnel in case.diagnosis.funnels}
-    if found.constraint.match_attribute is None:
-        return _distinct_cause(found, wanted)
-    for each in found.values:
-        most, value = max(((len(d), v) for v, d in each.devices.items() if v), default=(0, ""))
-        need = wanted.get(each.request, 1)
-        if need > most:
-            return (
-                f"request {each.request} wants {need} devices with one {found.attribute}, but at "
-                f"most {most} have the same ({value})"
-            )
-    texts = (f"{each.request}: {_values(each)}" for each in found.values)
-    return f"no value of {found.attribute} fits all requests: {'; '.join(texts)}"
-
-
-def _distinct_cause(found: _Constraint, wanted: dict[str, int]) -> str:
-    total = sum(wanted.get(each.request, 1) for each in found.values)
-    values = sorted({value for each in found.values for value in each.devices if value})
+        return _lacking(case, found, bridge)
+    if others and found.can_hold() and all(other.can_hold() for other in others):
+        names = " and ".join([found.attribute, *(other.attribute for other in others)])
+        return f"no devices satisfy the constraints on {names} together, though each alone could"
+    if not found.is_match:
+        return _too_few_values(found)
     return (
-        f"{counted(total, 'device')} with different {found.attribute} are wanted, but there are "
-        f"{counted(len(values), 'value')}: {listed(values)}"
+        _lists_off(found)
+        or _type_clash(found)
+        or _shadowed(found)
+        or _too_few(case, found)
+        or _never(case, found)
     )
 
 
-def _values(each: ConstraintValues) -> str:
-    return listed(sorted(value or "none" for value in each.devices)) or "no device"
+# --- attributes that are not there ----------------------------------------------------------
 
 
-# --- proposals ------------------------------------------------------------------------------
+def _lacking(case: DeviceCase, found: Compared, bridge: Bridge | None) -> str:
+    lacking, name = found.lacking, found.attribute
+    requests = listed([each.name for each in lacking])
+    empty = next((each for each in lacking if each.expression is not None), None)
+    if empty is not None:
+        devices = counted(len(empty.fitting), "device")
+        return (
+            f"derived attribute {name} of request {empty.name} is an empty list on all {devices}, "
+            "and an empty list matches nothing"
+        )
+    start = f"no device for request {requests} has attribute {name}"
+    derived = [each.name for each in found.requests if each.expression is not None]
+    if derived:
+        verb = "derives" if len(derived) == 1 else "derive"
+        return f"{start}: only request {listed(derived)} {verb} it"
+    if bridge is not None:
+        return _called_otherwise(start, bridge)
+    domain, _, short = name.partition("/")
+    if not case.case.fleet.carriers[DeviceField("attributes", domain, short)]:
+        return f"no device has attribute {name}, which a constraint compares{_hint(case, found)}"
+    having = [each for each in found.requests if each not in lacking]
+    drivers = list(dict.fromkeys(driver for each in having for driver in drivers_of(each)))
+    known = f", which only devices of driver {listed(drivers)} have" if drivers else ""
+    return f"{start}{known}"
 
 
-def _proposals(case: DeviceCase, found: _Constraint) -> Iterator[Proposal]:
-    if found.lacking:
-        yield from _renamed(case, found)
-        yield from _derived_too(case, found)
-    yield from _fewer(case)
-    dropped = case.edits.changes([found.member])
-    if dropped:
-        text = f"give up the constraint on {found.attribute}"
-        yield Proposal(text, FixRank.GIVE_UP, dropped)
+def _called_otherwise(start: str, bridge: Bridge) -> str:
+    calls = list(
+        dict.fromkeys(
+            f"{listed(drivers_of(part.request))} "
+            f"{'calls it' if fact_of(part.source) or part.is_plain else 'has it in'} {part.source}"
+            for part in bridge.parts
+            if part.source
+        )
+    )
+    full = f"{start}: {', '.join(calls)}"
+    return full if len(full) <= CAUSE_LENGTH_MAX else f"{start}: {calls[0]}"
 
 
-def _similar(case: DeviceCase, found: _Constraint) -> list[str]:
-    """Return the names of attributes that may have been meant."""
-    domain, _, name = found.attribute.partition("/")
-    fields = field_candidates(DeviceField("attributes", domain, name), case.case.fleet)
-    names = [text for each in fields if (text := qualified(each)) is not None]
-    return [each for each in names if each != found.attribute][:NAMES_TRIED_MAX]
+def _hint(case: DeviceCase, found: Compared) -> str:
+    similar = similar_attributes(case, found)
+    if not similar:
+        return _hint_of_gate(case, found)
+    domain, _, short = similar[0].partition("/")
+    fleet = case.case.fleet
+    count = fleet.carriers[DeviceField("attributes", domain, short)]
+    hint = f": did you mean {similar[0]}?"
+    more = f" {count:,} of {counted(len(fleet), 'device')} {_have(count)} it"
+    room = CAUSE_LENGTH_MAX - len(f"no device has attribute {found.attribute}, {hint}{more}")
+    return f"{hint}{more}" if room >= len("which a constraint compares") else hint
 
 
-def _renamed(case: DeviceCase, found: _Constraint) -> Iterator[Proposal]:
-    source = case.edits.source(found.member.claim)
-    if source is None:
-        return
-    for name in _similar(case, found):
-        path = ("devices", "constraints", found.member.constraint, found.field)
-        text = f"use {name} instead of {found.attribute} in the constraint"
-        yield Proposal(text, FixRank.REPAIR, (source.change(Edit(path, name)),))
+def _hint_of_gate(case: DeviceCase, found: Compared) -> str:
+    """Return that a derived attribute may have been dropped: no driver has such a domain."""
+    domain = found.attribute.partition("/")[0]
+    drivers = {device.driver for device in case.case.fleet.devices}
+    is_on = case.diagnosis.situation.features.derived_attributes
+    if is_on or domain in drivers or domain == STANDARD_DOMAIN:
+        return ""
+    return f"; {Gate.DRA_DERIVED_ATTRIBUTES} is off, so derivedAttributes are dropped"
 
 
-def _derived_too(case: DeviceCase, found: _Constraint) -> Iterator[Proposal]:
-    """Yield that the requests without the attribute derive it as others of the claim do."""
-    requests = [
-        (place, details)
-        for place, details in case.diagnosis.situation.requests()
-        if place.claim == found.member.claim
-    ]
-    derived = [
-        each
-        for _, details in requests
-        for each in details.derived_attributes
-        if each.name == found.attribute
-    ]
-    places = [place for place, _ in requests if _name(case, place) in found.lacking]
-    source = case.edits.source(found.member.claim)
-    if not derived or not places or source is None:
-        return
-    value = {"name": derived[0].name, "expression": derived[0].expression}
-    paths = ((*case.edits.request(place), "derivedAttributes", APPEND) for place in places)
-    text = f"derive {found.attribute} in request {listed(found.lacking)}, too"
-    yield Proposal(text, FixRank.GIVE, (source.change(*(Edit(path, value) for path in paths)),))
+# --- values that do not match ---------------------------------------------------------------
 
 
-def _name(case: DeviceCase, place: RequestPath) -> str:
-    return case.diagnosis.situation.request_name(place)
+def _lists_off(found: Compared) -> str:
+    if found.has_lists:
+        return ""
+    for each in found.requests:
+        lists = [value for value in each.known if isinstance(value, list | tuple)]
+        if lists:
+            return (
+                f"{found.attribute} is a list for request {each.name}, such as {typed(lists[0])}: "
+                f"lists match nothing while {Gate.DRA_LIST_TYPE_ATTRIBUTES} is off"
+            )
+    return ""
 
 
-def _fewer(case: DeviceCase) -> Iterator[Proposal]:
-    situation = case.diagnosis.situation
-    for fix in case.diagnosis.fixes:
-        match fix.changes:
-            case (LowerCount(place=place, count=count),):
-                changes = case.edits.changes(fix.changes)
-                if changes:
-                    before, name = situation.details(place).count, _name(case, place)
-                    text = f"ask for {count} instead of {before} in request {name}"
-                    yield Proposal(text, FixRank.LESS, changes)
+def _type_clash(found: Compared) -> str:
+    """Return that values would match but for their types."""
+    if common(found.requests, has_lists=found.has_lists):
+        return ""
+    first, *others = found.requests
+    for other in others:
+        mine, its = _kinds(first), _kinds(other)
+        if mine and its and not mine & its:
+            return (
+                f"{found.attribute} is {typed(_first(first))} for request {first.name} and "
+                f"{typed(_first(other))} for request {other.name}: different types never match"
+            )
+    return ""
+
+
+def _kinds(request: ComparedRequest) -> set[str]:
+    """Return the types of the elements that the values of a request have."""
+    return {kind for value in request.known for kind, _ in elements(value, has_lists=True)}
+
+
+def _first(request: ComparedRequest) -> Any:
+    return min(request.known, key=lambda value: natural_order(value_text(value)))
+
+
+def _shadowed(found: Compared) -> str:
+    """Return that a derived attribute hides a published one, with which requests would match."""
+    for each in found.requests:
+        if each.expression is None:
+            continue
+        hidden = each.with_values(published_values(each.fitting, found.attribute))
+        instead = [hidden if other is each else other for other in found.requests]
+        if hidden.known and can_meet(instead, has_lists=found.has_lists):
+            return (
+                f"{found.attribute} is derived in request {each.name} as {_values(each.known)}, "
+                f"which hides the published {_values(hidden.known)}; {_others(found, each)}"
+            )
+    return ""
+
+
+def _others(found: Compared, one: ComparedRequest) -> str:
+    return "; ".join(f"{o.name} has {_values(o.known)}" for o in found.requests if o is not one)
+
+
+def _too_few(case: DeviceCase, found: Compared) -> str:
+    """Return that a value is shared by too few devices."""
+    for each in found.requests:
+        known, total = len(each.known), len(each.fitting)
+        if known < each.wanted <= total:
+            return (
+                f"request {each.name} wants {each.wanted} devices with {found.attribute}, but "
+                f"only {known} of {total} {_have(known)} it"
+            )
+        most, value = _most([each], found)
+        if each.wanted > most > 0:
+            return (
+                f"request {each.name} wants {each.wanted} devices with one {found.attribute}, but "
+                f"at most {most} {_have(most)} the same ({_element_text(value)})"
+                f"{_set_aside(case, found)}"
+            )
+    total = sum(each.wanted for each in found.requests if each.place.alternative is None)
+    if not common(found.requests, has_lists=found.has_lists):
+        return ""
+    most, value = _most(found.requests, found)
+    if len(found.requests) > 1 and total > most:
+        names = listed([each.name for each in found.requests])
+        return (
+            f"requests {names} want {total} devices with one {found.attribute}, but at most "
+            f"{most} {_have(most)} the same ({_element_text(value)}){_set_aside(case, found)}"
+        )
+    return ""
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def _most(requests: Sequence[ComparedRequest], found: Compared) -> tuple[int, Element]:
+    """Return the value that most devices have; a device counts once for all requests."""
+    devices: dict[Element, set[str]] = {}
+    for each in requests:
+        for device in each.fitting:
+            if device.index in each.values:
+                for one in elements(each.values[device.index], has_lists=found.has_lists):
+                    devices.setdefault(one, set()).add(str(device))
+    if not devices:
+        return 0, ("", "")
+    value = max(devices, key=lambda one: len(devices[one]))
+    return len(devices[value]), value
+
+
+def _never(case: DeviceCase, found: Compared) -> str:
+    is_mixed = len({kind for each in found.requests for kind in each.types}) > 1
+    if common(found.requests, has_lists=found.has_lists):
+        parts = [f"{each.name} {_tally(each, found)}" for each in found.requests]
+        start = f"no value of {found.attribute} has enough devices for all requests: "
+    else:
+        parts = [
+            f"{each.name} has {_values(each.known, mixed=is_mixed)}" for each in found.requests
+        ]
+        start = f"no value of {found.attribute} fits all requests: "
+    return f"{start}{', '.join(parts)}{_set_aside(case, found)}"
+
+
+def _values(values: Sequence[Any], *, mixed: bool = False) -> str:
+    """Return the values, with their types where there are several."""
+    ordered = sorted(values, key=lambda value: natural_order(value_text(value)))
+    texts = dict.fromkeys(typed(value) if mixed else value_text(value) for value in ordered)
+    return listed(list(texts), shown_max=VALUES_SHOWN_MAX) or "none"
+
+
+def _tally(request: ComparedRequest, found: Compared) -> str:
+    counts = holders(request, has_lists=found.has_lists).most_common(VALUES_SHOWN_MAX)
+    texts = (f"{_element_text(value)} on {number}" for value, number in counts)
+    return f"wants {request.wanted}, has {', '.join(texts)}"
+
+
+def _element_text(element: Element) -> str:
+    kind, value = element
+    return str(value) if kind == "version" else value_text(value)
+
+
+def _set_aside(case: DeviceCase, found: Compared) -> str:
+    """Return which devices would match, but are in use or tainted."""
+    members = case.diagnosis.conflict.members
+    holding = [f"{m.namespace}/{m.name}" for m in members if isinstance(m, FreeClaim)]
+    taints = [m.toleration.key for m in members if isinstance(m, Tolerate)]
+    names = [device.name for each in found.requests for device in each.set_aside]
+    if not names or not (holding or taints):
+        return ""
+    noun = f"{listed(list(dict.fromkeys(names)), shown_max=2)} "
+    if holding:
+        claims = [name.removeprefix(f"{case.case.namespace}/") for name in holding]
+        return f"; {noun}in use by claim {listed(claims, shown_max=2)}"
+    return f"; {noun}tainted {listed(taints, shown_max=2)}"
+
+
+# --- values that are not distinct -----------------------------------------------------------
+
+
+def _too_few_values(found: Compared) -> str:
+    total = sum(each.wanted for each in found.requests)
+    start = f"{counted(total, 'device')} with different {found.attribute} are wanted"
+    known = sum(len(each.known) for each in found.requests)
+    if known < total <= sum(len(each.fitting) for each in found.requests):
+        return f"{start}, but only {known} {_have(known)} it"
+    lists = [v for each in found.requests for v in each.known if isinstance(v, list | tuple)]
+    if lists and found.has_lists:
+        return f"{start}, but these overlap: {_values(lists)}"
+    values = distinct_values(found.requests, has_lists=found.has_lists)
+    if lists:
+        return (
+            f"{start}, but it is a list such as {value_text(lists[0])} ({type_name(lists[0])}), "
+            f"and {Gate.DRA_LIST_TYPE_ATTRIBUTES} is off"
+        )
+    shown = listed([_element_text(value) for value in values], shown_max=VALUES_SHOWN_MAX)
+    return f"{start}, but only {counted(len(values), 'value')} exist: {shown}"

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from mooring.insight.answer.constraints import constraint_findings
+from mooring.insight.answer.contention import contention_findings
+from mooring.insight.answer.derived import derived_findings
+from mooring.insight.answer.errors import error_findings
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Proposal
-from mooring.insight.answer.holders import in_use, unfit
+from mooring.insight.answer.holders import in_use, release_proposals, unfit
 from mooring.insight.answer.pools import too_few_of_class, unusable_pools
 from mooring.insight.answer.selectors import faulty_selectors, unselected
 from mooring.insight.answer.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
@@ -33,6 +36,10 @@ _FIND: Final[dict[int, Callable[[DeviceCase, Shortage], Iterator[Finding]]]] = {
 def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
     """Find why claims get no devices on the node of a diagnosis."""
     devices = DeviceCase(case, diagnosis)
+    errors = [*error_findings(devices), *derived_findings(devices)]
+    if errors:
+        yield from errors  # nothing else was looked at
+        return
     yield from unusable_pools(devices)
     yield from beyond_limit(devices)
     shortages = devices.shortages()
@@ -43,9 +50,11 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
             yield from _FIND[group[0].stage](devices, group[0])
         else:
             yield _of_alternatives(devices, group)
-    yield from constraint_findings(devices)
+    holders = list(diagnosis.obstacles.holders)
+    yield from constraint_findings(devices, tuple(release_proposals(case, holders)))
     if not shortages:
-        yield from competing(devices)
+        contended = list(contention_findings(devices))
+        yield from contended or competing(devices)
 
 
 # --- alternatives ---------------------------------------------------------------------------

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Final
@@ -14,11 +15,21 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
+from mooring.cel.device import DeviceCompiler
 from mooring.insight.answer.edits import ObjectChange, changed_tree
-from mooring.insight.answer.rehearsal import Rehearsal
+from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
+from mooring.insight.explain.report import distance
+from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.expressions.evaluation import (
+    InvalidExpression,
+    MatchOutcome,
+    compiler_for,
+    evaluator_of,
+)
 from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -26,6 +37,12 @@ from mooring.validation.strategy import Context
 
 CAUSE_LENGTH_MAX: Final = 160
 Unread = Mapping[str, tuple[str, ...]]  # kinds that could not be read, but in these namespaces
+VERDICTS_TRIED_MAX: Final = 6
+NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
+CLAUSE_LENGTH_MIN: Final = 40
+EXPRESSION_LENGTH_MIN: Final = 24
+CLAUSES: Final = ("; ", ", ", ": ", " (")
+_QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
 class FixRank(IntEnum):
@@ -89,28 +106,65 @@ class Answer(Struct, frozen=True):
     fixes: tuple[Fix, ...] = ()
 
 
-class Case:
-    """Everything that findings about one pending pod are made from."""
+class Surroundings:
+    """What the cases of all pending pods of a plan share; each part is made when it is needed."""
 
     def __init__(
         self,
-        cluster: Cluster,
-        snapshot: Snapshot,
-        explanation: Explanation,
+        plan: Plan,
         context: Context,
-        *,
         refused: Sequence[RefusedObject] = (),
-        over_quota: Mapping[str, str] | None = None,
+        effort: Callable[[], Effort] = lambda: EFFORT,
         unread: Unread | None = None,
     ) -> None:
-        self.cluster = cluster
-        self.snapshot = snapshot  # the objects of the cluster and the manifests
-        self.explanation = explanation
-        self.context = context
-        self.refused = refused
-        self.over_quota = over_quota or {}
+        self.plan, self.context, self.refused, self.effort = plan, context, refused, effort
         self.unread: Unread = unread or {}
-        self.rehearsal = Rehearsal(cluster, snapshot, context, explanation.pending.pod)
+        self.stage = Stage(plan, context)
+        self._passing: dict[str, frozenset[int]] = {}
+
+    def changed(self, plan: Plan) -> Surroundings:
+        """Return the same for a plan of changed objects; slices are never changed."""
+        other = Surroundings(plan, self.context, effort=self.effort, unread=self.unread)
+        other.__dict__ |= {"fleet": self.fleet, "compiler": self.compiler}
+        other._passing = self._passing
+        return other
+
+    @cached_property
+    def fleet(self) -> PublishedDevices:
+        """All published devices."""
+        return PublishedDevices(self.plan.before.slices, names=self.context.extensions)
+
+    @cached_property
+    def compiler(self) -> DeviceCompiler:
+        """The compiler of new expressions."""
+        return compiler_for(self.context.gates, extensions=self.context.extensions)
+
+    def passing(self, expression: str) -> frozenset[int]:
+        """Return the indices of the devices for which an expression is true."""
+        found = self._passing.get(expression)
+        if found is None:
+            found = self._passing[expression] = frozenset(self._matches(expression))
+        return found
+
+    def _matches(self, expression: str) -> Iterator[int]:
+        evaluator = evaluator_of(expression, self.compiler)
+        if isinstance(evaluator, InvalidExpression):
+            return
+        for result in evaluator.results(self.fleet):
+            if result.outcome is MatchOutcome.MATCH:
+                yield from (device.index for device in result.devices)
+
+
+class Case:
+    """Everything that findings about one pending pod are made from."""
+
+    def __init__(self, around: Surroundings, explanation: Explanation) -> None:
+        self.around, self.explanation = around, explanation
+        self.cluster: Cluster = around.plan.cluster
+        self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
+        self.context, self.refused = around.context, around.refused
+        self.over_quota, self.unread = around.plan.over_quota, around.unread
+        self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
     def pod(self) -> Pod:
@@ -125,15 +179,39 @@ class Case:
     @property
     def sources(self) -> Sources:
         """Where pods and claims are written."""
-        return self.rehearsal.sources
+        return self.around.stage.sources
 
-    @cached_property
+    @property
     def fleet(self) -> PublishedDevices:
         """All published devices."""
-        return PublishedDevices(self.snapshot.slices, names=self.context.extensions)
+        return self.around.fleet
+
+
+def _nearest_nodes(explanation: Explanation) -> list[str]:
+    """Return some nodes of each of the nearest verdicts."""
+    verdicts = sorted(explanation.verdicts, key=distance)[:VERDICTS_TRIED_MAX]
+    return [name for verdict in verdicts for name in verdict.nodes[:NODES_TRIED_MAX]]
 
 
 def one_line(text: str) -> str:
-    """Return a cause as one line that is short enough."""
+    """Return a cause as one line that is short enough.
+
+    Of what is too long, quoted expressions are shortened first, then clauses are left out from the
+    end: what is wrong comes first.
+    """
     line = " ".join(text.split())
-    return line if len(line) <= CAUSE_LENGTH_MAX else f"{line[: CAUSE_LENGTH_MAX - 1]}…"
+    line = _QUOTED.sub(lambda quoted: _shortened(quoted, len(line)), line)
+    while len(line) > CAUSE_LENGTH_MAX:
+        rest = max((line.rfind(each, 0, CAUSE_LENGTH_MAX + 1) for each in CLAUSES), default=-1)
+        if rest < CLAUSE_LENGTH_MIN:
+            return f"{line[: CAUSE_LENGTH_MAX - 1]}…"
+        line = line[:rest]
+    return line
+
+
+def _shortened(quoted: re.Match[str], length: int) -> str:
+    text = quoted[1]
+    kept = max(len(text) - (length - CAUSE_LENGTH_MAX) - 1, EXPRESSION_LENGTH_MIN)
+    if length <= CAUSE_LENGTH_MAX or kept >= len(text):
+        return quoted[0]
+    return f"`{text[: kept - 1]}…`"

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mooring.allocator.ledger import ClaimKey
+from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods, siblings_of
+from mooring.insight.answer.replicas import fewer_pods
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
+from mooring.insight.explain.funnel import Nearest
 from mooring.insight.explain.situation import AskCapacity
 from mooring.insight.messages import counted, listed, nearest
 
@@ -37,15 +39,12 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         wanted = counted(short.wanted, "device")
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
         cause += ", the others in use"
-    own = siblings_of(case.case)
-    if own is not None and 0 < own.placed < own.wanted:
-        cause = f"{own.placed} of {own.wanted} pods of {own.name} fit; {cause}"
     yield Finding(
         _with_holders(case.case, cause, keys),
         (
             *fewer_pods(case.case),
-            *case.fewer(short, funnel.free),
             *release_proposals(case.case, keys),
+            *case.fewer(short, funnel.free),
             *_more_hardware(case, short),
         ),
     )
@@ -74,7 +73,7 @@ def unfit(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     near = short.funnel.nearest
     if near is None:
         return
-    keys = list(case.diagnosis.obstacles.holders)
+    keys = _sharing(case, near)
     proposals = (
         *_less_capacity(case, short),
         *case.fewer(short, short.funnel.fitting),
@@ -107,9 +106,26 @@ def _too_little(
         cause = f"device {device} needs {first.wanted} of counter {first.name}, of which there are "
         return Finding(f"{cause}{first.there} in all", (Proposal(advice, FixRank.ADVICE),))
     cause = f"{short.name}: device {device} needs {first.wanted} of {first.name}, {first.left} of "
-    return Finding(
-        _with_holders(case.case, f"{cause}{first.there} is left, the rest in use", keys), proposals
-    )
+    used = f"{cause}{first.there} is left, the rest in use"
+    return Finding(_with_holders(case.case, used, keys), proposals)
+
+
+def _sharing(case: DeviceCase, near: Nearest) -> list[ClaimKey]:
+    """Return the claims that have a share of a device, or take of the counters that it needs."""
+    holders = case.diagnosis.obstacles.holders
+    counters: dict[str, set[str]] = {}  # by device: the sets of counters that it takes of
+    for each in case.diagnosis.situation.slices:
+        prefix = f"{each.spec.driver}/{each.spec.pool.name}"
+        for device in each.spec.devices or ():
+            sets = {f"{prefix}/{taken.counter_set}" for taken in device.consumes_counters}
+            counters[f"{prefix}/{device.name}"] = sets
+    needed = counters.get(near.device, set())
+    found = [
+        key
+        for key, devices in holders.items()
+        if any(name == near.device or counters.get(name, set()) & needed for name in devices)
+    ]
+    return found or list(holders)
 
 
 def _no_capacity(case: DeviceCase, short: Shortage, first: AmountShortage) -> Finding:
@@ -181,7 +197,12 @@ def _users(case: Case, namespace: str, name: str) -> list[str]:
 
 
 def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Proposal]:
-    """Yield the advice to wait for those who have the devices; nobody's claim is deleted."""
+    """Yield the advice to wait for those who have the devices; nobody's claim is deleted.
+
+    Pods of the same workload are no others: nobody waits for them.
+    """
+    own = _siblings(case)
+    holders = [key for key in holders if not own.intersection(_users(case, *key))]
     if not holders:
         return
     parts = [f"{_named(case, *key)}{_age(case, *key)}" for key in holders[:HOLDERS_SHOWN_MAX]]
@@ -193,6 +214,18 @@ def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Propo
         else ("free their devices, or ask their owners")
     )
     yield Proposal(f"wait until {', '.join(parts)}{rest} {ends}", FixRank.FREE)
+
+
+def _siblings(case: Case) -> set[str]:
+    """Return the names of the pods that the same controller created."""
+    owner = controller_of(case.pod.metadata)
+    if owner is None:
+        return set()
+    return {
+        each.metadata.name
+        for each in case.snapshot.pods
+        if (other := controller_of(each.metadata)) is not None and other.uid == owner.uid
+    }
 
 
 def _age(case: Case, namespace: str, name: str) -> str:

@@ -129,7 +129,9 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
     here = listed(list(nodes), shown_max=2)
     if matching:
         what = "its devices are" if _has_claims(case) else "it would fit"
-        return f"{wants}: only {listed(matching, shown_max=2)}; {what} on {here}"
+        value = states[nodes[0]].facts.labels.get(wish.key, "no such label")
+        verb = "has" if len(nodes) == 1 else "have"
+        return f"{wants}, but {what} on {here}, which {verb} {value}"
     if wish.key not in known:
         meant = nearest(wish.key, known)
         return f"{wants}, a label that no node has" + (f": did you mean {meant}?" if meant else "")

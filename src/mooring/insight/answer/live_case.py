@@ -6,7 +6,7 @@ so none of these is the cause then; and a claim is its own source. Nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,46 +15,44 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim, ResourceSlice
+from mooring.cel.device import DeviceCompiler
 from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.edits import ObjectChange, edited
-from mooring.insight.answer.finding import Case
-from mooring.insight.answer.rehearsal import Rehearsal
+from mooring.insight.answer.finding import Case, Surroundings
+from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import CLAIM_SPEC, POD_SPEC, Source, Sources
 from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.pods import Explanation
-from mooring.insight.explain.verdicts import NodeVerdict
+from mooring.insight.explain.trials import Effort
+from mooring.insight.expressions.evaluation import compiler_for
 from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.plan.decisions import placed_anywhere
+from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.scheduling_cycle import Pending, Placed, attempt, schedule
+from mooring.scheduler.scheduling_cycle import Pending, attempt
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
 NODES_TRIED_MAX: Final = 4
 NODES_ASKED_MAX: Final = 256  # in larger clusters no changes to the pod are tried
+EXPRESSIONS_MAX: Final = 1024  # whose results are kept
 
 
 class LiveCase(Case):
     """Everything that findings about a pod of a live cluster are made from."""
 
     def __init__(
-        self, cluster: Cluster, explanation: Explanation, context: Context, fleets: Fleets
+        self,
+        cluster: Cluster,
+        explanation: Explanation,
+        context: Context,
+        effort: Callable[[], Effort],
+        fleets: Fleets,
     ) -> None:
-        super().__init__(cluster, _snapshot_of(cluster), explanation, context)
-        self.looked_at: list[NodeVerdict] = []
-        self.rehearsal = LiveRehearsal(cluster, context, self.pod, self.looked_at)
-        self._fleets = fleets
-
-    @cached_property
-    def fleet(self) -> PublishedDevices:
-        """All published devices."""
-        return self._fleets.of(self.snapshot.slices, names=self.context.extensions)
-
-    def looking(self, verdicts: Iterable[NodeVerdict]) -> Iterator[NodeVerdict]:
-        """Yield verdicts; changes are tried on their nodes."""
-        for verdict in verdicts:
-            self.looked_at.append(verdict)
-            yield verdict
+        plan = Plan(_snapshot_of(cluster), (explanation.pending,), (), cluster)
+        super().__init__(_LiveSurroundings(plan, context, effort, fleets), explanation)
+        self.rehearsal = LiveRehearsal(self.around.stage, explanation)
 
 
 class Fleets:
@@ -62,13 +60,47 @@ class Fleets:
 
     def __init__(self) -> None:
         self._slices: tuple[ResourceSlice, ...] = ()
-        self._fleet = PublishedDevices(())
+        self._fleet: PublishedDevices | None = None
+        self._passing: dict[str, frozenset[int]] = {}
+        self.compiler: DeviceCompiler | None = None  # of new expressions
+
+    def passing(self, slices: tuple[ResourceSlice, ...]) -> dict[str, frozenset[int]]:
+        """Return the devices of slices for which expressions are true, to be added to."""
+        if slices != self._slices or len(self._passing) > EXPRESSIONS_MAX:
+            self._slices, self._fleet, self._passing = slices, None, {}
+        return self._passing
 
     def of(self, slices: tuple[ResourceSlice, ...], *, names: bool) -> PublishedDevices:
         """Return the devices of slices."""
-        if slices != self._slices:
-            self._slices, self._fleet = slices, PublishedDevices(slices, names=names)
+        self.passing(slices)
+        if self._fleet is None:
+            self._fleet = PublishedDevices(slices, names=names)
         return self._fleet
+
+
+class _LiveSurroundings(Surroundings):
+    """What the cases of a live cluster share: devices, as long as no slice changes."""
+
+    def __init__(
+        self, plan: Plan, context: Context, effort: Callable[[], Effort], fleets: Fleets
+    ) -> None:
+        super().__init__(plan, context, effort=effort)
+        self.stage.sources = LiveSources(plan.cluster)
+        self._fleets = fleets
+        self._passing = fleets.passing(plan.before.slices)
+
+    @cached_property
+    def fleet(self) -> PublishedDevices:
+        """All published devices."""
+        return self._fleets.of(self.plan.before.slices, names=self.context.extensions)
+
+    @cached_property
+    def compiler(self) -> DeviceCompiler:
+        """The compiler of new expressions."""
+        if self._fleets.compiler is None:
+            gates, extensions = self.context.gates, self.context.extensions
+            self._fleets.compiler = compiler_for(gates, extensions=extensions)
+        return self._fleets.compiler
 
 
 def _snapshot_of(cluster: Cluster) -> Snapshot:
@@ -117,18 +149,11 @@ class LiveSources(Sources):
 class LiveRehearsal(Rehearsal):
     """Tries changes to a pod or its claims on the nearest nodes, and changes nothing."""
 
-    def __init__(
-        self, cluster: Cluster, context: Context, pod: Pod, nearest: Sequence[NodeVerdict]
-    ) -> None:
-        super().__init__(cluster, Snapshot(), context, pod)
-        self._live, self._around, self._subject = cluster, context, pod
-        self._nearest = nearest
-        self._of = LiveSources(cluster)
-
-    @property
-    def sources(self) -> Sources:
-        """The pod and its claims."""
-        return self._of
+    def __init__(self, stage: Stage, explanation: Explanation) -> None:
+        pod = explanation.pending.pod
+        super().__init__(stage, pod)
+        self._live, self._around, self._subject = stage.plan.cluster, stage.context, pod
+        self._verdicts = explanation.verdicts
 
     def node(self, changes: Sequence[ObjectChange]) -> str | None:
         """Return a node that the pod would get with the changes; None if none was found."""
@@ -164,15 +189,15 @@ class LiveRehearsal(Rehearsal):
     def _with_pod(self, pod: Pod) -> str | None:
         if len(self._live.snapshot.nodes) > NODES_ASKED_MAX:
             return None
-        outcome = schedule(self._live, pod)
-        return outcome.node if isinstance(outcome, Placed) else None
+        found = placed_anywhere(self._live, pod)
+        return None if found is None else found.node
 
     def _with_claims(self, changed: dict[Any, Any]) -> str | None:
         ready = attempt(self._live, self._subject)
         if isinstance(ready, Pending):
             return None
         probe = NodeProbe(ready)
-        near = (each.nodes for each in self._nearest if each.texts and not each.is_behind)
+        near = (each.nodes for each in self._verdicts if each.texts and not each.is_behind)
         for name in [name for names in near for name in names][:NODES_TRIED_MAX]:
             claims = [changed.get(key_of(claim), claim) for claim in probe.claims(name)]
             if isinstance(allocate(self._live.inventory, self._live.node(name), claims), Allocated):

@@ -92,8 +92,10 @@ def _key(
 
 
 def _changed(tree: Any, change: ObjectChange | None, existing: dict[Any, Any]) -> Any:
-    if change is None or change.new is not None:
+    if change is None:
         return tree
+    if change.new is not None:
+        return change.new
     value = existing.get(change.key)
     if value is not None and tree.get("apiVersion") == value.api_version:
         try:

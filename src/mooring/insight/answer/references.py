@@ -11,6 +11,7 @@ from mooring.claims.pod_claims import NotCreated, group_name, reference_of
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.refused_claims import refused_claim
 from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
 from mooring.insight.messages import listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
@@ -178,6 +179,9 @@ def _missing(case: Case, reference: _EntryReference) -> Finding:
 def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     """Return why the API server does not take what the pod waits for."""
     text = "; ".join(refused.reasons)
+    found = refused_claim(case, noun, refused)
+    if found is not None:
+        return found
     if ADMIN_NAMESPACE_LABEL not in text:
         said = f"correct {noun} {refused.name}: moor validate shows the place"
         return Finding(

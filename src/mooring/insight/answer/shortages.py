@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from mooring.allocator.requests import claim_name
 from mooring.cel.device import DeviceCompiler
 from mooring.claims.quotas import is_special
 from mooring.insight.answer.claim_changes import ClaimEdits
@@ -22,12 +23,6 @@ from mooring.insight.answer.finding import Case, FixRank, Proposal
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.funnel import FREE, TOGETHER, Funnel
 from mooring.insight.explain.situation import Details, LowerCount, RequestPath
-from mooring.insight.expressions.evaluation import (
-    InvalidExpression,
-    MatchOutcome,
-    compiler_for,
-    evaluator_of,
-)
 from mooring.insight.expressions.published_devices import PublishedDevice
 
 ON_NODE: Final = 0  # questions of the funnel before those that it names
@@ -86,10 +81,49 @@ class DeviceCase:
         """The name of the node."""
         return self.diagnosis.situation.node.metadata.name
 
-    @cached_property
+    @property
     def compiler(self) -> DeviceCompiler:
         """The compiler of new expressions."""
-        return compiler_for(self.case.context.gates, extensions=self.case.context.extensions)
+        return self.case.around.compiler
+
+    @cached_property
+    def _funnels(self) -> dict[tuple[str, str], Funnel]:
+        # Claims of one pod may name their requests alike.
+        return {(funnel.claim, funnel.request): funnel for funnel in self.diagnosis.funnels}
+
+    def funnel(self, place: RequestPath) -> Funnel | None:
+        """Return the funnel of a request or alternative; None if it could not be read."""
+        situation = self.diagnosis.situation
+        claim = claim_name(situation.claims[place.claim])
+        return self._funnels.get((claim, situation.request_name(place)))
+
+    def places(self) -> list[tuple[RequestPath, Funnel]]:
+        """Return all requests and alternatives that have a funnel."""
+        places = [place for place, _ in self.diagnosis.situation.requests()]
+        return [(place, found) for place in places if (found := self.funnel(place)) is not None]
+
+    def funnels_of(self, claim: int, request: int) -> list[tuple[RequestPath, Funnel]]:
+        """Return the funnels of a request, one for each alternative."""
+        found = self.places()
+        return [each for each in found if (each[0].claim, each[0].request) == (claim, request)]
+
+    def request_name(self, place: RequestPath) -> str:
+        """Return the name of a request, with its claim's where the pod has several claims."""
+        situation = self.diagnosis.situation
+        name = situation.request_name(place)
+        if len(situation.claims) == 1:
+            return name
+        return f"{name} of claim {self._claim_text(place.claim)}"
+
+    def request_text(self, place: RequestPath) -> str:
+        """Return a request as messages name it."""
+        return f"request {self.request_name(place)}"
+
+    def _claim_text(self, number: int) -> str:
+        """Return how users call a claim: by its own name, or by the template that it is made of."""
+        claim = self.diagnosis.situation.claims[number]
+        source = self.edits.source(number)
+        return str((claim if source is None else source.value).metadata.name)
 
     def shortages(self) -> list[list[Shortage]]:
         """Return requests that find too few devices, each with all its alternatives.
@@ -97,10 +131,9 @@ class DeviceCase:
         The worst come first: those that fail at the first questions.
         """
         situation = self.diagnosis.situation
-        funnels = {funnel.request: funnel for funnel in self.diagnosis.funnels}
         groups: dict[tuple[int, int], list[Shortage | None]] = {}
         for place, details in situation.requests():
-            funnel = funnels.get(situation.request_name(place))
+            funnel = self.funnel(place)
             stage = None if funnel is None else _failing_stage(funnel)
             short = None
             if funnel is not None and stage is not None and stage != TOGETHER:
@@ -122,15 +155,7 @@ class DeviceCase:
     ) -> list[PublishedDevice]:
         """Return the devices for which all expressions are true."""
         for expression in expressions:
-            evaluator = evaluator_of(expression, self.compiler)
-            if isinstance(evaluator, InvalidExpression):
-                return []
-            passing = {
-                device.index
-                for result in evaluator.results(self.case.fleet)
-                if result.outcome is MatchOutcome.MATCH
-                for device in result.devices
-            }
+            passing = self.case.around.passing(expression)
             devices = [device for device in devices if device.index in passing]
         return devices
 
@@ -145,7 +170,9 @@ class DeviceCase:
             text += f", and spread the work over {short.wanted // count} pods"
         changes = self._fewer(short, count)
         if changes:
-            yield Proposal(text, FixRank.LESS, changes)
+            # Whoever wants all devices seldom does with fewer: others may free theirs first.
+            rank = FixRank.FREE if short.is_all else FixRank.LESS
+            yield Proposal(text, rank, changes)
 
     def _fewer(self, short: Shortage, count: int) -> tuple[ObjectChange, ...]:
         resource = self.resource(short.place)

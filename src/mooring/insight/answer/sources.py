@@ -8,6 +8,7 @@ A fix changes these, never what controllers made of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -58,14 +59,21 @@ class Sources:
 
     @cached_property
     def _objects(self) -> dict[tuple[str, str, str], Any]:
-        kept = (
-            *self.snapshot.controllers,
-            *self.snapshot.templates,
-            *self.snapshot.claims,
-            *self.snapshot.pods,
-            *self.snapshot.groups,
-        )
-        return {key_of(each): each for each in kept}
+        return {key_of(each): each for each in self.snapshot.objects()}
+
+    @cached_property
+    def of_namespace(self) -> Mapping[str, Snapshot]:
+        """What is in each namespace that decides about claims and quotas there."""
+        fields = ("quotas", "templates", "groups", "pods")
+        found: dict[str, dict[str, list[Any]]] = {}
+        for field in fields:
+            for each in getattr(self.snapshot, field):
+                here = found.setdefault(each.metadata.namespace, {})
+                here.setdefault(field, []).append(each)
+        return {
+            namespace: Snapshot(**{field: tuple(objects) for field, objects in here.items()})
+            for namespace, here in found.items()
+        }
 
     def find(self, kind: str, namespace: str, name: str) -> Any | None:
         """Return an object of the snapshot."""

@@ -17,7 +17,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.claims.pod_claims import controller_of
-from mooring.insight.answer.answer import cause_of, findings
+from mooring.insight.answer.answer import first_finding
 from mooring.insight.answer.finding import Finding, FixRank
 from mooring.insight.answer.live_case import Fleets, LiveCase
 from mooring.insight.explain.pods import Explanation
@@ -90,14 +90,13 @@ class PendingSummary:
             return EFFORT._replace(interrupt=over)
 
         stopped_by, verdicts = look_at_nodes(cluster, pending.pod, effort)
-        explanation = Explanation(pending, stopped_by)
-        case = LiveCase(cluster, explanation, self._context, self._fleets)
-        finding = next(findings(case, case.looking(verdicts)), None)
-        cause = cause_of(finding, explanation)
+        explanation = Explanation(pending, stopped_by, verdicts=verdicts)
+        case = LiveCase(cluster, explanation, self._context, effort, self._fleets)
+        cause, finding = first_finding(case)
         if cause in pending.message:
             return ""
         end = "" if cause.endswith(("?", ".", "…")) else "."
-        fix = _fix(case, finding) if finding is not None and over() is None else ""
+        fix = _fix(case, finding) if over() is None else ""
         return f"Mooring: {cause}{end}" + (f" Fix: {fix}." if fix else "")
 
 

@@ -12,15 +12,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.allocator import AllocationFailed, Unsatisfied, allocate
-from mooring.allocator.allocation import Budget
+from mooring.allocator import AllocationFailed, Unsatisfied
+from mooring.allocator.allocation import Budget, allocate_prepared, prepare
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Problem
 from mooring.api.core.placement import Toleration
@@ -40,6 +40,7 @@ from mooring.insight.explain.funnel import (
 )
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
+from mooring.insight.plan.decisions import placed_anywhere
 from mooring.scheduler import framework
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -54,7 +55,7 @@ from mooring.scheduler.plugins import (
 from mooring.scheduler.plugins.claim_needs import AllocatedNeed
 from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE, NodeAllocation
 from mooring.scheduler.resources import ResourceAmounts
-from mooring.scheduler.scheduling_cycle import Attempt, Placed, schedule
+from mooring.scheduler.scheduling_cycle import Attempt
 
 MILLI = "cpu"
 INSUFFICIENT = "Insufficient "
@@ -62,6 +63,7 @@ IN_BYTES = ("memory", "ephemeral-storage")
 FIXES_MAX = 6
 TAINTS_MAX = 8  # that are tried
 
+DeviceShape = tuple[tuple[str, int, int], ...]  # driver, devices and taken ones, of each pool
 DeviceCounts = tuple[int, ...]  # devices that each request finds; () if the claims fit
 
 
@@ -121,16 +123,26 @@ class NodeProbe:
         except AllocationError:
             return None
 
+    def shape(self, name: str) -> DeviceShape:
+        """Return how many devices the pools of a node have, and how many of them are taken."""
+        inventory = self._cluster.inventory
+        devices: dict[tuple[str, str], int] = {}
+        for each in inventory.slices_around(name):
+            pool = (each.spec.driver, each.spec.pool.name)
+            devices[pool] = devices.get(pool, 0) + len(each.spec.devices or ())
+        taken = inventory.ledger.taken
+        return tuple((pool[0], count, len(taken(pool))) for pool, count in devices.items())
+
     def device_counts(self, name: str, budget: Budget) -> DeviceCounts:
         """Return how many devices each request finds on a node that cannot serve them all."""
         claims = self.claims(name)
         if not claims:
             return ()
         node, inventory = self._cluster.node(name), self._cluster.inventory
-        plan = inventory.plan(claims)
-        if inventory.is_infeasible(node, plan):  # The scheduler has just searched there.
-            return found_devices(inventory.problem(node, plan))
-        match allocate(inventory, node, claims, budget=budget):
+        wanted = prepare(inventory, claims)
+        if inventory.is_infeasible(node, wanted.plan):  # The scheduler has just asked.
+            return found_devices(inventory.problem(node, wanted.plan))
+        match allocate_prepared(inventory, node, wanted, budget=budget):
             case Unsatisfied(problem=problem):
                 return found_devices(problem)
             case AllocationFailed():
@@ -166,7 +178,7 @@ class NodeProbe:
         """The names of all nodes, those included that were not asked."""
         return self._cluster.snapshot.nodes
 
-    def diagnose(self, name: str, effort: Effort) -> Diagnosis | None:
+    def diagnose(self, name: str, effort: Callable[[], Effort]) -> Diagnosis | None:
         """Return why the pod's claims cannot be allocated on a node; None if they can."""
         claims = self.claims(name)
         if not claims:
@@ -318,9 +330,9 @@ def pod_fixes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[PodF
     """Yield single changes to the pod that would give it a node, the least invasive first."""
     found = 0
     for text, changed in pod_changes(cluster, pod, survey):
-        outcome = schedule(cluster, changed)
-        if isinstance(outcome, Placed):
-            yield PodFix(text, outcome.node)
+        placed = placed_anywhere(cluster, changed)
+        if placed is not None:
+            yield PodFix(text, placed.node)
             found += 1
             if found == FIXES_MAX:
                 return

@@ -46,6 +46,7 @@ from mooring.insight.explain.nodes import NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.explain.verdicts import NodeVerdict, ended_verdict, nearest_verdicts
 from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.plan.decisions import is_full_claim
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -90,7 +91,7 @@ def explain(
     `effort` is called before each diagnosis, and once before nodes are grouped.
     """
     cluster, pod = plan.cluster, pending.pod
-    if full_name(pod) in plan.over_quota:
+    if full_name(pod) in plan.over_quota or is_full_claim(pending):
         return Explanation(pending, pending.reason, _written(plan, pending))
     ready = attempt(cluster, pod)
     if isinstance(ready, Pending):
@@ -101,7 +102,7 @@ def explain(
         survey = ready.ranking.diagnose(probe)
     except CycleError as fault:
         return Explanation(pending, str(fault), verdicts=(ended_verdict(probe, effort),))
-    verdicts = tuple(nearest_verdicts(probe, survey, effort, progress))
+    verdicts = nearest_verdicts(probe, survey, effort, progress)
     return Explanation(
         pending,
         written=_written(plan, pending),

@@ -33,6 +33,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name
+from mooring.insight.plan.decisions import decide
 from mooring.insight.snapshot.completion import Completed, complete
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
@@ -41,7 +42,7 @@ from mooring.scheduler.features import Features
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.pod_groups import Gang, schedule_group
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
-from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
+from mooring.scheduler.scheduling_cycle import Pending, Placed
 from mooring.validation.strategy import Context
 
 Result = Reservation | Pending
@@ -231,7 +232,7 @@ class _Planner:
         if item.group is not None:
             results = schedule_group(self._cluster, self._gang(item), self._fresh)
         else:
-            outcome = schedule(self._cluster, item.pods[0])
+            outcome = decide(self._cluster, item.pods[0])
             if isinstance(outcome, Placed):
                 results = [reserve(self._cluster, outcome, self._fresh)]
             else:

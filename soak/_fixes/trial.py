@@ -1,0 +1,176 @@
+"""The laws of an answer, and what is counted about it.
+
+1. Nothing raises.
+2. The cause is one line of 1 to 160 characters, and not Kubernetes' message.
+3. There is at least one fix or piece of advice, the best first, and advice changes nothing.
+4. Every change that is offered, written as `--write-fix` writes it, is valid, and a new plan of
+   what was written gives the pod a node.
+5. No change makes a class match more devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import yaml
+
+from mooring.api.documents import CORE, expand_lists, read
+from mooring.api.timestamp import Timestamp
+from mooring.cli.cluster_options import ClusterInput, read_cluster
+from mooring.cli.output import yaml_text
+from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Answer, Fix
+from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
+from mooring.insight.explain.pods import Explanation, explain
+from mooring.insight.messages import full_name
+from mooring.insight.plan.placements import chosen_results, stand_ins
+from mooring.insight.plan.planner import Plan, plan
+from mooring.scheduler.reservation import Reservation
+from mooring.scheduler.scheduling_cycle import Pending
+from mooring.validation.manifests import ManifestValidator
+from mooring.validation.strategy import Context
+from soak._fixes.worlds import Text, World
+
+NOW: Final = Timestamp.parse("2026-01-01T00:00:00Z")
+PODS_MAX: Final = 6  # pending pods of a world that are asked about
+_KUBERNETES: Final = re.compile(
+    r"^\d+/\d+ nodes|cannot allocate all claims|^0/|Unschedulable|nodes? are available"
+)
+
+
+class BrokenLawError(AssertionError):
+    """An answer breaks a law."""
+
+    def __init__(self, law: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = law
+
+
+class Trial:
+    """Tries the answers about the pending pods of one world."""
+
+    def __init__(self, world: World, counts: Counter[str]) -> None:
+        self._world, self._counts = world, counts
+        self._context = Context(gates=world.gates, now=NOW, extensions=True)
+
+    def run(self) -> None:
+        """Ask about the pending pods, and try every change; raise the first broken law."""
+        given = self._read(*self._world.manifests)
+        added = stand_ins(given.manifests, given.everything)
+        found = plan(given.everything.with_objects(added), self._context)
+        results = chosen_results(found.results, given.manifests.with_objects(added))
+        alike = {likeness(found, e): e for e in results if isinstance(e, Pending)}
+        self._counts["worlds with refused objects"] += bool(given.refused)
+        if not alike:
+            self._counts["worlds in which every pod gets a node"] += 1
+        broken: list[BrokenLawError] = []
+        for pending in list(alike.values())[:PODS_MAX]:
+            explanation = explain(found, pending)
+            said = answer(found, explanation, self._context, given.refused_objects)
+            broken += self._broken(given, found, explanation, said)
+        for error in broken:
+            self._counts[error.kind] += 1
+        if broken:
+            raise broken[0]
+
+    def _read(self, *manifests: Any) -> ClusterInput:
+        return read_cluster(
+            cluster=list(self._world.cluster),
+            manifests=list(manifests),
+            context=self._context,
+            namespace=self._world.namespace,
+        )
+
+    def _broken(
+        self, given: ClusterInput, found: Plan, explanation: Explanation, said: Answer
+    ) -> Iterator[BrokenLawError]:
+        counts, pending = self._counts, explanation.pending
+        counts["pending pods"] += 1
+        list(answer_lines([pending], explanation, said))
+        answer_tree([pending], explanation, said)
+        yield from map(_cause_error, _cause_faults(said, pending))
+        kinds = {fix.kind for fix in said.fixes}
+        counts["pods with a change"] += "change" in kinds
+        counts["pods with advice only"] += kinds == {"advice"}
+        if [fix.rank for fix in said.fixes] != sorted(fix.rank for fix in said.fixes):
+            yield BrokenLawError("order of fixes", str([fix.text for fix in said.fixes]))
+        if not said.fixes:
+            yield BrokenLawError("no fix and no advice", said.cause)
+        for fix in said.fixes:
+            if fix.kind == "change":
+                counts["changes offered"] += 1
+                counts[f"changes: {fix.rank.name.lower()}"] += 1
+                yield from self._change_faults(fix, given, found, pending)
+
+    def _change_faults(
+        self, fix: Fix, given: ClusterInput, found: Plan, pending: Pending
+    ) -> Iterator[BrokenLawError]:
+        about = f"{fix.text} → {fix.node}"
+        if any(_loosens_class(fix)):
+            yield BrokenLawError("class loosened", about)
+        trees = fixed_manifests(fix, given.documents, found.before, namespace=given.namespace)
+        text = yaml_text(yaml, trees, is_many=True)
+        known = {refused.key for refused in map(_Refused, given.refused_objects)}
+        errors = [e for key, e in _invalid(text, self._context, given) if key not in known]
+        if errors:
+            yield BrokenLawError("change refused", f"{about}: {'; '.join(errors)}\n{text}")
+            return
+        node = self._node(text, pending)
+        if node is None:
+            yield BrokenLawError("pod not placed", f"{about}\n{text}")
+
+    def _node(self, text: str, pending: Pending) -> str | None:
+        """Return the node that the pod gets if the text is applied in place of the manifests."""
+        given = self._read(Text(text))
+        added = stand_ins(given.manifests, given.everything)
+        found = plan(given.everything.with_objects(added), self._context)
+        for result in found.results:
+            if isinstance(result, Reservation) and full_name(result.pod) == full_name(pending.pod):
+                return result.node
+        return None
+
+
+class _Refused:
+    def __init__(self, refused: Any) -> None:
+        self.key = refused[:3]
+
+
+def _invalid(
+    text: str, context: Context, given: ClusterInput
+) -> Iterator[tuple[tuple[str, str, str], str]]:
+    """Yield what `moor validate` would refuse in the text."""
+    judge = ManifestValidator(context, namespace=given.namespace)
+    for space in given.cluster.namespaces:
+        judge.record_namespace(space)
+    documents = read(text.encode(), source="-", schema=CORE)
+    verdicts = [judge.validate(item) for each in documents for item in expand_lists(each)]
+    verdicts += [verdict for _, verdict in judge.remaining()]
+    for verdict in verdicts:
+        if verdict is not None and not verdict.is_accepted:
+            key = (verdict.kind, verdict.namespace, verdict.name)
+            yield key, f"{'/'.join(key)}: {'; '.join(f.message for f in verdict.findings)}"
+
+
+def _cause_error(text: str) -> BrokenLawError:
+    return BrokenLawError("cause", text)
+
+
+def _cause_faults(said: Answer, pending: Pending) -> Iterator[str]:
+    cause = said.cause
+    if not cause.strip():
+        yield "the cause is empty"
+    if "\n" in cause or len(cause) > CAUSE_LENGTH_MAX:
+        yield f"not one line: {cause!r}"
+    if _KUBERNETES.search(cause) or cause == pending.message:
+        yield f"Kubernetes' words: {cause}"
+    if cause.endswith("…"):
+        yield f"cut: {cause}"
+
+
+def _loosens_class(fix: Fix) -> Iterable[bool]:
+    for change in fix.changes:
+        if change.kind == "DeviceClass":
+            yield any(edit.path[:2] == ("spec", "selectors") for edit in change.edits)

@@ -1,0 +1,82 @@
+"""Decisions of the scheduler that an API server would accept.
+
+The scheduler finds a node for a pod whose claim has no place left for another reservation: only
+the write of its PreBind is refused, each time that it tries. So such a pod waits, and a plan says
+so. A cluster that runs learns it from its API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mooring.api.core.pod import Pod
+from mooring.api.resource.v1 import ResourceClaim
+from mooring.claims import is_reserved_for
+from mooring.insight.messages import full_name
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.diagnosis import FitDiagnosis
+from mooring.scheduler.errors import CycleError
+from mooring.scheduler.framework import DYNAMIC_RESOURCES, PluginError
+from mooring.scheduler.node_ranking import NODES_ALL_ASKED_MAX
+from mooring.scheduler.scheduling_cycle import Outcome, Pending, Placed, attempt, schedule
+from mooring.validation.resource_claim_status import RESERVED_FOR_MAX
+
+NODES_ASKED_MAX: Final = 512  # besides preferred ones
+PRE_BIND: Final = f'running PreBind plugin "{DYNAMIC_RESOURCES}": '
+
+
+def decide(cluster: Cluster, pod: Pod) -> Outcome:
+    """Return where a pod goes and is bound, or why nowhere."""
+    outcome = schedule(cluster, pod)
+    if not isinstance(outcome, Placed):
+        return outcome
+    full = full_claim(cluster, outcome)
+    return outcome if full is None else _refused(cluster, pod, full)
+
+
+def placed_anywhere(cluster: Cluster, pod: Pod, preferred: Sequence[str] = ()) -> Placed | None:
+    """Return the pod on a node, if it gets one; in a large cluster on any that takes it.
+
+    Preferred nodes are asked first, and then not all others: whoever asks wants to know whether a
+    change helps, not how it compares.
+    """
+    ready = attempt(cluster, pod)
+    if isinstance(ready, Pending):
+        return None
+    try:
+        if len(cluster.snapshot.nodes) < NODES_ALL_ASKED_MAX:
+            found = ready.best_placed()
+        else:
+            found = ready.anywhere(preferred, asked_max=NODES_ASKED_MAX)
+    except CycleError:
+        return None
+    return None if found is None or full_claim(cluster, found) is not None else found
+
+
+def full_claim(cluster: Cluster, placed: Placed) -> ResourceClaim | None:
+    """Return a claim of a placed pod that cannot be reserved for it any more."""
+    for use in () if placed.needs is None else placed.needs.uses:
+        count = len(use.claim.status.reserved_for)
+        if count >= RESERVED_FOR_MAX and not is_reserved_for(
+            use.claim, placed.pod, cluster.features.claims
+        ):
+            return use.claim
+    return None
+
+
+def is_full_claim(pending: Pending) -> bool:
+    """Return whether a pod has a node, but no reservation of its claim."""
+    return pending.is_fault and pending.reason.startswith(PRE_BIND)
+
+
+def _refused(cluster: Cluster, pod: Pod, claim: ResourceClaim) -> Pending:
+    count = len(claim.status.reserved_for) + 1
+    text = (
+        f"{PRE_BIND}add reservation to claim {full_name(claim)}: ResourceClaim.resource.k8s.io "
+        f'"{claim.metadata.name}" is invalid: status.reservedFor: Too many: {count}: must have at '
+        f"most {RESERVED_FOR_MAX} items"
+    )
+    status = PluginError(DYNAMIC_RESOURCES, text)
+    diagnosis = FitDiagnosis(len(cluster.snapshot.nodes), pre_filter_status=status)
+    return Pending(pod, diagnosis, reason=text, message=text, is_fault=True)
