@@ -67,7 +67,7 @@ def command(
 
     Schedules the pods that name it in `schedulerName` (default-scheduler, unless the
     configuration sets another name) and allocates the devices of their claims. An unschedulable
-    pod gets Kubernetes' message, followed by the cause that Mooring found and the smallest fix.
+    pod gets Kubernetes' message, followed by the cause that Mooring found and the first fix.
     For tools that compare the message with Kubernetes', use --explain-in event.
 
     \b
