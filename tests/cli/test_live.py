@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mooring.api.core import Namespace, Pod
+from mooring.api.core.pod import Container, PodSpec
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import (
@@ -35,7 +36,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import main
 from mooring.cli.live_source import give_values
 from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create
+from mooring.client.writes import Create, Patch, Target
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.validation.strategy import Context
@@ -173,10 +174,11 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
     assert note.startswith(
         "warning: not all of the cluster may be read "
         "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
-        "Namespace, ResourceClaimTemplate, ResourceClaim, "
+        "Namespace, ResourceQuota, ResourceClaimTemplate, ResourceClaim, "
     )
     assert ", Service, ReplicationController, " in note.partition(";")[2]
     assert " in namespace team-a only): without its nodes no pod can be placed; " in note
+    assert "other namespaces are not looked into, with -A neither, unless -n names one" in note
 
 
 def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: Path) -> None:
@@ -184,10 +186,11 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
     result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
     (note,) = result.stderr.splitlines()
-    assert "(no DeviceTaintRule; ResourceClaimTemplate, ResourceClaim, " in note
+    assert "(no DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, ResourceClaim, " in note
     assert "in namespace team-a only)" in note
     assert note.endswith(
-        ": devices that other claims hold count as free; room that other pods take counts as free"
+        ": quotas that refuse pods or claims are not known; "
+        "devices that other claims hold count as free; room that other pods take counts as free"
     )
 
 
@@ -196,6 +199,47 @@ def test_a_namespace_that_is_named_is_tried_too(kubeconfig: str, tmp_path: Path)
     result = run("claims", "--kubeconfig", eve, "-n", "team-b", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "team-b/theirs\n")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_what_may_not_be_read_is_not_said_to_be_missing(kubeconfig: str, tmp_path: Path) -> None:
+    jane = as_user(kubeconfig, tmp_path, "jane")
+    result = run("explain", "claim/ours", "--kubeconfig", jane, "-o", "json")
+    assert result.exit_code == 1, result.output
+    (found,) = json.loads(result.stdout)["pending"]
+    assert found["cause"] == (
+        "nodes, resourceslices, deviceclasses may not be read with these rights, so which node "
+        "would take the pod is not known"
+    )
+    (fix,) = found["fixes"]
+    assert (fix["kind"], "the right to list nodes, resourceslices" in fix["text"]) == (
+        "advice",
+        True,
+    )
+
+
+def test_the_words_of_the_scheduler_are_passed_on_to_who_may_not_look(
+    kubeconfig: str, tmp_path: Path
+) -> None:
+    jane = as_user(kubeconfig, tmp_path, "jane")
+    asyncio.run(_stand_still(kubeconfig))
+    result = run("explain", "pod/still", "--kubeconfig", jane, "-o", "json")
+    (found,) = json.loads(result.stdout)["pending"]
+    assert found["cause"].startswith("nodes may not be read with these rights")
+    assert found["fixes"][0]["text"] == "see what the scheduler says: the pod asks for too much."
+
+
+async def _stand_still(kubeconfig: str) -> None:
+    """Create a pod of which a scheduler says why it has no node."""
+    metadata = ObjectMeta(name="still", namespace="team-a")
+    container = Container(name="main", image="registry.example.com/app:1")
+    said = "0/1 nodes are available: 1 Insufficient cpu. Mooring: the pod asks for too much."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    async with http_client(load_rest_config(kubeconfig)) as client:
+        pod = await client.write(
+            Create(Pod(metadata=metadata, spec=PodSpec(containers=(container,))))
+        )
+        status = {"conditions": [{**condition, "message": said}]}
+        await client.write(Patch(Target.of(pod), {"status": status}, "status"))
 
 
 def test_whoever_may_read_nothing_is_told_so(kubeconfig: str, tmp_path: Path) -> None:

@@ -135,6 +135,18 @@ def test_an_object_has_so_many_events_and_no_more(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_another_message_is_not_counted_as_the_same(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        async with world.recorder(EventStyle.SERIES).running() as recorder:
+            for message in ("no room", "no device", "no room", "no device", "no room"):
+                recorder.record(world.tell(message))
+        found = {event.message: event.series for event in await world.events()}
+        assert set(found) == {"no room", "no device"}
+        assert all(series is not None and series.count == 2 for series in found.values())
+
+    play(tmp_path, scenario)
+
+
 def test_telling_never_fails_and_is_bounded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -28,7 +28,7 @@ _VARYING = re.compile(
     r"|, dra.nvme \d+/\d+"  # a machine may have no disks
     r"|(?<=dra.memory )\d+/\d+"  # NUMA nodes, with and without huge pages
     r"|(?<=dra.cpu )\d+/\d+"
-    r"|\d+ on the node → \d+ of the class|(?<=1k → )\d+"
+    r"|(?<=has )\d+(?=\. Fix: )|(?<=Fix: ask for )\d+"  # CPUs
     r"|(?<=of )\d+(?= in use)"
     r"|(?:cpudev|memory-)numa\d+"
     r"|(?<=Cpus_allowed_list:)\s+\S+"
@@ -41,7 +41,7 @@ _VARYING = re.compile(
 
 def plain(line: str) -> str:
     """Return a line without what differs from run to run, and from machine to machine."""
-    here = re.sub(rf"(?<![\w.-]){re.escape(HERE)}(?![\w.-])", "worker", line)
+    here = re.sub(rf"(?<![\w.-]){re.escape(HERE)}(?![\w-]|\.\w)", "worker", line)
     return " ".join(_VARYING.sub("N", here).split())
 
 

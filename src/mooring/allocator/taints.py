@@ -67,8 +67,8 @@ class TaintRules:
 
     def __init__(self, compiler: DeviceCompiler | None = None) -> None:
         self._compiler = compiler or DeviceCompiler(CelFeatures(list_attributes=True))
-        self._rules: dict[str, DeviceTaintRule] = {}
-        self._classes: dict[str, DeviceClass] = {}
+        self.rules: dict[str, DeviceTaintRule] = {}
+        self.classes: dict[str, DeviceClass] = {}
         self._by_key: dict[DriverPool, dict[str, DeviceTaintRule]] = {}
 
     # --- changing -------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class TaintRules:
     def put(self, rule: DeviceTaintRule) -> AffectedSlices:
         """Add a rule, or replace the one of the same name."""
         name = rule.metadata.name
-        before = self._rules.get(name)
+        before = self.rules.get(name)
         if before is not None and before.spec == rule.spec:
             self._enter(name, rule)
             return NO_SLICES
@@ -86,7 +86,7 @@ class TaintRules:
 
     def remove(self, name: str) -> AffectedSlices:
         """Remove a rule; there may be none of this name."""
-        rule = self._rules.pop(name, None)
+        rule = self.rules.pop(name, None)
         if rule is None:
             return NO_SLICES
         key = _rule_key(rule)
@@ -98,25 +98,25 @@ class TaintRules:
     def put_class(self, device_class: DeviceClass) -> AffectedSlices:
         """Add or replace a class; rules may select by it."""
         name = device_class.metadata.name
-        before = self._classes.get(name)
-        self._classes[name] = device_class
+        before = self.classes.get(name)
+        self.classes[name] = device_class
         if before is not None and before.spec.selectors == device_class.spec.selectors:
             return NO_SLICES
         return self._reach_of_class(name)
 
     def remove_class(self, name: str) -> AffectedSlices:
         """Remove a class; rules that select by it select no device any more."""
-        removed = self._classes.pop(name, None)
+        removed = self.classes.pop(name, None)
         return NO_SLICES if removed is None else self._reach_of_class(name)
 
     def _enter(self, name: str, rule: DeviceTaintRule) -> None:
-        self._rules[name] = rule
+        self.rules[name] = rule
         self._by_key.setdefault(_rule_key(rule), {})[name] = rule
 
     def _reach_of_class(self, name: str) -> AffectedSlices:
         pools = (
             _affected(rule).pools
-            for rule in self._rules.values()
+            for rule in self.rules.values()
             if rule.spec.device_selector is not None
             and rule.spec.device_selector.device_class_name == name
         )
@@ -126,7 +126,7 @@ class TaintRules:
 
     def apply(self, slice_: ResourceSlice) -> ResourceSlice:
         """Return the slice with the taints of all rules; the same object if none selects it."""
-        if not self._rules:
+        if not self.rules:
             return slice_
         added = self.taints(slice_)
         if not any(added):
@@ -167,7 +167,7 @@ class TaintRules:
 
     def _rules_for(self, slice_: ResourceSlice) -> list[DeviceTaintRule]:
         """Return the rules for the driver and pool of the slice, by name."""
-        if not self._rules:
+        if not self.rules:
             return []
         found = [rule for key in _keys(slice_) for rule in self._by_key.get(key, {}).values()]
         found = [rule for rule in found if rule.spec.device_selector is not None]
@@ -181,7 +181,7 @@ class TaintRules:
         assert selector is not None
         selectors = selector.selectors
         if selector.device_class_name is not None:
-            device_class = self._classes.get(selector.device_class_name)
+            device_class = self.classes.get(selector.device_class_name)
             if device_class is None:
                 return
             selectors = (*device_class.spec.selectors, *selectors)

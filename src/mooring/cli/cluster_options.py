@@ -63,6 +63,7 @@ class ClusterInput(Struct, frozen=True):
     documents: tuple[WrittenDocument, ...] = ()  # of the manifests
     refused_objects: tuple[RefusedObject, ...] = ()
     dropped_fields: tuple[DroppedFields, ...] = ()
+    unread: dict[str, tuple[str, ...]] = {}  # kinds that may not be read, but in these namespaces
 
     @property
     def everything(self) -> Snapshot:
@@ -246,6 +247,7 @@ def read_cluster(
         documents=tuple(added.written()),
         refused_objects=(*base.refused_objects, *added.refused_objects),
         dropped_fields=(*base.dropped_fields, *added.dropped_fields),
+        unread=base.unread,
     )
 
 

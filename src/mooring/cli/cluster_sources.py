@@ -31,7 +31,7 @@ class Taker(Protocol):
 
     on_object: Callable[[str], None]  # called with the source of each object
     unreadable: list[str]
-    unread: set[str]  # kinds of which not all objects may be read
+    unread: dict[str, tuple[str, ...]]  # kinds that may not be read, but in these namespaces
 
     @property
     def gates(self) -> Gates:

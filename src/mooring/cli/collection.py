@@ -39,7 +39,7 @@ class Collected:
         self.ignored = 0  # objects of other kinds
         self.unwritten: set[str] = set()  # sources without lines: clusters, profiles
         self.unreadable: list[str] = []
-        self.unread: set[str] = set()
+        self.unread: dict[str, tuple[str, ...]] = {}
         self.concerns: list[Concern] = []
         self.on_object: Callable[[str], None] = lambda _: None
 

@@ -171,6 +171,7 @@ def _answers(
             given.context,
             refused=given.refused_objects,
             dropped=given.dropped_fields,
+            unread=given.unread,
             effort=limit.effort,
             progress=progress,
         )

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.catalogue import FOREIGN, KINDS
 from mooring.api.core import Namespace, Node, Pod
+from mooring.api.core.namespace import ResourceQuota
 from mooring.api.errors import ApiError
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cli.cluster_sources import Taker
@@ -32,11 +33,13 @@ NAMESPACES_MAX = 2000  # in which a kind is looked for
 _NAMESPACED = {kind.struct for kind in (*KINDS, *FOREIGN) if kind.namespaced}
 # The value of an answer without all objects of a kind.
 MEANINGS: dict[type[Any], str] = {
+    Namespace: "other namespaces are not looked into, with -A neither, unless -n names one",
     Node: "without its nodes no pod can be placed",
     DeviceClass: "requests find no device without their class",
     ResourceSlice: "without its slices there are no devices",
     Pod: "room that other pods take counts as free",
     ResourceClaim: "devices that other claims hold count as free",
+    ResourceQuota: "quotas that refuse pods or claims are not known",
 }
 
 
@@ -56,7 +59,7 @@ class Live(NamedTuple):
             intake.unreadable.append(f"cluster: {error}")
             return
         give_values(found.values, intake, self.access.server)
-        intake.unread |= {gap.struct.__name__ for gap in found.gaps}
+        intake.unread |= {gap.struct.__name__: gap.namespaces for gap in found.gaps}
         if found.gaps:
             intake.add_concerns([_concern(found.gaps)])
 
@@ -95,11 +98,11 @@ class Found(NamedTuple):
 
 async def _read_cluster(access: RestConfig, namespace: str) -> Found:
     async with http_client(access) as client:
-        reader = _ClusterReader(client, dict.fromkeys((namespace, access.namespace)))
+        reader = ClusterReader(client, dict.fromkeys((namespace, access.namespace)))
         return await reader.found()
 
 
-class _ClusterReader:
+class ClusterReader:
     """Reads all kinds of a cluster, as far as that is allowed."""
 
     def __init__(self, client: ApiClient, namespaces: Iterable[str]) -> None:

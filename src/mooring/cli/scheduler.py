@@ -67,7 +67,7 @@ def command(
 
     Schedules the pods that name it in `schedulerName` (default-scheduler, unless the
     configuration sets another name) and allocates the devices of their claims. An unschedulable
-    pod gets Kubernetes' message, followed by the cause that Mooring found and the smallest fix.
+    pod gets Kubernetes' message, followed by the cause that Mooring found and the first fix.
     For tools that compare the message with Kubernetes', use --explain-in event.
 
     \b
@@ -150,12 +150,12 @@ async def _run(
     from mooring.client.client_factory import http_client
     from mooring.cluster.leader_process import check_connection, run_as_leader
     from mooring.cluster.programs import SCHEDULER_AGENT, ProgramContext, SchedulerProgram
-    from mooring.insight.explain.summary import PendingSummary
+    from mooring.insight.answer.summary import PendingSummary
 
     context = ProgramContext(gates=gates)
     async with http_client(access, manager=SCHEDULER_AGENT) as client:
         await check_connection(client)
-        explain = PendingSummary(context.clock.monotonic)
+        explain = PendingSummary(context.clock.monotonic, gates, extensions=config.extensions)
         program = SchedulerProgram(client, context, config=config, explain=explain)
         await run_as_leader(
             program,

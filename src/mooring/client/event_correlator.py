@@ -1,7 +1,8 @@
 """Correlates events: decides which to write, and aggregates those that repeat (pure).
 
     SERIES  events.k8s.io/v1, the scheduler: with an action; the second event of a kind starts a
-            series, later ones are counted, and the count is written when the series is over
+            series, later ones are counted, and the count is written when the series is over;
+            another message starts another series
     COUNTS  core/v1, the controllers: with a growing count; more than ten events within ten minutes
             that differ only in their message become one
 
@@ -123,6 +124,7 @@ class SeriesCorrelator:
             record.reason,
             reference_key(occurred.about),
             occurred.about.resource_version,
+            record.message,  # Kubernetes would go on to show the first one.
         )
         known = self._series.get(key)
         if known is None:

@@ -89,12 +89,14 @@ class Cluster:
         self._rules = TaintRules(compiler)
         self.work = RankingWork()
         self._rankings: LRU[RankingKey, NodeRanking] = LRU(RANKINGS_MAX)
+        self.changes = 0  # grows whenever anything changes that a decision may depend on
 
     # --- nodes and pods -------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
         """Add a node, or its newer version; pods that are on it count from now on."""
         name = node.metadata.name
+        self.changes += 1
         self.snapshot.put_node(node)
         for key, pod_info in self._orphans.pop(name, {}).items():
             del self._node_of_orphan[key]
@@ -103,6 +105,7 @@ class Cluster:
     def remove_node(self, name: str) -> None:
         """Remove a node; pods on it count again once it is back."""
         pods = self.snapshot.nodes[name].pods
+        self.changes += 1
         self.snapshot.remove_node(name)
         for pod_info in pods.values():
             self._await(pod_info, name)
@@ -123,6 +126,7 @@ class Cluster:
         node = pod.spec.node_name
         if not node or pod.status.phase in FINISHED:
             return
+        self.changes += 1
         pod_info = self.signatures.pod_info(pod)
         if node in self.snapshot.nodes:
             self.snapshot.add_pod(pod_info, node)
@@ -133,6 +137,7 @@ class Cluster:
         """Remove a pod."""
         key = pod_key(pod)
         if self.snapshot.node_of(key) is not None:
+            self.changes += 1
             self.snapshot.remove_pod(key)
         node = self._node_of_orphan.pop(key, None)
         if node is not None:
@@ -155,9 +160,25 @@ class Cluster:
 
     # --- devices and classes --------------------------------------------------------------------
 
+    @property
+    def slices(self) -> Mapping[str, ResourceSlice]:
+        """All slices as published, by name: without taints of rules."""
+        return self._slices
+
+    @property
+    def classes(self) -> Mapping[str, DeviceClass]:
+        """All classes, by name."""
+        return self._rules.classes
+
+    @property
+    def taint_rules(self) -> Mapping[str, DeviceTaintRule]:
+        """All rules that taint devices, by name."""
+        return self._rules.rules
+
     def put_slice(self, slice_: ResourceSlice) -> None:
         """Add a slice, or replace the one of the same name."""
         name = slice_.metadata.name
+        self.changes += 1
         if name in self._slices:
             self._touch_slice(self._slices[name])
         self._slices[name] = slice_
@@ -167,6 +188,7 @@ class Cluster:
     def remove_slice(self, name: str) -> None:
         """Remove a slice."""
         slice_ = self._slices.pop(name)
+        self.changes += 1
         self._touch_slice(slice_)
         self.inventory.remove_slice(name)
 
@@ -189,10 +211,12 @@ class Cluster:
     def put_taint_rule(self, rule: DeviceTaintRule) -> None:
         """Add a rule, or replace the one of the same name: devices that it selects are tainted."""
         if self.features.taint_rules:
+            self.changes += 1
             self._apply_rules(self._rules.put(rule))
 
     def remove_taint_rule(self, name: str) -> None:
         """Remove a rule."""
+        self.changes += 1
         self._apply_rules(self._rules.remove(name))
 
     def _apply_rules(self, reach: AffectedSlices) -> None:
@@ -203,6 +227,7 @@ class Cluster:
 
     def _note_classes(self) -> None:
         """Set the resources that classes provide; all rankings may be wrong now."""
+        self.changes += 1
         self._rankings = LRU(RANKINGS_MAX)
         if not self.features.extended_resources:
             return
@@ -244,6 +269,7 @@ class Cluster:
     def put_claim(self, claim: ResourceClaim) -> None:
         """Add a claim with its devices, or replace it: whatever was assumed of it is forgotten."""
         key = claim_key(claim)
+        self.changes += 1
         self.assumed_claims.pop(key, None)
         before = self._claims.get(key)
         self._claims[key] = claim
@@ -261,16 +287,19 @@ class Cluster:
         self.assumed_claims.pop((namespace, name), None)
         claim = self._claims.pop((namespace, name), None)
         if claim is not None:
+            self.changes += 1
             self._own(claim, None)
             self.inventory.remove_claim(namespace, name)
             self._touch_devices(claim.status.allocation)
 
     def put_group(self, group: PodGroup) -> None:
         """Add a group."""
+        self.changes += 1
         self.groups[group.metadata.namespace, group.metadata.name] = group
 
     def remove_group(self, namespace: str, name: str) -> None:
         """Remove a group."""
+        self.changes += 1
         self.groups.pop((namespace, name), None)
 
     def _own(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:

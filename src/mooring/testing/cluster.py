@@ -41,7 +41,7 @@ from mooring.cluster.node import (
     node_program,
 )
 from mooring.cluster.programs import ProgramContext
-from mooring.insight.explain.summary import PendingSummary
+from mooring.insight.answer.summary import PendingSummary
 from mooring.kit.clock import REAL
 from mooring.node.kubelet_server import TlsFiles
 from mooring.node.runtime.process import ProcessRuntime
@@ -279,7 +279,7 @@ async def _running(folder: Path, runtime: str, gates: Gates) -> AsyncIterator[Em
     around = ProgramContext(gates=gates)
     server = folder / "server"
     (folder / "cdi").mkdir()
-    explain = PendingSummary(around.clock.monotonic)
+    explain = PendingSummary(around.clock.monotonic, around.gates)
     async with embedded(server, around, explain=explain) as parts:
         settings = ServerSettings(server, port=0, gates=gates, has_rbac=True)
         async with listening(parts.server, settings) as url:

@@ -112,7 +112,8 @@ def test_a_command_runs_on_the_cpus_that_it_got_and_gives_them_back(
 def test_a_wish_that_cannot_be_met_is_refused_with_its_reason(folder: Path) -> None:
     done = run(folder, "--claim", "cpu=100000", "--timeout", "1s", "true")
     assert done.returncode == 1
-    assert "nearest fix: capacity dra.cpu/cpu" in done.stderr
+    assert "waiting: request cpu" in done.stderr
+    assert "Fix: ask for " in done.stderr
     assert "error: no devices within 1 s" in done.stderr
     assert left(folder) == 0
 

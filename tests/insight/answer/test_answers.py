@@ -13,8 +13,9 @@ from mooring.insight.answer import answer as answering
 from mooring.insight.answer.answer import answer, answers
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, one_line
 from mooring.insight.explain.nodes import NodeProbe
-from mooring.insight.explain.pods import ALIKE_ASKED_MAX, explain
+from mooring.insight.explain.pods import explain
 from mooring.insight.explain.trials import EFFORT
+from mooring.insight.explain.verdicts import ALIKE_ASKED_MAX
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot

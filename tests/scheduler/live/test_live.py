@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim
-from mooring.client.writes import Create, Update
+from mooring.client.writes import Create, Patch, Update
 from mooring.scheduler.live import ExplainIn, SchedulerConfig
 from tests.scheduler.live.fakeserver import FakeServer
 from tests.scheduler.live.harness import Rig
@@ -97,6 +97,42 @@ def test_what_is_ours_to_say_is_written_where_it_is_wanted(
     assert rig.condition("p") == f"False Unschedulable {message}"
     assert rig.told("FailedScheduling") == [message]
     assert rig.told("SchedulingExplained") == events
+
+
+def test_a_changed_cause_updates_the_line_though_kubernetes_says_the_same() -> None:
+    made = server(claim("c", wanting(2)), user("p", "c"))
+    lines = iter(["Nobody has two.", "Nobody has two.", None, "One has none."])
+    rig = Rig(made, explain=lambda *_: next(lines))
+    rig.run()
+    conditions, patches = [rig.condition("p")], [_patches(made)]
+    for _ in range(3):
+        made.put(slice_of("node-1", 1))  # the pod is tried again
+        rig.run(for_s=60)
+        conditions.append(rig.condition("p"))
+        patches.append(_patches(made))
+    assert [each.rpartition(UPSTREAM)[2].strip() for each in conditions] == [
+        "Nobody has two.",
+        "Nobody has two.",
+        "Nobody has two.",  # There was no time: the line stays.
+        "One has none.",
+    ]
+    assert rig.told("FailedScheduling")[-1] == f"{UPSTREAM} One has none."
+    assert patches == [1, 1, 1, 2]
+
+
+def _patches(made: FakeServer) -> int:
+    return sum(isinstance(write, Patch) for write in made.writes)
+
+
+def test_a_long_message_leaves_room_for_what_is_ours_to_say() -> None:
+    ours = f"Mooring: {'ä' * 480}."
+    rig = Rig(server(claim("c", wanting(2)), user("p", "c")), explain=lambda *_: ours)
+    rig.run()
+    (said,) = rig.told("FailedScheduling")
+    assert said.startswith(UPSTREAM[:30])
+    assert said.endswith(f" ... {ours}")
+    assert len(said.encode()) == 1024
+    assert rig.condition("p") == f"False Unschedulable {UPSTREAM} {ours}"
 
 
 def test_nothing_is_explained_where_nobody_wants_it() -> None:

@@ -5,6 +5,8 @@ groups         pods that wait for the same reason, told together
 output         answers as lines of text
 document       answers as JSON, with its schema
 manifests      manifests with a fix made
+summary        one line for the scheduler's event, in bounded time
+live_case      the case of a pod in a live scheduler's cluster
 finding        findings, proposals and fixes; everything that findings are made from
 bindings       devices that never got ready for their pod
 sharing        claims that as many pods share as can
@@ -15,6 +17,7 @@ refusal_repairs  what was meant in them
 uncompiled     expressions that do not compile, and what was meant
 quotas         quotas that refuse the pod or its claims
 gates          fields that are ignored because their feature gate is off
+unread         what could not be read of a live cluster
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little
 extended       extended resources that nobody offers

@@ -37,6 +37,7 @@ from mooring.insight.answer.finding import (
     FixRank,
     Proposal,
     Surroundings,
+    Unread,
     one_line,
 )
 from mooring.insight.answer.gates import gate_findings
@@ -52,6 +53,7 @@ from mooring.insight.answer.references import (
 from mooring.insight.answer.refusals import refused_pod
 from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
+from mooring.insight.answer.unread import unread_findings
 from mooring.insight.answer.waits import (
     claims_being_deleted,
     fits_alone,
@@ -62,9 +64,10 @@ from mooring.insight.answer.waits import (
     unscheduled,
     volumes,
 )
-from mooring.insight.explain.pods import Explanation, NodeVerdict, explain
+from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan, Progress, unwatched
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
@@ -87,6 +90,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     ending_namespace,
     missing_priority,
     quota_findings,
+    unread_findings,
     missing_claims,
     claims_being_deleted,
     missing_classes,
@@ -115,18 +119,31 @@ def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
-    fixes, cause = _unique([*fixes, *rest]), finding.cause
+    fixes = _unique([*fixes, *rest])
     if not any(_is_enough(fix) for fix in fixes):
         several = combined(case, findings, _findings)
         if several is not None:
-            cause, fixes = several.cause, [several.fix, *fixes]
+            fixes = [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
         fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    cause = with_troubled_nodes(cause, _nearest_first(case))
-    return Answer(one_line(cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+    return Answer(_cause(case, finding), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+
+
+def first_finding(case: Case) -> tuple[str, Finding]:
+    """Return the cause of a pending pod, and the finding that it is from; nothing is tried."""
+    finding = next(_findings(case), None) or _unknown(case)
+    return _cause(case, finding), finding
+
+
+def _cause(case: Case, finding: Finding) -> str:
+    """Return the first finding as the cause.
+
+    It never depends on what was tried: a scheduler, which has no time for that, says the same.
+    """
+    return one_line(with_troubled_nodes(finding.cause, _nearest_first(case)))
 
 
 def answers(
@@ -136,6 +153,7 @@ def answers(
     *,
     refused: Sequence[RefusedObject] = (),
     dropped: Sequence[DroppedFields] = (),
+    unread: Unread | None = None,
     effort: Callable[[], Effort] = lambda: EFFORT,
     progress: Progress = unwatched,
 ) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
@@ -143,7 +161,7 @@ def answers(
     alike: dict[object, list[Pending]] = {}
     for each in pending:
         alike.setdefault(likeness(plan, each), []).append(each)
-    around = Surroundings(plan, context, refused, dropped, effort)
+    around = Surroundings(plan, context, refused, dropped, effort, unread)
     for group in alike.values():
         explanation = explain(plan, group[0], effort=effort, progress=progress)
         yield group, explanation, _for_all(_answer(Case(around, explanation)), group)

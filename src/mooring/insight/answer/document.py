@@ -19,8 +19,9 @@ from mooring.insight.answer.groups import AnsweredPods
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.funnel import Funnel
 from mooring.insight.explain.phrases import member_text, rejection_text
-from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.report import nearest_first
+from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import stands_for
 from mooring.insight.snapshot.snapshot import Snapshot, key_of

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Final
@@ -36,6 +36,7 @@ from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
 CAUSE_LENGTH_MAX: Final = 160
+Unread = Mapping[str, tuple[str, ...]]  # kinds that could not be read, but in these namespaces
 VERDICTS_TRIED_MAX: Final = 6
 NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
 CLAUSE_LENGTH_MIN: Final = 40
@@ -103,16 +104,18 @@ class Surroundings:
         refused: Sequence[RefusedObject] = (),
         dropped: Sequence[DroppedFields] = (),
         effort: Callable[[], Effort] = lambda: EFFORT,
+        unread: Unread | None = None,
     ) -> None:
         self.plan, self.context, self.effort = plan, context, effort
         self.refused, self.dropped = refused, dropped
+        self.unread: Unread = unread or {}
         self.stage = Stage(plan, context)
         self.devices_of_class: dict[str, list[PublishedDevice]] = {}  # as far as asked for
         self._passing: dict[str, frozenset[int]] = {}
 
     def changed(self, plan: Plan) -> Surroundings:
         """Return the same for a plan of changed objects; slices are never changed."""
-        other = Surroundings(plan, self.context, effort=self.effort)
+        other = Surroundings(plan, self.context, effort=self.effort, unread=self.unread)
         other.__dict__ |= {"fleet": self.fleet, "compiler": self.compiler}
         other._passing = self._passing
         return other
@@ -157,7 +160,7 @@ class Case:
         self.context = around.context
         self.refused, self.dropped = around.refused, around.dropped
         self.devices_of_class = around.devices_of_class
-        self.over_quota = around.plan.over_quota
+        self.over_quota, self.unread = around.plan.over_quota, around.unread
         self._interrupt = around.effort().interrupt
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 

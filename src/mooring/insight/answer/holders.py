@@ -9,7 +9,7 @@ from mooring.allocator.ledger import ClaimKey
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods, siblings_of
+from mooring.insight.answer.replicas import fewer_pods
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.funnel import Nearest
@@ -42,7 +42,7 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
         cause += ", the others in use"
     yield Finding(
-        _with_holders(case.case, _of_workload(case.case, cause), keys),
+        _with_holders(case.case, cause, keys),
         (
             *fewer_pods(case.case),
             *release_proposals(case.case, _others(case, short, keys)),
@@ -67,14 +67,6 @@ def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, str]:
     if all(str(device) in taken for device in chosen):
         return len(chosen), ""
     return short.funnel.selected, f" of node {case.node}"
-
-
-def _of_workload(case: Case, cause: str) -> str:
-    """Return a cause with the number of pods of the workload that have a node."""
-    own = siblings_of(case)
-    if own is None or not 0 < own.placed < own.wanted:
-        return cause
-    return f"{own.placed} of {own.wanted} pods of {own.name} fit; {cause}"
 
 
 def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
@@ -154,7 +146,7 @@ def _too_little(
         cause = f"device {device} needs {first.wanted} of counter {first.name}, of which there are "
         return Finding(f"{cause}{first.there} in all", (Proposal(advice, FixRank.ADVICE),))
     cause = f"{short.name}: device {device} needs {first.wanted} of {first.name}, {first.left} of "
-    used = _of_workload(case.case, f"{cause}{first.there} is left, the rest in use")
+    used = f"{cause}{first.there} is left, the rest in use"
     return Finding(_with_holders(case.case, used, keys), proposals)
 
 

@@ -12,7 +12,7 @@ from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.labels import HOSTNAME, label_findings
 from mooring.insight.answer.neighbours import neighbour_findings
 from mooring.insight.answer.sources import Source
-from mooring.insight.explain.pods import NodeVerdict
+from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.messages import listed, nearest, taint_text
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.plugins import node_affinity, node_filters, node_resources, taint_toleration

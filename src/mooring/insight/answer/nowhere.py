@@ -15,9 +15,8 @@ from mooring.insight.answer.devices import device_findings
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
 from mooring.insight.answer.shortages import OF_CLASS, DeviceCase, Shortage
 from mooring.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED, Funnel
-from mooring.insight.explain.pods import NodeVerdict
-from mooring.insight.explain.report import trouble_of
 from mooring.insight.explain.situation import RequestPath
+from mooring.insight.explain.verdicts import NodeVerdict, trouble_of
 from mooring.insight.messages import counted, listed
 
 NODES_SHOWN_MAX: Final = 2

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
-from mooring.claims.pod_claims import controller_of
+from mooring.claims.pod_claims import NotCreated, controller_of, reference_of
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -31,7 +31,7 @@ _PLAIN_WORDS: Final = {"com", "io", "dev", "org", "net", "k8s", "x", ""}
 class _ClassReference(NamedTuple):
     """A class that a request names, and where."""
 
-    source: Source
+    source: Source | None  # None if the template of the claim is gone
     path: EditPath
     name: str
 
@@ -67,9 +67,9 @@ def _meant_class(name: str, known: Iterable[str]) -> str | None:
 
 
 def _class_proposals(reference: _ClassReference, meant: str | None) -> Iterator[Proposal]:
-    name = reference.name
-    if meant is not None:
-        change = reference.source.change(Edit(reference.path, meant))
+    name, source = reference.name, reference.source
+    if meant is not None and source is not None:
+        change = source.change(Edit(reference.path, meant))
         yield Proposal(f"use class {meant} instead of {name}", FixRank.REPAIR, (change,))
     if profile := EXAMPLE_PROFILES.get(name):
         text = f"add machines with such devices: --profile {profile} brings class {name}"
@@ -81,8 +81,6 @@ def _class_references(case: Case) -> Iterator[_ClassReference]:
     """Yield where the claims of the pod name their classes."""
     for claim in _claims_of(case):
         source = case.sources.of_claim(claim, case.pod)
-        if source is None:
-            continue
         for index, request in enumerate(claim.spec.devices.requests or ()):
             base: EditPath = ("devices", "requests", index)
             if request.exactly is not None:
@@ -174,6 +172,8 @@ def _entry_references(case: Case) -> Iterator[_EntryReference]:
     for index, entry in enumerate(case.pod.spec.resource_claims):
         path: EditPath = ("resourceClaims", index)
         if entry.resource_claim_template_name is not None:
+            if not isinstance(reference_of(case.pod, entry), NotCreated):
+                continue  # The template has done its duty.
             name = entry.resource_claim_template_name
             where = (*path, "resourceClaimTemplateName")
             yield _EntryReference("ResourceClaimTemplate", "template", name, where)

@@ -1,10 +1,10 @@
 """Why a pod gets no node, why claims get no devices on a node, and what would help.
 
 pods               explains a pending pod: the flow is drawn there
+verdicts           what nodes say, the nearest first
 nodes              probes nodes for a pod; tries changes to the pod
-report             explanations and diagnoses as lines, as a tree, as one line
+report             explanations and diagnoses as lines, and as a tree
 phrases            phrases for changes, members of conflicts and rejections
-summary            one line for the scheduler's event, in bounded time
 
 diagnosis          why claims cannot be allocated on one node
 situation          everything that decides about that, and what could change

@@ -8,7 +8,8 @@ situation ─► trials ─► single changes that help ─► fixes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -21,7 +22,6 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.cel.device import DeviceCompiler
 from mooring.insight.explain.conflict import (
     Conflict,
-    Obstacles,
     find_conflict,
     node_view,
     obstacles_on,
@@ -34,7 +34,7 @@ from mooring.insight.explain.fixes import (
     single_changes,
     single_fixes,
 )
-from mooring.insight.explain.funnel import ConstraintValues, Funnel, Funnels, funnels
+from mooring.insight.explain.funnel import Funnels, funnels
 from mooring.insight.explain.situation import Situation
 from mooring.insight.explain.trials import EFFORT, Effort, TrialKind, Trials
 
@@ -47,21 +47,71 @@ class UnusablePool(Struct, frozen=True):
     reason: str
 
 
-class Diagnosis(Struct, frozen=True):
-    """Why claims cannot be allocated on a node."""
+class Diagnosis:
+    """Why claims cannot be allocated on a node.
 
-    situation: Situation
-    message: str  # of the error that ended the attempt; "" if there was none
-    node_only: bool  # whether other nodes may fit
-    pools: tuple[UnusablePool, ...]
-    funnels: tuple[Funnel, ...]
-    values: tuple[ConstraintValues, ...]  # of the attributes that constraints are about
-    obstacles: Obstacles
-    conflict: Conflict
-    fixes: tuple[Fix, ...]  # the nearest first
-    trials: int  # how often the allocator was asked
-    trials_given_up: int  # trials that took too long: there may be more fixes
-    ended_by: str = ""  # what interrupted the diagnosis
+    What is counted is there at once. Conflict and fixes take trials, which are made when somebody
+    asks for them: of most nodes nobody does.
+
+    situation  the claims, and everything that decides about them
+    message    of the error that ended the attempt; "" if there was none
+    node_only  whether other nodes may fit
+    pools      of the node whose devices cannot be allocated
+    values     of the attributes that constraints are about
+    """
+
+    def __init__(self, trials: Trials, renew: Callable[[], Effort]) -> None:
+        outcome, situation = trials.outcome(), trials.situation
+        self.situation = situation
+        self.message, self.node_only = outcome.message, outcome.node_only
+        self.pools = _unusable(trials.inventory, situation.node)
+        self.obstacles = obstacles_on(trials.inventory, situation.node)
+        shown = _funnels(trials)
+        self.funnels, self.values = shown.funnels, shown.values
+        self._trials, self._renew = trials, renew
+
+    @cached_property
+    def _explained(self) -> tuple[Conflict, tuple[Fix, ...]]:
+        trials, obstacles = self._trials, self.obstacles
+        trials.begin(self._renew())
+        if trials.is_possible() is None:
+            return Conflict((), is_minimal=False), ()
+        helping = single_changes(trials, obstacles)
+        fixes = single_fixes(trials, helping)
+        trials.begin()
+        conflict = find_conflict(trials, obstacles, helping)
+        if all(asks_for_nothing(fix, trials.situation) for fix in fixes):
+            trials.begin()
+            fixes = [*paired_fixes(trials, obstacles, conflict, helping), *fixes]
+        return conflict, tuple(nearest(fixes))
+
+    @property
+    def conflict(self) -> Conflict:
+        """What is impossible together."""
+        return self._explained[0]
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Changes that help, the nearest first."""
+        return self._explained[1]
+
+    @property
+    def trials(self) -> int:
+        """How often the allocator was asked."""
+        self._explained  # noqa: B018
+        return self._trials.count
+
+    @property
+    def trials_given_up(self) -> int:
+        """Trials that took too long: there may be more fixes."""
+        self._explained  # noqa: B018
+        return self._trials.given_up
+
+    @property
+    def ended_by(self) -> str:
+        """What interrupted the diagnosis."""
+        self._explained  # noqa: B018
+        return self._trials.ended_by
 
 
 def diagnose_claims(
@@ -70,52 +120,27 @@ def diagnose_claims(
     claims: Iterable[ResourceClaim],
     *,
     fleet_devices: int | None = None,
-    effort: Effort = EFFORT,
+    effort: Callable[[], Effort] = lambda: EFFORT,
 ) -> Diagnosis | None:
-    """Return why claims cannot be allocated on a node; None if they can."""
+    """Return why claims cannot be allocated on a node; None if they can.
+
+    `effort` is called at the beginning, and once more when conflict and fixes are asked for.
+    """
     situation = Situation.of(inventory, node, claims, fleet_devices=fleet_devices)
-    return diagnose(situation, compiler=inventory.compiler, effort=effort)
+    trials = Trials(situation, compiler=inventory.compiler, effort=effort())
+    return _diagnosed(trials, effort)
 
 
 def diagnose(
     situation: Situation, *, compiler: DeviceCompiler | None = None, effort: Effort = EFFORT
 ) -> Diagnosis | None:
     """Return why the claims of a situation cannot be allocated; None if they can."""
-    trials = Trials(situation, compiler=compiler, effort=effort)
-    outcome = trials.outcome()
-    if outcome.kind is TrialKind.POSSIBLE:
-        return None
-    obstacles = obstacles_on(trials.inventory, situation.node)
-    pools = _unusable(trials.inventory, situation.node)
-    shown = _funnels(trials)
-    conflict, fixes = _explained(trials, obstacles)
-    return Diagnosis(
-        situation=situation,
-        message=outcome.message,
-        node_only=outcome.node_only,
-        pools=pools,
-        funnels=shown.funnels,
-        values=shown.values,
-        obstacles=obstacles,
-        conflict=conflict,
-        fixes=tuple(fixes),
-        trials=trials.count,
-        trials_given_up=trials.given_up,
-        ended_by=trials.ended_by,
-    )
+    return _diagnosed(Trials(situation, compiler=compiler, effort=effort), lambda: effort)
 
 
-def _explained(trials: Trials, obstacles: Obstacles) -> tuple[Conflict, list[Fix]]:
-    if trials.is_possible() is None:
-        return Conflict((), is_minimal=False), []
-    helping = single_changes(trials, obstacles)
-    fixes = single_fixes(trials, helping)
-    trials.begin()
-    conflict = find_conflict(trials, obstacles, helping)
-    if all(asks_for_nothing(fix, trials.situation) for fix in fixes):
-        trials.begin()
-        fixes = [*paired_fixes(trials, obstacles, conflict, helping), *fixes]
-    return conflict, nearest(fixes)
+def _diagnosed(trials: Trials, renew: Callable[[], Effort]) -> Diagnosis | None:
+    is_possible = trials.outcome().kind is TrialKind.POSSIBLE
+    return None if is_possible else Diagnosis(trials, renew)
 
 
 def _unusable(inventory: Inventory, node: Node) -> tuple[UnusablePool, ...]:

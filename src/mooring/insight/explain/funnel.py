@@ -129,18 +129,34 @@ def devices_left(problem: Problem) -> dict[SubRequest, tuple[int, ...]]:
     }
 
 
+def found_devices(problem: Problem) -> tuple[int, ...]:
+    """Return how many devices each request finds.
+
+    Those of the class, those that are selected as well, and of these those that are free: a node
+    without such devices is not like one whose devices are not selected.
+    """
+    free = ~problem.allocated.whole
+    masks = [
+        (_of_class(problem, slot), slot.candidates, slot.candidates & free)
+        for slot in problem.slots.values()
+    ]
+    return (0, *(mask.bit_count() for each in masks for mask in each))
+
+
+def _of_class(problem: Problem, slot: Slot) -> int:
+    """Return the devices of a request's class, as a bit mask."""
+    selectors = slot.request.requirements.class_selectors
+    return _joined(problem.view, lambda facts: facts.selected(selectors).yes)
+
+
 def _masks(problem: Problem, slot: Slot) -> list[int]:
     view, ask = problem.view, slot.request
     here = view.all
     for position, spot in enumerate(view.published):
         if spot.slice.spec.per_device_node_selection and not view.is_for_node(position):
             here &= ~(1 << position)
-    of_class = here & _joined(
-        view, lambda facts: facts.selected(ask.requirements.class_selectors).yes
-    )
-    selected = of_class & _joined(
-        view, lambda facts: facts.selected(ask.requirements.selectors).yes
-    )
+    classed = here & _of_class(problem, slot)
+    selected = classed & _joined(view, lambda facts: facts.selected(ask.requirements.selectors).yes)
     free = selected if ask.is_admin else selected & ~problem.allocated.whole
     tolerated = free
     if view.features.device_taints:
@@ -149,7 +165,7 @@ def _masks(problem: Problem, slot: Slot) -> list[int]:
     for position in bits(fitting):
         if any(refuses(rule, problem, slot, position) for rule in amounts_rules(problem)):
             fitting &= ~(1 << position)
-    return [here, of_class, selected, free, tolerated, fitting]
+    return [here, classed, selected, free, tolerated, fitting]
 
 
 def _joined(view: NodeView, mask: Callable[[PoolFacts], int]) -> int:

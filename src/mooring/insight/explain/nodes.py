@@ -4,6 +4,7 @@
                ├─ facts(name, …)       amounts, labels, taints and claims behind a rejection
                ├─ problem(name)        the allocation problem of the claims on it
                ├─ device_counts(name)  how many devices each request finds
+               ├─ lack(name)           how far it is from having them
                └─ diagnose(name, …)    why the claims cannot be allocated there
 
 `pod_fixes` tries changes to the pod itself; changes to claims belong to their diagnosis.
@@ -11,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,14 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
+from mooring.insight.explain.funnel import (
+    CLASS,
+    SELECTED,
+    STAGES,
+    TOGETHER,
+    devices_left,
+    found_devices,
+)
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
 from mooring.insight.plan.decisions import placed_anywhere
@@ -134,15 +143,44 @@ class NodeProbe:
         wanted = prepare(inventory, claims)
         with suppress(AllocationError):  # which the search reports
             if inventory.is_infeasible(node, wanted.plan):  # The scheduler has just asked.
-                return _found(inventory.problem(node, wanted.plan))
+                return found_devices(inventory.problem(node, wanted.plan))
         match allocate_prepared(inventory, node, wanted, budget=budget):
             case Unsatisfied(problem=problem):
-                return _found(problem)
+                return found_devices(problem)
             case AllocationFailed():
                 return (1,)
         return ()
 
-    def diagnose(self, name: str, effort: Effort) -> Diagnosis | None:
+    def lack(self, name: str) -> tuple[int, int]:
+        """Return how many requests find no device of their class on a node, and devices missing."""
+        problem = self.problem(name)
+        without = missing = 0
+        for ask, masks in ({} if problem is None else devices_left(problem)).items():
+            without += not masks[STAGES.index(CLASS)]
+            wanted = masks[SELECTED].bit_count() if ask.wants_all else ask.count
+            missing += max(wanted - masks[TOGETHER].bit_count(), 0)
+        return without, missing
+
+    def shortfall(self, name: str, rejection: Unschedulable) -> int:
+        """Return how much of the amounts that a pod requests a node has not, in percent."""
+        if rejection.plugin != node_resources.PLUGIN:
+            return 0
+        state, requested = self._cluster.snapshot.nodes[name], self._ready.signature.requests
+        shares = [0]
+        for text in rejection.reasons:
+            resource = text.removeprefix(INSUFFICIENT)
+            wanted, total = amount(requested, resource), amount(state.facts.allocatable, resource)
+            missing = wanted - total + amount(state.requested, resource)
+            never = 100 * (wanted > total)  # A node that has it, once others leave, is nearer.
+            shares.append(never + (100 * missing // wanted if wanted else 100))
+        return max(shares)
+
+    @property
+    def all_nodes(self) -> Iterable[str]:
+        """The names of all nodes, those included that were not asked."""
+        return self._cluster.snapshot.nodes
+
+    def diagnose(self, name: str, effort: Callable[[], Effort]) -> Diagnosis | None:
         """Return why the pod's claims cannot be allocated on a node; None if they can."""
         claims = self.claims(name)
         if not claims:
@@ -158,13 +196,6 @@ class NodeProbe:
     @cached_property
     def _devices_count(self) -> int:
         return self._cluster.inventory.devices_count  # the same for every node
-
-
-def _found(problem: Problem) -> DeviceCounts:
-    """Return how many devices each request finds, and how many of them are free."""
-    free = ~problem.allocated.whole
-    found = [slot.candidates for slot in problem.slots.values()]
-    return (0, *(count for m in found for count in (m.bit_count(), (m & free).bit_count())))
 
 
 # --- facts behind rejections --------------------------------------------------------------

@@ -20,7 +20,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from mooring.allocator.allocation import Budget
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import (
@@ -42,9 +41,9 @@ from mooring.controllers.resource_claim_entries import (
     prepare,
 )
 from mooring.hardware.machine import EXAMPLE_PROFILES
-from mooring.insight.explain.diagnosis import Diagnosis
-from mooring.insight.explain.nodes import DeviceCounts, NodeProbe, PodFix, pod_fixes
+from mooring.insight.explain.nodes import NodeProbe, PodFix, pod_fixes
 from mooring.insight.explain.trials import EFFORT, Effort
+from mooring.insight.explain.verdicts import NodeVerdict, ended_verdict, nearest_verdicts
 from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.decisions import is_full_claim
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
@@ -54,34 +53,18 @@ from mooring.kit.similar_names import nearest
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
-from mooring.scheduler.framework import DYNAMIC_RESOURCES as CLAIMS
-from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.pre_filter import UNMODELLED
 from mooring.scheduler.reservation import Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Pending, attempt, schedule
 from mooring.validation.pod.strategy import GATED_MESSAGE, GATED_REASON
 
-ENDS = "the attempt ends here, whatever other nodes have"
-DIAGNOSES_MAX = 12  # kinds of nodes whose devices are diagnosed
-ALIKE_ASKED_MAX = 32  # nodes that seem alike, whose devices are looked at
 DIAGNOSIS_S = 5.0
 ALL_DIAGNOSES_S = 60.0
-VerdictKey = tuple[tuple[str, ...], DeviceCounts]
 _MISSING_CLASS = re.compile(r"device class (\S+) does not exist")
 _MISSING_CLAIM = re.compile(r'could not find ResourceClaim "([^/"]+)/([^"]+)"')
 _NOT_CREATED = "ResourceClaim not created yet"
 _NOTHING_WRITTEN = "no event and no condition for this"
 _UNKNOWN = "nothing that Mooring could know of: it does not model this, so a node may be found"
-
-
-class NodeVerdict(Struct, frozen=True):
-    """What several nodes say alike."""
-
-    nodes: tuple[str, ...]
-    texts: tuple[str, ...]  # Kubernetes' reasons; none if the nodes fit
-    facts: tuple[str, ...] = ()  # behind these reasons, on the first of the nodes
-    diagnosis: Diagnosis | None = None  # of the claims, there
-    is_behind: bool = False  # the diagnosis is not why the nodes reject the pod, but comes next
 
 
 class Explanation(Struct, frozen=True):
@@ -91,7 +74,7 @@ class Explanation(Struct, frozen=True):
     stopped_by: str = ""  # what stops it on every node
     written: tuple[str, ...] = ()  # what Kubernetes writes besides its scheduler's message
     facts: tuple[str, ...] = ()
-    verdicts: tuple[NodeVerdict, ...] = ()
+    verdicts: tuple[NodeVerdict, ...] = ()  # the nearest first
     fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
     undiagnosed: int = 0  # kinds of nodes that were not diagnosed
     companion: Explanation | None = None  # a pod of the group that gets none beside the others
@@ -118,18 +101,16 @@ def explain(
     probe = NodeProbe(ready)
     try:
         survey = ready.ranking.diagnose(probe)
-    except CycleError as fault:  # It ends the attempt on whatever node it happens.
-        diagnosis = probe.diagnose(probe.last, effort())
-        verdict = NodeVerdict((probe.last,), (ENDS,), diagnosis=diagnosis)
-        return Explanation(pending, str(fault), verdicts=(verdict,))
-    verdicts, undiagnosed = _verdicts(probe, survey, cluster.snapshot.nodes, effort, progress)
+    except CycleError as fault:
+        return Explanation(pending, str(fault), verdicts=(ended_verdict(probe, effort),))
+    verdicts = nearest_verdicts(probe, survey, effort, progress)
     return Explanation(
         pending,
         written=_written(plan, pending),
         facts=tuple(_group_facts(plan.before, cluster, pod, survey)),
         verdicts=verdicts,
         fixes=tuple(pod_fixes(cluster, pod, survey)),
-        undiagnosed=undiagnosed,
+        undiagnosed=sum(each.is_short and each.diagnosis is None for each in verdicts),
         companion=_companion(plan, pod, effort) if survey.feasible else None,
     )
 
@@ -138,60 +119,6 @@ def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
     if pending.message:
         return ()
     return kubernetes_writes(plan.before, plan.cluster.features.claims, pending)
-
-
-def _verdicts(
-    probe: NodeProbe,
-    survey: FitDiagnosis,
-    all_nodes: Iterable[str],
-    effort: Callable[[], Effort],
-    progress: Progress,
-) -> tuple[tuple[NodeVerdict, ...], int]:
-    """Return what nodes say, alike ones together, and how many kinds were not diagnosed."""
-    alike: dict[VerdictKey, list[str]] = {}
-    counts_of = _DeviceCounter(probe, Budget(interrupt=effort().interrupt))
-    for number, (name, rejection) in enumerate(sorted(survey.node_to_status.items())):
-        progress(number, len(survey.node_to_status))
-        alike.setdefault((rejection.reasons, counts_of(name, rejection)), []).append(name)
-    found: list[NodeVerdict] = []
-    left, undiagnosed = DIAGNOSES_MAX, 0
-    for (texts, counts), nodes in alike.items():
-        is_diagnosed = bool(counts) and left > 0
-        left -= is_diagnosed
-        undiagnosed += bool(counts) and not is_diagnosed
-        first, rejection = nodes[0], survey.node_to_status[nodes[0]]
-        facts = tuple(probe.facts(first, rejection))
-        diagnosis = probe.diagnose(first, effort()) if is_diagnosed else None
-        is_behind = rejection.plugin != CLAIMS
-        found.append(NodeVerdict(tuple(nodes), texts, facts, diagnosis, is_behind))
-    if survey.feasible:
-        found.append(NodeVerdict(tuple(state.facts.name for state in survey.feasible), ()))
-    unasked = sorted(set(all_nodes) - survey.node_to_status.keys())
-    if survey.excluded is not None and unasked:
-        found.append(NodeVerdict(tuple(unasked), survey.excluded.reasons))
-    return tuple(found), undiagnosed
-
-
-class _DeviceCounter:
-    """Counts the devices that requests find on nodes.
-
-    A node that rejects the pod for another reason may have any number of nodes like it. Of those
-    whose pools have as many devices and as many taken, only the first ones are asked; the others
-    are taken for the first.
-    """
-
-    def __init__(self, probe: NodeProbe, budget: Budget) -> None:
-        self._probe, self._budget = probe, budget
-        self._asked: dict[object, list[DeviceCounts]] = {}
-
-    def __call__(self, name: str, rejection: Unschedulable) -> DeviceCounts:
-        if rejection.plugin == CLAIMS:
-            return self._probe.device_counts(name, self._budget)
-        asked = self._asked.setdefault((rejection.reasons, self._probe.shape(name)), [])
-        if len(asked) >= ALIKE_ASKED_MAX:
-            return asked[0]
-        asked.append(self._probe.device_counts(name, self._budget))
-        return asked[-1]
 
 
 def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:

@@ -1,4 +1,4 @@
-"""Explanations and diagnoses as lines of text, or as one line.
+"""Explanations and diagnoses as lines of text.
 
 `phrases` describes a single change, member of a conflict, or rejection.
 """
@@ -14,33 +14,17 @@ from msgspec.structs import replace
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.fixes import Fix, asks_for_nothing
 from mooring.insight.explain.funnel import STAGES, Funnel, values_text
-from mooring.insight.explain.phrases import change_text, member_text, member_texts, rejection_text
-from mooring.insight.explain.pods import Explanation, NodeVerdict
+from mooring.insight.explain.phrases import change_text, member_texts, rejection_text
+from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
+from mooring.insight.explain.verdicts import Distance, NodeVerdict
 from mooring.insight.messages import counted, full_name, listed, natural_order
 from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
 from mooring.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
-FAR = 10  # a node without any device of the class
 VERDICTS_SHOWN_MAX = 3  # in detail, the nearest; the rest is counted
-TROUBLED = 3  # a node that is not well: nothing that users write helps there
-# Taints by which Kubernetes keeps pods from nodes that are not well, and what they mean.
-NODE_TROUBLES = {
-    "node.kubernetes.io/not-ready": "is not ready",
-    "node.kubernetes.io/unreachable": "is unreachable",
-    "node.kubernetes.io/unschedulable": "is cordoned",
-    "node.kubernetes.io/disk-pressure": "has too little disk left",
-    "node.kubernetes.io/memory-pressure": "has too little memory left",
-    "node.kubernetes.io/pid-pressure": "has too many processes",
-    "node.kubernetes.io/network-unavailable": "has no network yet",
-    "node.kubernetes.io/out-of-service": "is out of service",
-    "node.cloudprovider.kubernetes.io/uninitialized": "is not initialised by its cloud yet",
-    "node.cloudprovider.kubernetes.io/shutdown": "is shut down",
-}
-SUMMARY_LENGTH_MAX = 400
-NOBODY_PUBLISHES = "nobody publishes such devices there: see whether their driver runs"
 
 
 def name_of(result: Result) -> str:
@@ -127,24 +111,9 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
         yield from (f"{indent}{line}" for line in lines)
 
 
-def distance(verdict: NodeVerdict) -> tuple[int, int]:
-    """Return how far nodes are from taking a pod: how much is wrong with them, and how short."""
-    wrong = int(verdict.is_behind or verdict.diagnosis is None)
-    wrong += TROUBLED * bool(trouble_of(verdict))
-    short = 0
-    if verdict.diagnosis is not None:
-        wrong += 1
-        for funnel in verdict.diagnosis.funnels:
-            wrong += FAR * (not funnel.of_class)
-            short += max((funnel.wanted or 1) - funnel.together, 0)
-    return (wrong if verdict.texts else 0), short
-
-
-def trouble_of(verdict: NodeVerdict) -> str:
-    """Return what is wrong with nodes that are not well: `is not ready`; else nothing."""
-    taints = [fact.removeprefix("taint ") for fact in verdict.facts if fact.startswith("taint ")]
-    keys = (taint.partition(":")[0].partition("=")[0] for taint in taints)
-    return next((NODE_TROUBLES[key] for key in keys if key in NODE_TROUBLES), "")
+def distance(verdict: NodeVerdict) -> Distance:
+    """Return how far nodes are from taking a pod."""
+    return verdict.distance
 
 
 # --- diagnoses --------------------------------------------------------------------------
@@ -260,48 +229,3 @@ def _useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
 
 def _fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
     return ", and ".join(change_text(change, diagnosis.situation) for change in fix.changes)
-
-
-# --- one line ---------------------------------------------------------------------------
-
-
-def claims_summary(diagnosis: Diagnosis) -> str:
-    """Return the request that is shortest of devices, the constraints in conflict, and a fix."""
-    worst = min(diagnosis.funnels, key=_surplus, default=None)
-    reasons = [] if worst is None else [_shortage(worst)]
-    reasons += (
-        member_text(member, diagnosis.situation, diagnosis.obstacles)
-        for member in diagnosis.conflict.members
-        if isinstance(member, DropConstraint)
-    )
-    reason = "; ".join(reasons)
-    if worst is not None and not worst.of_class:
-        # A change to the class would give away other devices than its author meant.
-        return f"{reason}; {NOBODY_PUBLISHES}"
-    fix = next((_fix_text(each, diagnosis) for each in _useful_fixes(diagnosis)), "")
-    return with_fix(reason, fix)
-
-
-def _surplus(funnel: Funnel) -> int:
-    return funnel.counts[-1] - (funnel.wanted or 1)
-
-
-def _shortage(funnel: Funnel) -> str:
-    steps, before = list[str](), -1
-    for stage, count in zip(STAGES, funnel.counts, strict=True):
-        if count != before:
-            steps.append(f"{count:,} {stage}")
-        before = count
-    return f"request {funnel.request} wants {_wanted(funnel)}: {' → '.join(steps)}"
-
-
-def with_fix(reason: str, fix: str) -> str:
-    """Return a reason and the nearest fix, each if there is one."""
-    return "; ".join(part for part in (reason, f"nearest fix: {fix}" if fix else "") if part)
-
-
-def summary_line(text: str, node: str, nodes_count: int) -> str:
-    """Return the line that follows Kubernetes' message."""
-    more = f" (of {nodes_count} nodes)" if nodes_count > 1 else ""
-    line = f"Mooring: on {node}{more}: {text}."
-    return line if len(line) <= SUMMARY_LENGTH_MAX else f"{line[: SUMMARY_LENGTH_MAX - 1]}…"

@@ -118,8 +118,9 @@ class Trials:
         bench.free(())
         return bench.inventory
 
-    def begin(self) -> None:
+    def begin(self, effort: Effort | None = None) -> None:
         """Begin another part of the diagnosis, with a full budget of trials."""
+        self._effort = effort or self._effort
         self._trials_left = self._effort.trials_max
         self._steps_left = self._effort.steps_max
 

@@ -116,7 +116,8 @@ class SnapshotBuilder:
         self.refused_objects: list[RefusedObject] = []
         self.dropped_fields: list[DroppedFields] = []
         self.unreadable: list[str] = []
-        self.unread: set[str] = set()  # kinds whose objects could not all be read
+        # Kinds whose objects could not all be read, and the namespaces in which they could.
+        self.unread: dict[str, tuple[str, ...]] = {}
 
     @property
     def gates(self) -> Gates:

@@ -26,6 +26,7 @@ _SPACE_LABEL = "kubernetes.io/metadata.name"
 _CALLED: Final = {
     "Node": "site",
     "Namespace": "space",
+    "ResourceQuota": "quota",
     "ResourceSlice": "slice",
     "DeviceTaintRule": "rule",
     "ResourceClaimTemplate": "template",
@@ -60,7 +61,7 @@ _SELECTED: Final = {"metadata.name": "site", _SITE_LABEL: "site", _SPACE_LABEL: 
 _LABEL_MAPS: Final = ("labels", "matchLabels", "nodeSelector")
 _KEPT_MAPS: Final = (
     *("annotations", "attributes", "capacity", "counters", "parameters"),
-    *("allocatable", "consumedCapacity", "limits", "overhead", "requests"),
+    *("allocatable", "consumedCapacity", "hard", "limits", "overhead", "requests", "used"),
 )
 _CONSUMERS: Final = {"pods": "pod", "podgroups": "group"}
 

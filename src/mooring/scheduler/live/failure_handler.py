@@ -1,7 +1,7 @@
 """The failure handler: reports pods without a node, and tries to help them.
 
-Mooring's own explanation follows Kubernetes' message or is an event of its own, and is found again
-when that message changes.
+Mooring's own explanation follows Kubernetes' message or is an event of its own. It is asked for at
+every attempt, because the cause may change while Kubernetes' message stays the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from mooring.scheduler.pre_filter import NODE_AFFINITY, UNMODELLED
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, attempt
 
-Explain = Callable[[Cluster, Pod, Pending], str]  # one line: the reason and the nearest fix
+# One line: the cause and a fix. "" if there is nothing to add; None if there was no time to ask.
+Explain = Callable[[Cluster, Pod, Pending], str | None]
 
 
 class _Report(NamedTuple):
@@ -91,6 +92,7 @@ class FailureHandler:
                 now,
                 nominated=nominated,
                 explanation=explanation,
+                is_apart=self._explain_in is ExplainIn.EVENT,
             )
         )
         return True
@@ -149,22 +151,22 @@ class FailureHandler:
         self._effects.start(evict(self._cache, victims, pod, found.node, now))
 
     def _texts(self, key: str, pending: Pending) -> tuple[str, str]:
-        """Return the message, and the text of an event of its own, which may be empty."""
-        report = self._reports.get(key)
-        if report is None or report.message != pending.message:
-            report = self._reports[key] = _Report(pending.message, self._explained(pending))
-        if self._explain_in is ExplainIn.EVENT or not report.explanation:
-            return pending.message, report.explanation
-        return f"{pending.message} {report.explanation}", ""
+        """Return Kubernetes' message and Mooring's line, which may be empty."""
+        before, explanation = self._reports.get(key), self._explained(pending)
+        if explanation is None:  # a line that is there stays, so that it does not come and go
+            is_same = before is not None and before.message == pending.message
+            explanation = before.explanation if before is not None and is_same else ""
+        self._reports[key] = _Report(pending.message, explanation)
+        return pending.message, explanation
 
-    def _explained(self, pending: Pending) -> str:
+    def _explained(self, pending: Pending) -> str | None:
         if self._explain_in is ExplainIn.NONE:
             return ""
         try:
             return self._explain(self._cache.cluster, pending.pod, pending)
         except Exception as error:
             FAULTS.note("explaining", object_text(pending.pod), error)
-            return ""  # Kubernetes' message is enough to go on
+            return None  # Kubernetes' message is enough to go on
 
 
 def _worded(pending: Pending) -> Pending:

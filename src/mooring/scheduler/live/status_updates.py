@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mooring.api.codec import to_tree
 from mooring.api.core.pod import DISRUPTION_TARGET, POD_SCHEDULED, Pod, PodCondition
 from mooring.api.meta import Condition
+from mooring.api.names import byte_length
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduling import PodGroup
 from mooring.api.scheduling.v1beta1 import INITIALLY_SCHEDULED
@@ -43,6 +44,7 @@ MESSAGE_MAX = 4096
 GROUP_MESSAGE_MAX = 32_768
 NOTE_MAX = 1024  # of an event, as the API has it
 RETRY_S = 5.0
+SHORTENED = " ..."
 
 
 def report_unscheduled(
@@ -54,28 +56,40 @@ def report_unscheduled(
     *,
     nominated: str = "",
     explanation: str = "",
+    is_apart: bool = False,
 ) -> Steps[None]:
     """Write why a pod has no node: an event, and the condition unless it is there already.
 
-    An explanation that is not part of the message gets an event of its own.
+    Mooring's explanation follows Kubernetes' message, or gets an event of its own.
     """
     pod = cache.pods.get(key)
     if pod is None:
         return
-    yield RecordEvent(
-        pod, "FailedScheduling", message[:NOTE_MAX], action="Scheduling", is_warning=True
-    )
-    if explanation:
-        yield RecordEvent(pod, EXPLAINED, explanation[:NOTE_MAX], action="Scheduling")
+    added = "" if is_apart else explanation
+    note = _joined(message, added, NOTE_MAX)
+    yield RecordEvent(pod, "FailedScheduling", note, action="Scheduling", is_warning=True)
+    if explanation and is_apart:
+        yield RecordEvent(pod, EXPLAINED, explanation, action="Scheduling")
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",
         reason=reason,
-        message=message[:MESSAGE_MAX],
+        message=_joined(message, added, MESSAGE_MAX),
         observed_generation=pod.metadata.generation,
     )
     more = {"nominatedNodeName": nominated} if nominated else {}
     yield from _set_condition(cache, key, condition, now, more)
+
+
+def _joined(message: str, explanation: str, bytes_max: int) -> str:
+    """Return Kubernetes' message followed by ours; where both are too long, theirs is shortened."""
+    if not explanation:
+        return message[:bytes_max]
+    room = bytes_max - byte_length(explanation) - 1
+    if byte_length(message) > room:
+        room = max(room - len(SHORTENED), 0)
+        message = message.encode("utf-8", "replace")[:room].decode("utf-8", "ignore") + SHORTENED
+    return f"{message} {explanation}"
 
 
 def carry_out(cache: AssumeCache, key: str, deallocation: ClaimDeallocation) -> Steps[None]:
