@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mooring.allocator.ledger import ClaimKey
-from mooring.claims.pod_claims import controller_of, group_name
+from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods, siblings_of
+from mooring.insight.answer.replicas import fewer_pods, of_workload, sibling_names
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.funnel import Nearest
@@ -40,7 +40,7 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
         cause += ", the others in use"
     yield Finding(
-        _with_holders(case.case, _of_workload(case.case, cause), keys),
+        _with_holders(case.case, of_workload(case.case, cause), keys),
         (
             *fewer_pods(case.case),
             *release_proposals(case.case, _others(case, short, keys)),
@@ -50,14 +50,6 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     )
 
 
-def _of_workload(case: Case, cause: str) -> str:
-    """Return a cause with the number of pods of the workload that have a node."""
-    own = siblings_of(case)
-    if own is None or not 0 < own.placed < own.wanted:
-        return cause
-    return f"{own.placed} of {own.wanted} pods of {own.name} fit; {cause}"
-
-
 def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
     if case.node:
         yield Proposal(f"add a node with devices of class {short.class_name}", FixRank.HARDWARE)
@@ -65,7 +57,7 @@ def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
 
 def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequence[ClaimKey]:
     """Return who else has such devices on any node, where pods of the workload have these."""
-    own = _siblings(case.case)
+    own = sibling_names(case.case)
     if not own or not all(own.intersection(_owners(case.case, *key)) for key in keys):
         return keys
     names = _wanted_devices(case, short)
@@ -135,7 +127,7 @@ def _too_little(
         cause = f"device {device} needs {first.wanted} of counter {first.name}, of which there are "
         return Finding(f"{cause}{first.there} in all", (Proposal(advice, FixRank.ADVICE),))
     cause = f"{short.name}: device {device} needs {first.wanted} of {first.name}, {first.left} of "
-    used = _of_workload(case.case, f"{cause}{first.there} is left, the rest in use")
+    used = of_workload(case.case, f"{cause}{first.there} is left, the rest in use")
     return Finding(_with_holders(case.case, used, keys), proposals)
 
 
@@ -230,7 +222,7 @@ def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Propo
 
     Pods of the same workload are no others: nobody waits for them.
     """
-    own = _siblings(case)
+    own = sibling_names(case)
     holders = [key for key in holders if not own.intersection(_owners(case, *key))]
     if not holders:
         return
@@ -250,24 +242,6 @@ def _owners(case: Case, namespace: str, name: str) -> list[str]:
     claim = case.cluster.find_claim(namespace, name)
     owner = None if claim is None else controller_of(claim.metadata)
     return [*_users(case, namespace, name), *(() if owner is None else (owner.name,))]
-
-
-def _siblings(case: Case) -> set[str]:
-    """Return the names of the pods that the same controller created, or of the same group."""
-    owner, group = controller_of(case.pod.metadata), group_name(case.pod)
-    return {
-        each.metadata.name
-        for each in case.snapshot.pods
-        if each.metadata.namespace == case.namespace
-        and (
-            (group is not None and group_name(each) == group)
-            or (
-                owner is not None
-                and (other := controller_of(each.metadata)) is not None
-                and other.uid == owner.uid
-            )
-        )
-    }
 
 
 def _age(case: Case, namespace: str, name: str) -> str:
