@@ -56,7 +56,15 @@ EXPECTED = {
         "no acc.example.com/family.*; and .*fpga.example.com/lanes",
         r"request acc.*has\(.*family.*; and request fpga.*has\(.*lanes",
     ),
+    "type-error-in-class": Expected(
+        'class modern: firmware is a version, not the string "2.0.0"; the error ends',
+        r'class modern: .*semver\("2.0.0"\).*administrator',
+    ),
     # sums
+    "containers-beside-a-holder": Expected(
+        r"main \(2\) and probe \(1\) want 3 .*node n1 has 3, 2 of them free",
+        "ask for 1 instead of 2 in container main",
+    ),
     "requests-beyond-the-node": Expected(
         r"encode \(3\) and decode \(2\) want 5 .*acc.example.com together, node n1 has 4",
         "ask for 2 instead of 3 in request encode",
@@ -105,7 +113,13 @@ EXPECTED = {
     "template-and-selector": Expected(
         'template device does not exist.*devices.*model "Vega"', 'template devices .*; and .*"vega"'
     ),
+    "three-classes-on-three-nodes": Expected(
+        "acc.* n1, n2 only.*fpga.* n1, n3 only.*nic.* n2, n3 only: no node has all", "nic", ADVICE
+    ),
     # replicas
+    "replicas-beyond-the-processors": Expected(
+        "2 of 4 pods of Deployment train fit; .*3 CPUs", "run 2 replicas", about="pod/train-2"
+    ),
     "replicas-beyond-the-devices": Expected(
         "2 of 3 pods of Deployment train fit", "run 2 replicas", about="pod/train-2"
     ),

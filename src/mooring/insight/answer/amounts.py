@@ -9,7 +9,8 @@ from mooring.api.core.resources import ResourceRequirements
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.answer.edits import Edit, EditPath
 from mooring.insight.answer.extended import unbacked
-from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
+from mooring.insight.answer.replicas import fewer_pods, sibling_names
 from mooring.insight.explain.nodes import INSUFFICIENT, amount, quantity, shown
 from mooring.insight.messages import counted, listed
 from mooring.scheduler.node_info import NodeInfo
@@ -55,13 +56,21 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
         cause = f"the pod asks for {said}, node {node} has {said_amount(total, name)} in all"
         return Finding(cause, tuple(less_amount(case, name, wanted - free)))
     users = _users(state, name)
+    own = sibling_names(case)
+    others = [each for each in users if each[1] not in own]
     by = f", the rest is used by {_pods(users)}" if users else ""
     cause = (
         f"the pod asks for {said}, {shown_amount(free, name)} of {shown_amount(total, name)} is "
     )
+    cause = f"{cause}free on node {node}"
+    full = f"{cause}{by}"
     return Finding(
-        f"{cause}free on node {node}{by}",
-        (*less_amount(case, name, wanted - free), *_freed(state, name, users)),
+        full if len(full) <= CAUSE_LENGTH_MAX else cause,
+        (
+            *fewer_pods(case),
+            *less_amount(case, name, wanted - free),
+            *_freed(state, name, others),
+        ),
     )
 
 

@@ -126,8 +126,8 @@ def joined(
 def joined_causes(causes: Sequence[str]) -> str:
     """Return the first cause in full, and as much of the others as there is room for."""
     first, *others = causes
-    for texts in _shorter(others):
-        for start in (first, *_clauses(first)):
+    for start in (first, *_clauses(first)):
+        for texts in _shorter(others):
             line = start
             for text in texts:
                 line += f" And {text}" if line.endswith("?") else f"; and {text}"

@@ -16,6 +16,7 @@ from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
+from mooring.insight.answer.holders import release_proposals
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.funnel import FITTING, SELECTED, TOGETHER, devices_left
 from mooring.insight.explain.situation import RequestPath
@@ -45,7 +46,11 @@ def contention_findings(case: DeviceCase) -> Iterator[Finding]:
         return
     there = _union(each.wish for each in found)
     excess = sum(each.wanted for each in found) - there.bit_count()
-    yield Finding(_cause(case, problem, found), (*_fewer(case, found, excess), _more(found)))
+    held = any(each.short.funnel.free < each.short.funnel.selected for each in found)
+    waiting = release_proposals(case.case, list(case.diagnosis.obstacles.holders)) if held else ()
+    yield Finding(
+        _cause(case, problem, found), (*_fewer(case, found, excess), *waiting, _more(found))
+    )
 
 
 def _problem(case: DeviceCase) -> Problem | None:
@@ -171,7 +176,9 @@ def _cause(case: DeviceCase, problem: Problem, found: Sequence[_Contender]) -> s
     selected = {each.short.funnel.selected for each in found}
     if len({each.wish.fitting for each in found}) == 1 and of_class == selected:
         in_use = max(selected) - count
-        has = f"{count + in_use}, {count} of them usable" if in_use else str(count)
+        free = {each.short.funnel.free for each in found}
+        left = "free" if free == {count} else "usable"
+        has = f"{count + in_use}, {count} of them {left}" if in_use else str(count)
         texts = [
             f"{noun} {names} want {total} {what} together, node {node} has {has}",
             f"{noun} want {total} {what} together, node {node} has {has}: {names}",

@@ -86,7 +86,7 @@ def error_findings(case: DeviceCase) -> Iterator[Finding]:
     for fault in _faults(case, said):
         found = _repairs(case, fault)
         is_mistake = bool(found) and found[0].kind is not RepairKind.GUARD
-        cause = _fitting(found[0].cause) if is_mistake else _cause(case, fault)
+        cause = _mistake(fault, found[0]) if is_mistake else _cause(case, fault)
         offered = tuple(_proposals(case, fault, found))
         yield Finding(cause, offered or (_advice(fault),))
 
@@ -172,6 +172,13 @@ def _has(device: PublishedDevice, read: DeviceField) -> bool:
 
 
 # --- causes ---------------------------------------------------------------------------------
+
+
+def _mistake(fault: _Fault, repair: ExpressionRepair) -> str:
+    """Return a mistake with its place, and what it leads to; of a typo everybody knows."""
+    cause = repair.cause
+    ends = "" if repair.kind is RepairKind.NAME else "; the error ends the search"
+    return _fitting(f"{fault.where}: {cause}{ends}", f"{fault.where}: {cause}", cause)
 
 
 def _cause(case: DeviceCase, fault: _Fault) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mooring.allocator.ledger import ClaimKey
-from mooring.claims.pod_claims import controller_of, group_name
+from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods
+from mooring.insight.answer.replicas import fewer_pods, sibling_names
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.funnel import Nearest
@@ -76,7 +76,7 @@ def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
 
 def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequence[ClaimKey]:
     """Return who else has such devices on any node, where pods of the workload have these."""
-    own = _siblings(case.case)
+    own = sibling_names(case.case)
     if not own or not all(own.intersection(_owners(case.case, *key)) for key in keys):
         return keys
     names = _wanted_devices(case, short)
@@ -241,7 +241,7 @@ def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Propo
 
     Pods of the same workload are no others: nobody waits for them.
     """
-    own = _siblings(case)
+    own = sibling_names(case)
     holders = [key for key in holders if not own.intersection(_owners(case, *key))]
     if not holders:
         return
@@ -261,24 +261,6 @@ def _owners(case: Case, namespace: str, name: str) -> list[str]:
     claim = case.cluster.find_claim(namespace, name)
     owner = None if claim is None else controller_of(claim.metadata)
     return [*_users(case, namespace, name), *(() if owner is None else (owner.name,))]
-
-
-def _siblings(case: Case) -> set[str]:
-    """Return the names of the pods that the same controller created, or of the same group."""
-    owner, group = controller_of(case.pod.metadata), group_name(case.pod)
-    return {
-        each.metadata.name
-        for each in case.snapshot.pods
-        if each.metadata.namespace == case.namespace
-        and (
-            (group is not None and group_name(each) == group)
-            or (
-                owner is not None
-                and (other := controller_of(each.metadata)) is not None
-                and other.uid == owner.uid
-            )
-        )
-    }
 
 
 def _age(case: Case, namespace: str, name: str) -> str:

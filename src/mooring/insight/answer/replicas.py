@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import Edit, change_of
 from mooring.insight.answer.finding import Case, FixRank, Proposal
 from mooring.insight.answer.sources import POD_COUNTS, nodes_of_siblings
@@ -48,3 +49,21 @@ def fewer_pods(case: Case, *, hint: str = "") -> Iterator[Proposal]:
     else:
         text = f"run {counted(found.placed, 'replica')} of {found.name} instead of {found.wanted}"
     yield Proposal(f"{text}{hint}", FixRank.LESS, (change,))
+
+
+def sibling_names(case: Case) -> set[str]:
+    """Return the names of the pods that the same controller created, or of the same group."""
+    owner, group = controller_of(case.pod.metadata), group_name(case.pod)
+    return {
+        each.metadata.name
+        for each in case.snapshot.pods
+        if each.metadata.namespace == case.namespace
+        and (
+            (group is not None and group_name(each) == group)
+            or (
+                owner is not None
+                and (other := controller_of(each.metadata)) is not None
+                and other.uid == owner.uid
+            )
+        )
+    }
