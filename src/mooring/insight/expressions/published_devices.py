@@ -231,6 +231,8 @@ def _look(device: PublishedDevice, read: DeviceField) -> Any:
         return None
     if read.name and read.field in MAPS:
         return _comparable(device.value(read))
+    if read.field == "driver":
+        return device.driver  # Classes select by it: no device is read for that.
     return _seen((device.variables or {})["device"], read)
 
 
