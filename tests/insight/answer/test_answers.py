@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.explain import CAUSES, bare_pods, deployment, fleet_objects
 from benchmarks.explain import CONTEXT as BENCHMARK
+from mooring.cel.device import Compiled
 from mooring.insight.answer import answer as answering
 from mooring.insight.answer.answer import answer, answers
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, one_line
@@ -16,10 +17,14 @@ from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.pods import ALIKE_ASKED_MAX, explain
 from mooring.insight.explain.trials import EFFORT
 from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.expressions.questions import Devices
+from mooring.insight.expressions.repairs import TOO_COMPLEX, diagnose
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.bulkhead import Fault
 from tests.insight.fit.scenes import CONTEXT, gpus, template, using
+from tests.insight.fleets import compiler, device
+from tests.insight.fleets import fleet as fleet_of
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import device_class, wanting
 
@@ -63,6 +68,25 @@ def test_without_time_left_there_is_a_cause_and_nothing_is_tried() -> None:
     assert found.cluster.work.nodes_asked == before
     assert said.cause
     assert [fix.kind for fix in said.fixes] == ["advice"]
+
+
+def test_an_expression_that_costs_too_much_is_not_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = str(list(range(10)))
+    costly = "true"
+    for depth in range(6):
+        costly = f"{numbers}.all(x{depth}, {costly})"
+
+    def never(*_: object) -> None:
+        raise AssertionError("it was evaluated")
+
+    monkeypatch.setattr(Compiled, "evaluate_variables", never)
+    published = fleet_of(device("gpu-0"))
+    devices = Devices(published.devices, published)
+    found = diagnose([costly], compiler(), devices)
+    assert found is not None
+    assert found.cause == TOO_COMPLEX
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ class Case:
         self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
         self.context, self.refused, self.dropped = around.context, around.refused, around.dropped
         self.over_quota = around.plan.over_quota
-        self._interrupt = around.effort().interrupt
+        self.effort = around.effort()  # for all that is tried after the explanation
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
@@ -162,7 +162,8 @@ class Case:
     @property
     def is_late(self) -> bool:
         """Whether there is no time to try more."""
-        return self._interrupt is not None and self._interrupt() is not None
+        interrupt = self.effort.interrupt
+        return interrupt is not None and interrupt() is not None
 
     @property
     def namespace(self) -> str:
