@@ -40,7 +40,7 @@ VERDICTS_TRIED_MAX: Final = 6
 NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
 CLAUSE_LENGTH_MIN: Final = 40
 EXPRESSION_LENGTH_MIN: Final = 24
-CLAUSES: Final = ("; ", ", ", ": ", " (")
+CLAUSES: Final = ("; ", ", ", " (", ": ")  # the strongest ends first
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
@@ -196,10 +196,11 @@ def one_line(text: str) -> str:
     line = " ".join(text.split())
     line = _QUOTED.sub(lambda quoted: _shortened(quoted, len(line)), line)
     while len(line) > CAUSE_LENGTH_MAX:
-        rest = max((line.rfind(each, 0, CAUSE_LENGTH_MAX + 1) for each in CLAUSES), default=-1)
-        if rest < CLAUSE_LENGTH_MIN:
+        ends = (line.rfind(each, 0, CAUSE_LENGTH_MAX + 1) for each in CLAUSES)
+        end = next((each for each in ends if each >= CLAUSE_LENGTH_MIN), None)
+        if end is None:
             return f"{line[: CAUSE_LENGTH_MAX - 1]}…"
-        line = line[:rest]
+        line = line[:end]
     return line
 
 
