@@ -67,7 +67,8 @@ def _replacement(
     document: Document, changes: Mapping[ObjectKey, ObjectChange]
 ) -> ObjectChange | None:
     """Return the new object that stands for a document which a server does not take."""
-    match document.tree:
+    tree: Any = document.tree
+    match tree:
         case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
             for change in changes.values():
                 is_named = (change.kind, change.name) == (kind, name)
