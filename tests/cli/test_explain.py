@@ -46,6 +46,8 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
         "\n\npod default/training-1: request gpus wants 3 devices with one "
         "resource.kubernetes.io/numaNode, but at most 2 have the same (0)\n"
         "  fix 1: ask for 2 instead of 3 in request gpus → gets node dgx-h100-0\n"
+        "  fix 2 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0, claim "
+        "notebook-1-gpu-0 of pod notebook-1 free their devices, or ask their owners\n"
         "  (moor explain pod/training-1 … --write-fix 1 prints the manifests with fix 1)\n\n"
     ) in text
     assert "  node dgx-h100-0: cannot allocate all claims\n" in text
@@ -154,8 +156,8 @@ def test_a_shortage_has_its_amounts_and_a_tried_fix() -> None:
     assert "  node dgx-h100-0: Insufficient cpu\n" in result.stdout
     assert "    cpu: 1k asked for, 224 of 224 free\n" in result.stdout
     assert result.stdout.startswith(
-        "pod default/p: 1k of cpu asked for, node dgx-h100-0 has 224 in all\n"
-        "  fix 1: ask for 224 of cpu instead of 1k in container c → gets node dgx-h100-0\n"
+        "pod default/p: the pod asks for 1000 CPUs, node dgx-h100-0 has 224 CPUs\n"
+        "  fix 1: ask for 224 CPUs instead of 1000 in container c → gets node dgx-h100-0\n"
     )
 
 
@@ -165,7 +167,7 @@ def test_a_label_that_is_missing_is_named() -> None:
     assert "pod default/p: the node selector wants zone=a, a label that no node has\n" in (
         result.stdout
     )
-    assert "  fix 1: remove zone from the node selector" in result.stdout
+    assert "  fix 1: label node dgx-h100-0 zone=a (an administrator's change)" in result.stdout
     assert " → gets node dgx-h100-0\n" in result.stdout
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.explain import CAUSES, bare_pods, deployment, fleet_objects
 from benchmarks.explain import CONTEXT as BENCHMARK
+from mooring.cel.device import Compiled
 from mooring.insight.answer import answer as answering
 from mooring.insight.answer.answer import answer, answers
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, one_line
@@ -17,10 +18,14 @@ from mooring.insight.explain.pods import explain
 from mooring.insight.explain.trials import EFFORT
 from mooring.insight.explain.verdicts import ALIKE_ASKED_MAX
 from mooring.insight.expressions.published_devices import PublishedDevices
+from mooring.insight.expressions.questions import Devices
+from mooring.insight.expressions.repairs import TOO_COMPLEX, diagnose
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.bulkhead import Fault
 from tests.insight.fit.scenes import CONTEXT, gpus, template, using
+from tests.insight.fleets import compiler, device
+from tests.insight.fleets import fleet as fleet_of
 from tests.scheduler.makers import node
 from tests.scheduler.scenes import device_class, wanting
 
@@ -66,17 +71,37 @@ def test_without_time_left_there_is_a_cause_and_nothing_is_tried() -> None:
     assert [fix.kind for fix in said.fixes] == ["advice"]
 
 
+def test_an_expression_that_costs_too_much_is_not_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = str(list(range(10)))
+    costly = "true"
+    for depth in range(6):
+        costly = f"{numbers}.all(x{depth}, {costly})"
+
+    def never(*_: object) -> None:
+        raise AssertionError("it was evaluated")
+
+    monkeypatch.setattr(Compiled, "evaluate_variables", never)
+    published = fleet_of(device("gpu-0"))
+    devices = Devices(published.devices, published)
+    found = diagnose([costly], compiler(), devices)
+    assert found is not None
+    assert found.cause == TOO_COMPLEX
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
         ("short", "short"),
         ("two\n lines", "two lines"),
         (f"{'a' * 100}; {'b' * 100}", "a" * 100),
-        (f"{'a' * 100}, b: {'c' * 100}", f"{'a' * 100}, b"),
+        (f"{'a' * 100}, b: {'c' * 100}", "a" * 100),
         (f"no device matches `{'x' * 300}` of request gpu", None),
         ("x" * 300, f"{'x' * 159}…"),
+        (f"{'a' * 100}; b, {'c' * 100}", "a" * 100),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_a_cause_is_one_short_line_of_whole_clauses(text: str, line: str | None) -> None:
     found = one_line(text)

@@ -64,8 +64,9 @@ def run(text: str, *arguments: str, machine: tuple[str, ...] = MACHINE) -> Resul
     return result
 
 
-def pending(text: str, *arguments: str) -> list[Any]:
-    found: list[Any] = json.loads(run(text, *arguments, "-o", "json").stdout)["pending"]
+def pending(text: str, *arguments: str, machine: tuple[str, ...] = MACHINE) -> list[Any]:
+    result = run(text, *arguments, "-o", "json", machine=machine)
+    found: list[Any] = json.loads(result.stdout)["pending"]
     return found
 
 
@@ -103,11 +104,13 @@ def test_pods_with_the_same_cause_and_the_same_fixes_are_told_together() -> None
 
 
 def test_a_fix_of_pods_that_share_nothing_changes_each_of_them() -> None:
-    text = pod("a") + pod("b")
-    ((fix, *_),) = (each["fixes"] for each in pending(text))
+    large = "image: x, resources: {requests: {cpu: 1k}}"
+    text = (pod("a", "{}") + pod("b", "{}")).replace("image: x", large)
+    machines = ("--profile", "dgx-h100=2")
+    ((fix, *_),) = (each["fixes"] for each in pending(text, machine=machines))
     assert [(each["kind"], each["name"]) for each in fix["changes"]] == [("Pod", "a"), ("Pod", "b")]
-    written = run(text, "--write-fix", "1").stdout
-    result = CliRunner().invoke(plan, [*MACHINE, "-f", "-", "-o", "json"], input=written)
+    written = run(text, "--write-fix", "1", machine=machines).stdout
+    result = CliRunner().invoke(plan, [*machines, "-f", "-", "-o", "json"], input=written)
     assert all(each["node"] for each in json.loads(result.stdout)["pods"])
 
 
@@ -122,7 +125,7 @@ def test_pods_with_another_cause_are_told_apart() -> None:
 
 def test_two_workloads_with_the_same_mistake_are_told_together() -> None:
     text = template() + deployment("one") + deployment("two")
-    (only,) = pending(text)
+    (only,) = pending(text, machine=("--profile", "dgx-h100=6"))
     assert (only["title"], len(only["pods"])) == ("6 pods", 6)
     # They share the template in which the mistake is, so it is changed once.
     assert [len(fix["changes"]) for fix in only["fixes"] if fix["kind"] == "change"] == [1]

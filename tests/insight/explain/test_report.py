@@ -129,8 +129,9 @@ def test_the_cause_comes_first_then_the_fixes_then_the_evidence() -> None:
     fix = str(lines[1])
     assert fix.startswith("  fix 1: ask for 1 instead of 2 in request r")
     assert fix.endswith(" → gets node n0")
-    assert [line.tone for line in lines[:3]] == [Tone.CAUSE, Tone.FIX, Tone.EVIDENCE]
-    assert {line.tone for line in lines[2:]} == {Tone.EVIDENCE}
+    tones, fixes = [line.tone for line in lines], len(told.answer.fixes)
+    assert tones[: fixes + 1] == [Tone.CAUSE, *[Tone.FIX] * fixes]
+    assert set(tones[fixes + 1 :]) == {Tone.EVIDENCE}
     assert str(lines[-1]) == f"  Kubernetes: {pending_of(found).message}"
     evidence = shown_evidence(told.explanation)
     assert (evidence.pod, evidence.verdicts[0].nodes) == ("team/p", ("n0",))

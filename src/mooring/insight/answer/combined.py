@@ -25,6 +25,8 @@ REHEARSED_MAX: Final = 6  # changes of a step that are tried
 FINDINGS_MAX: Final = 2  # of a step whose changes are tried
 CLAUSE_MIN: Final = 40  # of a cause that is shortened
 TRIALS_MAX: Final = 60
+STEPS_EACH_MAX: Final = 200  # of a search, when the pod is explained again
+ALL_STEPS_MAX: Final = 1_000
 MORE: Final = "this is not all"
 Find = Callable[[Case], Iterable[Finding]]
 
@@ -97,7 +99,9 @@ def _explained(case: Case, changes: Sequence[ObjectChange], find: Find) -> list[
         if not isinstance(outcome, Pending):
             return []
         plan = Plan(made.snapshot, (outcome,), (), case.cluster)
-        effort = case.around.effort()._replace(trials_max=TRIALS_MAX)
+        effort = case.effort._replace(
+            trials_max=TRIALS_MAX, steps_each_max=STEPS_EACH_MAX, steps_max=ALL_STEPS_MAX
+        )
         explanation = explain(plan, outcome, effort=lambda: effort)
         again = Case(case.around.changed(plan), explanation)
         return list(islice(find(again), FINDINGS_MAX))

@@ -41,7 +41,7 @@ VERDICTS_TRIED_MAX: Final = 6
 NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes
 CLAUSE_LENGTH_MIN: Final = 40
 EXPRESSION_LENGTH_MIN: Final = 24
-CLAUSES: Final = ("; ", ", ", ": ", " (")
+CLAUSES: Final = ("; ", ", ", " (", ": ")  # the strongest ends first
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
@@ -161,7 +161,7 @@ class Case:
         self.refused, self.dropped = around.refused, around.dropped
         self.devices_of_class = around.devices_of_class
         self.over_quota, self.unread = around.plan.over_quota, around.unread
-        self._interrupt = around.effort().interrupt
+        self.effort = around.effort()  # for all that is tried after the explanation
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
@@ -172,7 +172,8 @@ class Case:
     @property
     def is_late(self) -> bool:
         """Whether there is no time to try more."""
-        return self._interrupt is not None and self._interrupt() is not None
+        interrupt = self.effort.interrupt
+        return interrupt is not None and interrupt() is not None
 
     @property
     def namespace(self) -> str:
@@ -205,10 +206,11 @@ def one_line(text: str) -> str:
     line = " ".join(text.split())
     line = _QUOTED.sub(lambda quoted: _shortened(quoted, len(line)), line)
     while len(line) > CAUSE_LENGTH_MAX:
-        rest = max((line.rfind(each, 0, CAUSE_LENGTH_MAX + 1) for each in CLAUSES), default=-1)
-        if rest < CLAUSE_LENGTH_MIN:
+        ends = (line.rfind(each, 0, CAUSE_LENGTH_MAX + 1) for each in CLAUSES)
+        end = next((each for each in ends if each >= CLAUSE_LENGTH_MIN), None)
+        if end is None:
             return f"{line[: CAUSE_LENGTH_MAX - 1]}…"
-        line = line[:rest]
+        line = line[:end]
     return line
 
 

@@ -48,7 +48,7 @@ def fixed_manifests(
     written: list[FixedDocument] = []
     made: set[ObjectKey] = set()
     for document, key in documents:
-        change = None if key is None else changes.get(key)
+        change = _replacement(document, changes) if key is None else changes.get(key)
         if change is None:
             written.append(_with_text(document, document.tree, ()))
             continue
@@ -61,6 +61,20 @@ def fixed_manifests(
 
 def _is_namespace(tree: Any) -> bool:
     return isinstance(tree, dict) and tree.get("kind") == "Namespace"
+
+
+def _replacement(
+    document: Document, changes: Mapping[ObjectKey, ObjectChange]
+) -> ObjectChange | None:
+    """Return the new object that stands for a document which a server does not take."""
+    tree: Any = document.tree
+    match tree:
+        case {"kind": str(kind), "metadata": {"name": str(name)} as metadata}:
+            for change in changes.values():
+                is_named = (change.kind, change.name) == (kind, name)
+                if is_named and metadata.get("namespace") in (None, "", change.namespace):
+                    return None if change.new is None else change
+    return None
 
 
 def _changed(

@@ -60,6 +60,9 @@ class ExpressionRepair(NamedTuple):
         return {number: new for number, (old, new) in pairs if new != old}
 
 
+TOO_COMPLEX: Final = "the expression costs more to evaluate than Kubernetes allows"
+
+
 class SelectorDiagnosis(NamedTuple):
     """Why too few devices pass selectors, and repairs that were run, the surest first."""
 
@@ -74,6 +77,10 @@ def diagnose(
     """Return what is wrong with selectors; None if enough devices pass without errors."""
     search = _Search(compiler, devices, wanted)
     given = tuple(expressions)
+    evaluators = map(search.evaluator, given)
+    if any(isinstance(e, ExpressionEvaluator) and e.is_too_complex for e in evaluators):
+        # Each evaluation may take a second, and repairs need many of them.
+        return SelectorDiagnosis(TOO_COMPLEX, (), ())
     result = search.result(given)
     if result.is_good(1 if result.matching else wanted) and result.matching >= wanted:
         return None
