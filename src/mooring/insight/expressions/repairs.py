@@ -60,7 +60,7 @@ class ExpressionRepair(NamedTuple):
         return {number: new for number, (old, new) in pairs if new != old}
 
 
-TOO_COMPLEX: Final = "the expression costs more to evaluate than Kubernetes allows"
+COSTS_TOO_MUCH: Final = "the expression costs more to evaluate than Kubernetes allows"
 
 
 class SelectorDiagnosis(NamedTuple):
@@ -80,7 +80,7 @@ def diagnose(
     evaluators = map(search.evaluator, given)
     if any(isinstance(e, ExpressionEvaluator) and e.is_too_complex for e in evaluators):
         # Each evaluation may take a second, and repairs need many of them.
-        return SelectorDiagnosis(TOO_COMPLEX, (), ())
+        return SelectorDiagnosis(COSTS_TOO_MUCH, (), ())
     result = search.result(given)
     if result.is_good(1 if result.matching else wanted) and result.matching >= wanted:
         return None
