@@ -206,9 +206,14 @@ def _labelled(case: Case, unmet: Sequence[_Wish], nodes: Sequence[str]) -> Itera
         for wish in unmet
         if wish.operator in ("In", "Exists") and wish.key not in (NAME_FIELD, HOSTNAME)
     }
-    if node is None or len(labels) < len(unmet) or set(labels) & set(_PLATFORM):
+    if node is None or len(labels) < len(unmet) or any(map(_is_of_kubernetes, labels)):
         return
     edits = (Edit(("metadata", "labels", key), value) for key, value in labels.items())
     said = listed([f"{key}={value}" for key, value in labels.items()])
     text = f"label node {node.metadata.name} {said} (an administrator's change)"
     yield Proposal(text, FixRank.ADMINISTRATOR, (change_of(node, *edits),))
+
+
+def _is_of_kubernetes(key: str) -> bool:
+    """Return whether Kubernetes or a cloud sets a label, such as a zone, which says what is so."""
+    return key.partition("/")[0].endswith("kubernetes.io")
