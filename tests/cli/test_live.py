@@ -235,7 +235,8 @@ async def _stand_still(kubeconfig: str) -> None:
     said = "0/1 nodes are available: 1 Insufficient cpu. Mooring: the pod asks for too much."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     async with http_client(load_rest_config(kubeconfig)) as client:
-        pod = await client.write(Create(Pod(metadata=metadata, spec=PodSpec(containers=(container,)))))
+        spec = PodSpec(containers=(container,))
+        pod = await client.write(Create(Pod(metadata=metadata, spec=spec)))
         status = {"conditions": [{**condition, "message": said}]}
         await client.write(Patch(Target.of(pod), {"status": status}, "status"))
 

@@ -142,6 +142,16 @@ def found_devices(problem: Problem) -> tuple[int, ...]:
     return (0, *(mask.bit_count() for each in masks for mask in each))
 
 
+def missing_devices(problem: Problem) -> tuple[int, int]:
+    """Return how many requests find no device of their class, and how many devices are missing."""
+    without = missing = 0
+    for ask, masks in devices_left(problem).items():
+        without += not masks[STAGES.index(CLASS)]
+        wanted = masks[SELECTED].bit_count() if ask.wants_all else ask.count
+        missing += max(wanted - masks[TOGETHER].bit_count(), 0)
+    return without, missing
+
+
 def _of_class(problem: Problem, slot: Slot) -> int:
     """Return the devices of a request's class, as a bit mask."""
     selectors = slot.request.requirements.class_selectors

@@ -30,14 +30,7 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
-from mooring.insight.explain.funnel import (
-    CLASS,
-    SELECTED,
-    STAGES,
-    TOGETHER,
-    devices_left,
-    found_devices,
-)
+from mooring.insight.explain.funnel import found_devices, missing_devices
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
 from mooring.insight.plan.decisions import placed_anywhere
@@ -152,12 +145,7 @@ class NodeProbe:
     def lack(self, name: str) -> tuple[int, int]:
         """Return how many requests find no device of their class on a node, and devices missing."""
         problem = self.problem(name)
-        without = missing = 0
-        for ask, masks in ({} if problem is None else devices_left(problem)).items():
-            without += not masks[STAGES.index(CLASS)]
-            wanted = masks[SELECTED].bit_count() if ask.wants_all else ask.count
-            missing += max(wanted - masks[TOGETHER].bit_count(), 0)
-        return without, missing
+        return (0, 0) if problem is None else missing_devices(problem)
 
     def shortfall(self, name: str, rejection: Unschedulable) -> int:
         """Return how much of the amounts that a pod requests a node has not, in percent."""
