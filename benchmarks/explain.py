@@ -68,7 +68,7 @@ def _measured(fleet: list[Any], objects: list[Any]) -> _Figures:
     started = time.process_time()
     found = plan(snapshot, CONTEXT)
     planned = time.process_time()
-    answered = answers(found, found.pending, CONTEXT)
+    answered = list(answers(found, found.pending, CONTEXT))
     ended = time.process_time()
     gc.unfreeze()
     return _Figures(planned - started, ended - planned, len(found.pending), len(answered))

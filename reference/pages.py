@@ -3,6 +3,7 @@
     page              made from
     cel-functions.md  the libraries of mooring.cel
     cli.md            the commands and options of `moor`
+    explain-json.md   the types of `moor explain -o json`, with explain.schema.json
     feature-gates.md  the gates of mooring.api.gates
     kinds.md          the catalogue of kinds and the strategies of validation
     limits.md         the limits of mooring.api.documents and of validation
@@ -46,6 +47,7 @@ from mooring.validation.registry import MetadataStrategy, strategy_for
 from mooring.validation.strategy import Strategy
 from reference.cel_functions import functions_page
 from reference.example_picture import example_picture
+from reference.explain_json import explain_page, schema_text
 from reference.feature_gates import gates_page
 from reference.hardware_profiles import profile_sections
 from reference.markdown import MADE, page_of, table_of
@@ -293,6 +295,8 @@ def profiles_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "cel-functions.md": functions_page,
     "cli.md": cli_page,
+    "explain-json.md": explain_page,
+    "explain.schema.json": schema_text,
     "feature-gates.md": gates_page,
     "kinds.md": kinds_page,
     "limits.md": limits_page,

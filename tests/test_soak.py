@@ -10,11 +10,14 @@ from random import Random
 import pytest
 
 from mooring.api.catalogue import SERVED
+from mooring.insight.answer.edits import Edit, ObjectChange
+from mooring.insight.answer.finding import Answer, Fix, FixRank
 from soak import (
     Plan,
     allocator,
     cel,
     disk,
+    fixes,
     hostile,
     http_fuzz,
     live,
@@ -31,6 +34,9 @@ from soak import (
 )
 from soak.__main__ import campaigns, main
 from soak._disk.cluster_case import ConfigMapWriter, NoMountError
+from soak._fixes.mistakes import TEAM, random_world
+from soak._fixes.trial import BrokenLawError as FixLawError
+from soak._fixes.trial import Trial
 from soak._hostile.answers import AnswerLaws, Findings
 from soak._hostile.bodies import Bodies
 from soak._hostile.grammar import Grammar
@@ -46,6 +52,7 @@ from soak._node.programs import Site
 from soak._servers import Server
 from soak._weeks.growth import Growths
 from tests.allocator.problems import FAMILIES
+from tests.corpus import corpus
 
 SEED = 6
 
@@ -59,9 +66,11 @@ def hostile_requests() -> Requests:
 
 
 CASES = 400
+NOTHING = ObjectChange("Pod", TEAM, "train", (Edit(("metadata", "labels", "a"), "b"),))
 
 NAMES = (
-    *("allocator", "cel", "disk", "hostile", "http-fuzz", "live", "livescheduler", "node"),
+    *("allocator", "cel", "disk", "fixes", "hostile", "http-fuzz", "live", "livescheduler"),
+    "node",
     "reading",
     "scheduler",
     *("server-crash", "server-watch", "stall", "store-crash", "store-watch", "weeks"),
@@ -101,6 +110,42 @@ def test_the_allocator_answers_random_problems_as_the_plain_one_does() -> None:
 def test_a_case_of_allocation_is_decided_by_seed_and_number() -> None:
     assert allocator.make_case(SEED, 7) == allocator.make_case(SEED, 7)
     assert allocator.make_case(SEED, 7) != allocator.make_case(SEED, 11)
+
+
+@pytest.mark.sweep
+def test_fixes_of_recorded_cases_are_valid_and_place_the_pod() -> None:
+    corpus("allocator")
+    _try_fixes(range(0, len(fixes.recorded_worlds()), 150))
+
+
+@pytest.mark.sweep
+def test_fixes_of_random_mistakes_are_valid_and_place_the_pod() -> None:
+    first = len(fixes.recorded_worlds())
+    _try_fixes(range(first, first + 20))
+
+
+def _try_fixes(numbers: range) -> None:
+    counts: Counter[str] = Counter()
+    for number in numbers:
+        fixes.make_case(SEED, number, counts).outcomes()
+    assert counts["changes offered"] > len(numbers) // 10
+    assert counts["pods with advice only"] > len(numbers) // 10
+
+
+def test_a_fix_that_does_not_help_is_found() -> None:
+    counts: Counter[str] = Counter()
+    tried = Trial(random_world(f"{SEED}/1"), counts)
+    with pytest.raises(FixLawError, match="nothing changes") as found:
+        tried.run(lambda *_: Answer("a cause", (Fix("nothing changes", FixRank.LESS, (NOTHING,)),)))
+    assert found.value.kind == "pod not placed"
+    with pytest.raises(FixLawError, match="no cause"):
+        tried.run(lambda *_: Answer("no cause"))
+    assert (counts["changes offered"], counts["no fix and no advice"]) == (1, 1)
+
+
+def test_a_case_of_fixes_is_decided_by_its_seed() -> None:
+    made = [random_world(seed).manifests for seed in ("1/1", "1/1", "1/2")]
+    assert made[0] == made[1] != made[2]
 
 
 @pytest.mark.sweep

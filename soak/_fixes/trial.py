@@ -12,22 +12,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
-
-import yaml
 
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.timestamp import Timestamp
+from mooring.claims.pod_claims import controller_of
 from mooring.cli.cluster_options import ClusterInput, read_cluster
-from mooring.cli.output import yaml_text
+from mooring.cli.explain import fix_text
 from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.document import shown_explanations
+from mooring.insight.answer.edits import REMOVED
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Answer, Fix
-from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
+from mooring.insight.answer.groups import grouped
+from mooring.insight.answer.manifests import fixed_manifests
+from mooring.insight.answer.output import answer_lines
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins
 from mooring.insight.plan.planner import Plan, plan
+from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.manifests import ManifestValidator
@@ -35,6 +39,7 @@ from mooring.validation.strategy import Context
 from soak._fixes.worlds import Text, World
 
 NOW: Final = Timestamp.parse("2026-01-01T00:00:00Z")
+Answering = Callable[[Plan, Explanation, ClusterInput], Answer]
 PODS_MAX: Final = 6  # pending pods of a world that are asked about
 _KUBERNETES: Final = re.compile(
     r"^\d+/\d+ nodes|cannot allocate all claims|^0/|Unschedulable|nodes? are available"
@@ -56,12 +61,15 @@ class Trial:
         self._world, self._counts = world, counts
         self._context = Context(gates=world.gates, now=NOW, extensions=True)
 
-    def run(self) -> None:
+    def run(self, answering: Answering | None = None) -> None:
         """Ask about the pending pods, and try every change; raise the first broken law."""
+        answering = answering or _answer
         given = self._read(*self._world.manifests)
         added = stand_ins(given.manifests, given.everything)
-        found = plan(given.everything.with_objects(added), self._context)
-        results = chosen_results(found.results, given.manifests.with_objects(added))
+        snapshot = given.everything.with_objects(added)
+        found = with_refused(plan(snapshot, self._context), given.refused_objects)
+        chosen = chosen_results(found.results, given.manifests.with_objects(added))
+        results = [*chosen, *refused_results(found)]
         alike = {likeness(found, e): e for e in results if isinstance(e, Pending)}
         self._counts["worlds with refused objects"] += bool(given.refused)
         if not alike:
@@ -69,7 +77,7 @@ class Trial:
         broken: list[BrokenLawError] = []
         for pending in list(alike.values())[:PODS_MAX]:
             explanation = explain(found, pending)
-            said = answer(found, explanation, self._context, given.refused_objects)
+            said = answering(found, explanation, given)
             broken += self._broken(given, found, explanation, said)
         for error in broken:
             self._counts[error.kind] += 1
@@ -89,8 +97,9 @@ class Trial:
     ) -> Iterator[BrokenLawError]:
         counts, pending = self._counts, explanation.pending
         counts["pending pods"] += 1
-        list(answer_lines([pending], explanation, said))
-        answer_tree([pending], explanation, said)
+        (shown,) = grouped([([pending], explanation, said)], found.before)
+        list(answer_lines(shown, is_full=True))
+        shown_explanations([], [shown], found.before, namespace=given.namespace)
         yield from map(_cause_error, _cause_faults(said, pending))
         kinds = {fix.kind for fix in said.fixes}
         counts["pods with a change"] += "change" in kinds
@@ -111,31 +120,34 @@ class Trial:
         about = f"{fix.text} → {fix.node}"
         if any(_loosens_class(fix)):
             yield BrokenLawError("class loosened", about)
-        trees = fixed_manifests(fix, given.documents, found.before, namespace=given.namespace)
-        text = yaml_text(yaml, trees, is_many=True)
-        known = {refused.key for refused in map(_Refused, given.refused_objects)}
+        fixed = fixed_manifests(fix, given.documents, found.before, given.context)
+        text = fix_text(fixed)
+        known = {refused[:3] for refused in given.refused_objects}
         errors = [e for key, e in _invalid(text, self._context, given) if key not in known]
         if errors:
             yield BrokenLawError("change refused", f"{about}: {'; '.join(errors)}\n{text}")
             return
-        node = self._node(text, pending)
-        if node is None:
+        if self._is_left_without_node(text, pending):
             yield BrokenLawError("pod not placed", f"{about}\n{text}")
 
-    def _node(self, text: str, pending: Pending) -> str | None:
-        """Return the node that the pod gets if the text is applied in place of the manifests."""
+    def _is_left_without_node(self, text: str, pending: Pending) -> bool:
+        """Return whether the pod gets no node if the text is applied in place of the manifests.
+
+        A pod that is not there any more, because its workload has fewer, does not need one.
+        """
         given = self._read(Text(text))
         added = stand_ins(given.manifests, given.everything)
         found = plan(given.everything.with_objects(added), self._context)
-        for result in found.results:
-            if isinstance(result, Reservation) and full_name(result.pod) == full_name(pending.pod):
-                return result.node
-        return None
+        name, owner = full_name(pending.pod), controller_of(pending.pod.metadata)
+        results = {full_name(each.pod): each for each in found.results}
+        if name not in results and owner is not None:
+            self._counts["changes to fewer pods"] += 1
+            return not found.placed
+        return not isinstance(results.get(name), Reservation)
 
 
-class _Refused:
-    def __init__(self, refused: Any) -> None:
-        self.key = refused[:3]
+def _answer(found: Plan, explanation: Explanation, given: ClusterInput) -> Answer:
+    return answer(found, explanation, given.context, given.refused_objects, given.dropped_fields)
 
 
 def _invalid(
@@ -173,4 +185,6 @@ def _cause_faults(said: Answer, pending: Pending) -> Iterator[str]:
 def _loosens_class(fix: Fix) -> Iterable[bool]:
     for change in fix.changes:
         if change.kind == "DeviceClass":
-            yield any(edit.path[:2] == ("spec", "selectors") for edit in change.edits)
+            # An administrator may correct a selector, but not take one away.
+            paths = [(e.path, e.value) for e in change.edits if e.path[1:2] == ("selectors",)]
+            yield any(len(path) <= 3 or value is REMOVED for path, value in paths)

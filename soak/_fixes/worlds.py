@@ -9,11 +9,11 @@ take today are stored there, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mooring.api.documents import CORE, expand_lists, read
 from mooring.api.gates import Gate, Gates
@@ -44,16 +44,16 @@ _GATES: Final = {
 }
 
 
-class Trees:
+class Trees(NamedTuple):
     """A source that has objects as trees."""
 
-    def __init__(self, name: str, trees: Iterable[Any]) -> None:
-        self._name, self._trees = name, list(trees)
+    name: str
+    trees: list[Any]
 
     def give(self, intake: Taker) -> None:
         """Pass on the objects as they are read from JSON."""
-        for tree in self._trees:
-            for document in read(json.dumps(tree).encode(), source=self._name, schema=CORE):
+        for tree in self.trees:
+            for document in read(json.dumps(tree).encode(), source=self.name, schema=CORE):
                 intake.add_document(document)
 
 

@@ -15,8 +15,16 @@ from conformance.runner import Case, read_cases
 from mooring.allocator import Allocated, AllocationFailed, AllocationOutcome, Unsatisfied, allocate
 from mooring.allocator.allocation import Budget
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, problem
-from tests.allocator.problems.parts import allocated, claim, held, selectors, share
-from tests.allocator.scenes import DRIVER, HERE, consuming, gpu, inventory, with_counters
+from tests.allocator.problems.parts import allocated, claim, held, selectors, share, slice_
+from tests.allocator.scenes import (
+    DRIVER,
+    HERE,
+    consuming,
+    gpu,
+    gpus,
+    inventory,
+    with_counters,
+)
 from tests.corpus import corpus
 
 STEPS_MAX = 300  # those without feasibility checks, and a few more
@@ -54,6 +62,16 @@ def test_large_problems_without_a_solution_take_few_steps(name: str) -> None:
     found = asked(LARGE[name]())
     assert isinstance(found, Unsatisfied)
     assert found.steps <= STEPS_MAX
+
+
+def test_a_request_that_finds_too_few_devices_takes_no_step() -> None:
+    taken = allocated("other", [held(DRIVER, "gpu-0"), held(DRIVER, "gpu-1")])
+    few = inventory(slice_("s", DRIVER, gpus(8)), allocated=[taken])
+    for wanted in (7, 9):
+        found = allocate(few, HERE, [claim("c", [gpu(), gpu("many", count=wanted)])])
+        assert isinstance(found, Unsatisfied)
+        assert found.steps == 0
+    assert isinstance(allocate(few, HERE, [claim("c", [gpu(count=6)])]), Allocated)
 
 
 def test_recorded_problems_without_a_solution_take_few_steps() -> None:

@@ -90,19 +90,50 @@ def test_a_run_time_error_comes_with_the_hint_of_kubernetes_and_its_origin() -> 
 
 def test_a_hyphen_in_a_name_is_explained() -> None:
     result = cel('device.attributes["a.example.com"].supported-models == "a"')
-    assert result.stderr.endswith(
+    assert (
         '\nhint: .supported-models is .supported minus models to CEL; write ["supported-models"]\n'
-    )
+    ) in result.stderr
 
 
 def test_a_compile_error_has_a_caret_and_status_1() -> None:
     result = cel("device.drvier == 'x'")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == (
+    assert result.stderr.startswith(
         "error: compilation failed: ERROR: <input>:1:7: undefined field 'drvier'\n"
         " | device.drvier == 'x'\n"
         " | ......^\n"
+        "cause: the expression does not compile at 1:7: device.drvier does not exist: did you mean "
+        "device.driver?\n"
     )
+
+
+def test_an_expression_that_matches_none_is_repaired() -> None:
+    result = cel(f'device.attributes["{GPU}"].modle == "h200"')
+    assert result.exit_code == 1
+    assert result.stdout.endswith(
+        "cause: attribute modle does not exist: did you mean model? 4 of 6 devices have it; "
+        'no device has model "h200": devices have "H200" (4); did you mean "H200"?\n'
+        f'did you mean: device.attributes["{GPU}"].model == "H200"\n'
+        f'    4 devices match; use device.attributes["{GPU}"].model instead of modle, and ask for '
+        'model "H200", which 4 devices have, instead of "h200"\n'
+    )
+
+
+def test_an_amount_that_no_device_has_is_called_no_misspelling() -> None:
+    result = cel(f'device.capacity["{GPU}"].memory.compareTo(quantity("1Ti")) >= 0')
+    assert "cause: memory 1Ti is asked for, but devices have at most 141Gi\n" in result.stdout
+    assert "nearest that matches: " in result.stdout
+
+
+def test_json_has_the_cause_and_the_repairs() -> None:
+    tree = json.loads(cel(f'device.capacity["{GPU}"].memory >= "40Gi"', "-o", "json").stdout)
+    assert tree["cause"].endswith('memory is a quantity, but "40Gi" is a string')
+    assert tree["repairs"][0] == {
+        "text": f'use device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0',
+        "kind": "syntax",
+        "expression": f'device.capacity["{GPU}"].memory.compareTo(quantity("40Gi")) >= 0',
+        "match": 4,
+    }
 
 
 def test_an_expression_that_is_no_selector_gives_values() -> None:

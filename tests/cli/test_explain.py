@@ -42,13 +42,18 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
     assert result.exit_code == 1
     text = result.stdout
     assert "pod default/training-0 gets node dgx-h100-0 with 4 devices\n" in text
-    assert "pod default/training-1 gets no node\n" in text
+    assert (
+        "\n\npod default/training-1: request gpus wants 3 devices with one "
+        "resource.kubernetes.io/numaNode, but at most 2 have the same (0)\n"
+        "  fix 1: ask for 2 instead of 3 in request gpus → gets node dgx-h100-0\n"
+        "  (moor explain pod/training-1 … --write-fix 1 prints the manifests with fix 1)\n\n"
+    ) in text
     assert "  node dgx-h100-0: cannot allocate all claims\n" in text
     assert "8 of the class → 3 free → 0 together\n" in text
+    assert "    impossible together:\n      request gpus: 3 of class gpu.nvidia.com\n" in text
     assert (
-        "      remove constraint on resource.kubernetes.io/numaNode of requests gpus, nic\n" in text
+        "      constraint matchAttribute resource.kubernetes.io/numaNode of requests gpus" in text
     )
-    assert "      count of request gpus 3 → 2\n" in text
     assert text.endswith(
         "  Kubernetes: 0/1 nodes are available: 1 cannot allocate all claims. "
         "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.\n"
@@ -77,14 +82,14 @@ def test_trees_have_verdicts_with_diagnoses() -> None:
 def test_what_is_asked_about_may_be_named_in_many_ways(subject: str) -> None:
     result = explain(subject, *TRAINING)
     assert result.exit_code == 1
-    assert "pod default/training-1 gets no node" in result.stdout
+    assert "pod default/training-1: request gpus wants 3 devices" in result.stdout
     assert "notebook-0 gets" not in result.stdout
 
 
 def test_kind_and_name_may_be_two_words() -> None:
     result = explain("pod", "training-1", *TRAINING)
     assert result.exit_code == 1
-    assert "pod default/training-1 gets no node" in result.stdout
+    assert "pod default/training-1: request gpus wants 3 devices" in result.stdout
     assert explain("pod", "training-1", "x", *TRAINING).exit_code == 2
 
 
@@ -119,9 +124,11 @@ def test_of_a_gang_the_pod_is_explained_that_finds_nothing_beside_the_others() -
     result = explain("pod/first", "--profile", "dgx-h100", text=text)
     assert result.exit_code == 1
     assert "by itself the pod would fit on 1 node, but its group gang needs 2" in result.stdout
-    assert "  once the pods of its group before it have nodes:\n" in result.stdout
-    assert "    pod default/second gets no node\n" in result.stdout
+    assert (
+        "  once the pods of its group before it have nodes, pod default/second gets none:\n"
+    ) in result.stdout
     assert "8 of the class → 3 free\n" in result.stdout
+    assert result.stdout.startswith("pod default/first: ")
 
 
 def test_a_pod_that_fits_is_status_0() -> None:
@@ -146,13 +153,20 @@ def test_a_shortage_has_its_amounts_and_a_tried_fix() -> None:
     result = explain("--profile", "dgx-h100", text=POD % (1000, ""))
     assert "  node dgx-h100-0: Insufficient cpu\n" in result.stdout
     assert "    cpu: 1k asked for, 224 of 224 free\n" in result.stdout
-    assert "    ask for 224 of cpu at most → dgx-h100-0\n" in result.stdout
+    assert result.stdout.startswith(
+        "pod default/p: 1k of cpu asked for, node dgx-h100-0 has 224 in all\n"
+        "  fix 1: ask for 224 of cpu instead of 1k in container c → gets node dgx-h100-0\n"
+    )
 
 
 def test_a_label_that_is_missing_is_named() -> None:
     result = explain("--profile", "dgx-h100", text=POD % (1, "nodeSelector: {zone: a}"))
     assert "the node selector wants zone=a, the node has no such label" in result.stdout
-    assert "    remove the node selector → dgx-h100-0\n" in result.stdout
+    assert "pod default/p: the node selector wants zone=a, a label that no node has\n" in (
+        result.stdout
+    )
+    assert "  fix 1: remove zone from the node selector" in result.stdout
+    assert " → gets node dgx-h100-0\n" in result.stdout
 
 
 def test_one_shortage_does_not_hide_the_other() -> None:
@@ -166,7 +180,8 @@ def test_one_shortage_does_not_hide_the_other() -> None:
     (pending, *_) = tree("pod/training-0", "--profile", "dgx-h100", text=text)["pending"]
     (verdict,) = pending["verdicts"]
     assert verdict["isBehind"]
-    assert verdict["diagnosis"]["fixes"]
+    (request, *_) = verdict["diagnosis"]["requests"]
+    assert (request["wanted"], request["ofClass"]) == (6, 8)
 
 
 def test_a_class_that_a_profile_has_is_answered_with_the_profile() -> None:
@@ -187,11 +202,13 @@ def test_a_class_that_is_missing_is_answered_with_the_nearest() -> None:
     seed = EXAMPLES / "seeds" / "000-01-gpu-numa-alignment.yaml"
     result = explain("-f", str(seed), "--profile", "dgx-h100")
     assert result.exit_code == 1
-    assert (
-        "claim/gpu-numa-alignment-claim gets no node\n"
-        "  request nic: device class dranet does not exist\n"
-        "  did you mean the class dra.net?\n"
-    ) in result.stdout
+    assert result.stdout.startswith(
+        "claim/gpu-numa-alignment-claim: device class dranet does not exist: "
+        "did you mean dra.net?\n"
+    )
+    assert "  Kubernetes: 0/1 nodes are available: request nic: device class dranet does" in (
+        result.stdout
+    )
 
 
 def test_a_claim_that_is_missing_is_said_to_be_silent() -> None:
@@ -305,7 +322,8 @@ def test_requests_for_extended_resources_are_told_by_container() -> None:
     assert (
         "    request container-0-request-0 is what container main asks for of example.com/gpu\n"
     ) in result.stdout
-    assert "      count of request container-0-request-0 3 → 2\n" in result.stdout
+    assert "      request container-0-request-0: 3 of class gpu\n" in result.stdout
+    assert "asks for 3 devices of class gpu, node n1 has 2\n" in result.stdout
 
 
 HELD = """\
@@ -377,7 +395,7 @@ def test_an_object_is_found_in_all_namespaces(flag: str) -> None:
     assert "there is no ResourceClaim default/gpus; there is team/gpus" in here.stderr
     everywhere = explain("claim/gpus", flag, *arguments, text=CLAIM_IN_TEAM)
     assert everywhere.exit_code == 1
-    assert "claim/gpus gets no node" in everywhere.stdout
+    assert "claim/gpus: request gpu asks for 9 devices of class gpu.nvidia.com" in everywhere.stdout
     assert explain(flag, *arguments, text=CLAIM_IN_TEAM).stdout == everywhere.stdout
 
 
@@ -392,4 +410,18 @@ def test_what_is_in_no_namespace_is_told_with_the_nearest() -> None:
 def test_objects_of_one_name_are_all_explained() -> None:
     both = f"{CLAIM_IN_TEAM}---\n{CLAIM_IN_TEAM.replace('namespace: team', 'namespace: other')}"
     result = explain("claim/gpus", "-A", "--profile", "dgx-h100", text=both)
-    assert result.stdout.count("claim/gpus gets no node") == 2
+    assert result.stdout.count("claim/gpus: request gpu asks for 9 devices") == 2
+    # How to use a fix is told once.
+    assert result.stdout.count("(moor explain claim/team/gpus … --write-fix 1 prints") == 1
+    assert result.stdout.count("--write-fix") == 1
+
+
+def test_a_template_that_is_not_asked_about_takes_no_devices() -> None:
+    template = GANG.partition("---\n")[2].replace("count: 5", "count: 8")
+    wanting = (
+        template.replace("name: five", "name: one").replace("count: 8", "count: 1") + "---\n"
+    ) + POD % (1, "resourceClaims: [{name: r, resourceClaimTemplateName: one}]")
+    result = explain("pod/p", "--profile", "dgx-h100", text=f"{template}---\n{wanting}")
+    assert result.stdout == "pod default/p gets node dgx-h100-0 with 1 device\n"
+    result = explain("template/five", "--profile", "dgx-h100", text=f"{template}---\n{wanting}")
+    assert result.exit_code == 1

@@ -46,10 +46,8 @@ def test_a_finding_has_place_rule_and_remedy() -> None:
     assert result.exit_code == 1
     assert result.output == (
         "<stdin>:12:13: warning: ResourceClaim default/gpu: "
-        'device.attributes["gpu.example.com"].model == "H20" is true for none of the 4 devices of '
-        'class gpu.example.com: device.attributes["gpu.example.com"].model is "H200" (4) '
-        "[never-true]\n"
-        '    did you mean "H200"? 4 devices have it\n'
+        'no device has model "H20": devices have "H200" (4); did you mean "H200"? [never-true]\n'
+        '    ask for model "H200", which 4 devices have, instead of "H20"\n'
         "10 objects in 3 files against 6 devices: 0 errors, 1 warning, 0 notes\n"
     )
 
@@ -111,7 +109,7 @@ def test_json_has_every_finding() -> None:
     assert (finding["rule"], finding["severity"]) == ("never-true", "warning")
     assert (finding["kind"], finding["name"]) == ("ResourceClaim", "default/gpu")
     assert finding["field"] == "spec.devices.requests[0].exactly.selectors[0].cel.expression"
-    assert finding["remedy"] == 'did you mean "H200"? 4 devices have it'
+    assert finding["remedy"] == 'ask for model "H200", which 4 devices have, instead of "H20"'
     assert report["summary"] == {
         "files": 3,
         "objects": 10,

@@ -173,7 +173,7 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
     (note,) = result.stderr.splitlines()
     assert note.startswith(
         "warning: not all of the cluster may be read "
-        "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
+        "(no Node, PriorityClass, RuntimeClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
         "Namespace, ResourceQuota, ResourceClaimTemplate, ResourceClaim, "
     )
     assert ", Service, ReplicationController, " in note.partition(";")[2]
@@ -186,7 +186,7 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
     result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
     (note,) = result.stderr.splitlines()
-    assert "(no DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, ResourceClaim, " in note
+    assert "(no RuntimeClass, DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, ResourceClaim, " in note
     assert "in namespace team-a only)" in note
     assert note.endswith(
         ": quotas that refuse pods or claims are not known; "

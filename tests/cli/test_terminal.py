@@ -5,9 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import logging
+import os
+import pty
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +24,14 @@ from hypothesis import strategies as st
 import mooring.cli
 from mooring.cli.main import moor
 from mooring.cli.output import print_tree
-from mooring.cli.terminal import coloured, echo, printable, printable_lines
+from mooring.cli.terminal import (
+    coloured,
+    echo,
+    echo_paragraph,
+    printable,
+    printable_lines,
+    wrapped,
+)
 from mooring.kit.printable import LineFormatter
 
 # C0 but the line break, DEL, C1, marks that turn text, line and paragraph separators, BOM.
@@ -290,3 +301,76 @@ def test_programs_that_configure_nothing_log_in_lines() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stderr == "pod a\\x0aFORGED \\x1b[31m\n"
+
+
+# --- paragraphs -------------------------------------------------------------------------------
+
+
+def on_terminal(print_it: Callable[[], None]) -> str:
+    """Return what a call prints to a terminal."""
+    reader, writer = pty.openpty()
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w") as terminal:
+        with redirect_stdout(terminal):
+            print_it()
+        terminal.flush()
+        return os.read(read.fileno(), 65536).decode().replace("\r\n", "\n")
+
+
+CAUSE = "request gpu asks for 9 devices of class gpu.nvidia.com, node dgx-h100-0 has 8"
+
+
+def cause() -> None:
+    echo_paragraph("pod team/train: ", CAUSE, colour="red")
+    echo_paragraph("  fix 1: ", "ask for 8 instead of 9 in request gpu", lead_colour="green")
+
+
+def test_paragraphs_wrap_to_the_terminal_with_a_hanging_indent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert on_terminal(cause) == (
+        "pod team/train: request gpu asks for 9\n"
+        "  devices of class gpu.nvidia.com, node\n"
+        "  dgx-h100-0 has 8\n"
+        "  fix 1: ask for 8 instead of 9 in\n"
+        "         request gpu\n"
+    )
+
+
+def test_paragraphs_have_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    first, second, *_, fix, last = on_terminal(cause).splitlines()
+    red, green, end = "\x1b[31m\x1b[1m", "\x1b[32m\x1b[1m", "\x1b[0m"
+    assert first == f"pod team/train: {red}request gpu asks for 9{end}"
+    assert second == f"  {red}devices of class gpu.nvidia.com, node{end}"
+    assert fix == f"{green}  fix 1: {end}ask for 8 instead of 9 in"
+    assert last == "         request gpu"
+
+
+def test_paragraphs_in_a_pipe_are_single_lines_without_colours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    cause()
+    assert capsys.readouterr().out.splitlines()[0] == f"pod team/train: {CAUSE}"
+
+
+def test_a_terminal_gets_nothing_hostile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = on_terminal(lambda: echo_paragraph(f"pod {HOSTILE}: ", HOSTILE * 3, colour="red"))
+    assert not UNSEEN.search(shown), repr(shown)
+    assert not [line for line in shown.split("\n") if line.startswith("FORGED")], shown
+
+
+WORDS = st.lists(st.text("abc-/", min_size=1, max_size=12), max_size=20).map(" ".join)
+
+
+@given(lead=st.sampled_from(["", "  ", "    ", "  fix 1: ", "pod a/b: "]), text=WORDS)
+def test_wrapping_keeps_every_word_and_the_width(lead: str, text: str) -> None:
+    lines = wrapped(lead, text, 40)
+    assert " ".join(lines).split() == f"{lead}{text}".split()
+    assert all(len(line) <= 40 for line in lines)
+    assert wrapped(lead, text, 0) == [f"{lead}{text}".rstrip()]

@@ -54,6 +54,13 @@ def test_a_pod_goes_where_its_claim_gets_devices() -> None:
     assert [each.name for each in found.claims[0].status.reserved_for] == ["p"]
 
 
+def test_a_slice_with_a_node_selector_that_cannot_be_read_ends_the_attempt() -> None:
+    rule = {"key": "zone", "operator": "Maybe", "values": ["a"]}
+    where = {"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}}
+    made = cluster(*TWO, slice_of("node-1", where=where), claim("c"))
+    assert 'Unsupported value: "Maybe"' in refused(made, user("p", "c")).reason
+
+
 def test_devices_that_a_pod_got_are_not_given_again() -> None:
     made = cluster(*TWO, slice_of("node-2"), claim("a"), claim("b"))
     placed(made, user("p", "a"))

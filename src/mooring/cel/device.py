@@ -18,11 +18,13 @@ from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.cel.device_values import CELLS, as_attribute, as_match, device_variables
 from mooring.cel.lang import macros
 from mooring.cel.lang import types as t
+from mooring.cel.lang.ast import ParsedAST
 from mooring.cel.lang.cost_estimator import estimate_cost
 from mooring.cel.lang.costs import UNBOUNDED, DeclaredSizes, SizeBound
 from mooring.cel.lang.environment import Environment, Library
 from mooring.cel.lang.errors import CompileError, EvalError, InstantiationError
 from mooring.cel.lang.library import formatting, lists, optionals, standard, strings
+from mooring.cel.lang.parser import parse
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type, full_name, same
 from mooring.cel.lang.values import runtime_type
@@ -138,6 +140,10 @@ class DeviceCompiler:
     ) -> Compiled:
         """Return the compiled expression; the same text is compiled once."""
         return self._compile(expression, kind, scope)
+
+    def parse(self, expression: str) -> ParsedAST:
+        """Return the tree of a new expression, whatever its types; raises CompileError."""
+        return parse(expression, self._environment(Scope.NEW).macros)
 
     def type_name(self, value: Any) -> str:
         """Return the name of a value's type."""

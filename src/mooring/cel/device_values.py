@@ -270,7 +270,7 @@ class DeviceBatch:
         self._numbers = list(range(len(devices)))
         self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
-        self._unreadable = {n for n, device in enumerate(devices) if not _is_readable(device)}
+        self._unreadable = {n for n, device in enumerate(devices) if not is_readable(device)}
 
     def matches(self, compiled: Compiled, numbers: Sequence[int]) -> list[bool | str]:
         """Return for each numbered device whether it matches, or the error."""
@@ -365,7 +365,7 @@ class DeviceBatch:
             return str(error)
 
 
-def _is_readable(device: Device) -> bool:
+def is_readable(device: Device) -> bool:
     """Return whether every attribute of a device has a valid value."""
     for attribute in device.attributes.values():
         if (

@@ -6,6 +6,7 @@ reservations        which pods a claim is reserved for, and when that ends
 taint_evictions     which pods are evicted because of tainted devices, and the status of rules
 extended_resources  extended resources that devices serve, and the special claim for them
 pod_resources       what a pod requests in total, and holds on its node
+runtime_classes     what runtime classes add to pods
 node_allocatable    node resources that come with claims, and whether a node has enough
 quotas              (a package) how much of a quota objects use, and whether they fit
 """

@@ -17,6 +17,7 @@ from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.output import aligned, complain, output_option, print_tree
 from mooring.cli.terminal import coloured, echo, printable, printable_lines
 from mooring.insight.expressions.evaluation import (
+    TOO_LONG,
     DeviceResult,
     EvaluationReport,
     Explained,
@@ -27,7 +28,10 @@ from mooring.insight.expressions.evaluation import (
     evaluator_of,
 )
 from mooring.insight.expressions.explanation import Reason, Reasons
+from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
+from mooring.insight.expressions.questions import Devices
+from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose
 from mooring.insight.expressions.syntax import shown, shown_cost
 from mooring.insight.messages import counted
 
@@ -78,26 +82,71 @@ def command(sources: Sources, expression: str, derived: bool, show_all: bool, ou
     compiler = compiler_for(sources.context.gates, extensions=extensions)
     evaluator = evaluator_of(expression, compiler, derived=derived)
     found = collect([*sources.cluster, *sources.manifests], sources.context)
+    fleet = PublishedDevices(found.slices, names=extensions)
+    devices = Devices(fleet.devices, fleet, is_class_known=False)
     if isinstance(evaluator, InvalidExpression):
-        _print_refusal(evaluator, expression, output=output)
+        is_readable = fleet and not derived and evaluator.error != TOO_LONG
+        meant = diagnose([expression], compiler, devices) if is_readable else None
+        _print_refusal(evaluator, expression, meant, output=output)
         sys.exit(UNREADABLE if found.unreadable else DOES_NOT_FIT)
-    report = EvaluationReport(evaluator, PublishedDevices(found.slices, names=extensions))
+    report = EvaluationReport(evaluator, fleet)
+    is_selector = bool(fleet) and not derived and not report.is_about_values
+    meant = diagnose([expression], compiler, devices) if is_selector else None
     match output:
         case "json":
-            print_tree(_tree(report, found))
+            print_tree(_tree(report, found) | _meant_tree(meant))
         case "name":
             _print_names(report)
         case _:
             _print_table(report, found, is_wide=output == "wide", show_all=show_all)
+            for line in _meant_lines(meant):
+                echo(line)
     status = FITS if report.is_good else DOES_NOT_FIT
     sys.exit(UNREADABLE if found.unreadable else status)
 
 
-def _print_refusal(refusal: InvalidExpression, expression: str, *, output: str) -> None:
+def _print_refusal(
+    refusal: InvalidExpression, expression: str, meant: SelectorDiagnosis | None, *, output: str
+) -> None:
     if output == "json":
-        print_tree({"expression": expression, "error": refusal.error})
-    else:
-        complain(refusal.error, "ERROR: <input>:", "hint: ")
+        print_tree({"expression": expression, "error": refusal.error} | _meant_tree(meant))
+        return
+    complain(refusal.error, "ERROR: <input>:", "hint: ")
+    for line in _meant_lines(meant):
+        echo(line, err=True)
+
+
+# --- what was meant -----------------------------------------------------------------------
+
+
+def _meant_lines(meant: SelectorDiagnosis | None) -> Iterator[str]:
+    """Yield why too few devices match, and the expression that was meant."""
+    if meant is None or not meant.cause:
+        return
+    yield f"{coloured('cause', 'yellow')}: {printable(meant.cause)}"
+    for repair in meant.repairs[:1]:
+        (expression,) = repair.expressions
+        label = "did you mean" if repair.kind <= RepairKind.GUARD else "nearest that matches"
+        yield f"{coloured(label, 'green')}: {printable(expression)}"
+        verb = "matches" if repair.matching == 1 else "match"
+        yield f"    {counted(repair.matching, 'device')} {verb}; {printable(repair.text)}"
+
+
+def _meant_tree(meant: SelectorDiagnosis | None) -> dict[str, Any]:
+    if meant is None or not meant.cause:
+        return {}
+    return {
+        "cause": meant.cause,
+        "repairs": [
+            {
+                "text": repair.text,
+                "kind": repair.kind.name.lower(),
+                "expression": repair.expressions[0],
+                "match": repair.matching,
+            }
+            for repair in meant.repairs
+        ],
+    }
 
 
 def _print_names(report: EvaluationReport) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 from msgspec import Struct
 
-from mooring.api.documents import CORE, KUBERNETES, Document, Schema
+from mooring.api.documents import CORE, KUBERNETES, Schema
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
@@ -24,7 +24,12 @@ from mooring.cli.terminal import echo
 from mooring.hardware.attributes import NumaNodeForm
 from mooring.hardware.errors import ProfileError
 from mooring.insight.messages import Concern
-from mooring.insight.snapshot.builder import RefusedObject, SnapshotBuilder
+from mooring.insight.snapshot.builder import (
+    DroppedFields,
+    RefusedObject,
+    SnapshotBuilder,
+    WrittenDocument,
+)
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
 from mooring.validation.strategy import Context
@@ -55,9 +60,10 @@ class ClusterInput(Struct, frozen=True):
     unreadable: tuple[str, ...]
     context: Context
     namespace: str = "default"
-    documents: tuple[Document, ...] = ()  # of the manifests, as they were written
+    documents: tuple[WrittenDocument, ...] = ()  # of the manifests
     refused_objects: tuple[RefusedObject, ...] = ()
     unread: dict[str, tuple[str, ...]] = {}  # kinds that may not be read, but in these namespaces
+    dropped_fields: tuple[DroppedFields, ...] = ()
 
     @property
     def everything(self) -> Snapshot:
@@ -79,15 +85,19 @@ class Sources(NamedTuple):
     context: Context
     namespace: str
 
+    @property
+    def live(self) -> Live | None:
+        """The running cluster among the sources."""
+        found = (each for each in self.cluster if not isinstance(each, FileSource | Profiles))
+        return cast("Live | None", next(found, None))
+
 
 def cluster_options(function: F) -> F:
     """Add the options to a command; it gets a `given` argument, a ClusterInput."""
 
     @wraps(function)
     def with_cluster(*args: Any, sources: Sources, **kwargs: Any) -> Any:
-        given = read_cluster(**sources._asdict())
-        _print_findings(given)
-        return function(*args, given=given, **kwargs)
+        return function(*args, given=read_sources(sources), **kwargs)
 
     return source_options(with_cluster)  # type: ignore[return-value]
 
@@ -199,6 +209,13 @@ _OPTIONS = (
 )
 
 
+def read_sources(sources: Sources) -> ClusterInput:
+    """Return the content of the sources, after printing what is odd about it."""
+    given = read_cluster(**sources._asdict())
+    _print_findings(given)
+    return given
+
+
 def read_cluster(
     *,
     cluster: list[ClusterSource],
@@ -227,9 +244,10 @@ def read_cluster(
         unreadable=(*base.unreadable, *added.unreadable),
         context=context,
         namespace=namespace,
-        documents=tuple(added.documents),
+        documents=tuple(added.written()),
         refused_objects=(*base.refused_objects, *added.refused_objects),
         unread=base.unread,
+        dropped_fields=(*base.dropped_fields, *added.dropped_fields),
     )
 
 

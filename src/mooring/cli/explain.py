@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
+from mooring.api.core.pod import Pod
 from mooring.cli import CONTEXT
-from mooring.cli.cluster_options import ClusterInput, cluster_options
-from mooring.cli.errors import DOES_NOT_FIT, FITS
+from mooring.cli.cluster_options import ClusterInput, Sources, read_sources, source_options
+from mooring.cli.errors import DOES_NOT_FIT, FITS, UNREADABLE
 from mooring.cli.object_argument import Subject, no_such, parse_subject, subject_argument
-from mooring.cli.output import Progress, output_option, print_tree, print_trees
+from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
-from mooring.cli.terminal import echo, printable
-from mooring.insight.answer.answer import AnsweredPods, answers
-from mooring.insight.answer.output import answer_lines, answer_tree, fixed_manifests
-from mooring.insight.explain.pods import DiagnosisTimeLimit
+from mooring.cli.terminal import echo, echo_paragraph, printable, printable_lines
+from mooring.insight.answer.answer import answers as answers_for
+from mooring.insight.answer.document import shown_explanations
+from mooring.insight.answer.finding import Answer, Fix
+from mooring.insight.answer.groups import AnsweredPods, grouped, workload_of
+from mooring.insight.answer.manifests import FixedDocument, fixed_manifests
+from mooring.insight.answer.output import Tone, answer_lines
+from mooring.insight.answer.sources import Sources as ObjectSources
+from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.explain.report import name_of, placed_line
-from mooring.insight.messages import counted, full_name
+from mooring.insight.messages import full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
+from mooring.insight.plan.refused import refused_results, with_refused
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
+
+_COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "cyan")}
 
 
 @click.command(
     context_settings=CONTEXT,
-    epilog="Exit status: 0 every pod gets a node, 1 some do not, 2 usage error or no such "
-    "object, 3 an input could not be read.",
+    epilog="Exit status: 0 every pod gets a node, or the fix is written or applied; 1 some pods "
+    "get none, or the fix is not applied; 2 usage error or no such object; 3 an input could not "
+    "be read.",
 )
 @subject_argument
 @click.option(
@@ -41,63 +52,124 @@ from mooring.scheduler.scheduling_cycle import Pending
     "are always explained.",
 )
 @click.option(
+    "-v",
+    "--verbose",
+    "is_full",
+    is_flag=True,
+    help="Show all pods of a group by name, and all nodes in detail, not only the nearest.",
+)
+@click.option(
     "--write-fix",
-    "fix_number",
+    "written_number",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Print the manifests with fix N of the first pending pod made.",
+    help="Print the manifests with fix N made, and objects of the cluster that it changes. Each "
+    "cause has its own fixes: N is of the first cause shown, so name the pod if there are several.",
 )
+@click.option(
+    "--apply-fix",
+    "applied_number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Make fix N in the cluster of --live: show what changes, ask, and apply it. The server "
+    "checks everything first (dry run).",
+)
+@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask; for --apply-fix.")
 @output_option("text", "json", "yaml")
-@cluster_options
+@source_options
 def command(
-    given: ClusterInput,
+    sources: Sources,
     subject: str | None,
     is_everywhere: bool,
-    fix_number: int | None,
+    is_full: bool,
+    written_number: int | None,
+    applied_number: int | None,
+    is_sure: bool,
     output: str,
 ) -> None:
-    """Explain why pods get no node: per node, per request, down to the device.
+    """Explain why pods get no node: the cause, what to do about it, and the evidence.
 
     [KIND/NAME] is a pod, a claim, a template, or an object that creates pods (deployment/train).
-    Without it, the command explains every pod of the manifests that gets no node. It prints a
-    verdict for each node; for each request, how many devices remain after each check and which
-    came closest; which requirements conflict; and the smallest changes that would make the pod
-    fit, each of which has been tried. Kubernetes' own message comes last.
+    Without it, the command explains every pod of the manifests that gets no node; pods with the
+    same cause are explained together. The cause comes first. Then come the fixes, the best first,
+    each with the node that the pod would get: changes were tried, advice is what no change of
+    objects can do. The evidence follows: what each node says, the nearest first; for each request,
+    how many devices remain after each check and which came closest; and which requirements
+    conflict. Kubernetes' own message comes last.
 
     \b
     moor explain -f training.yaml --profile dgx-h100x2
     moor explain pod/train-4 --on cluster.yaml
-    moor explain -A --live
+    moor explain pod/train-4 -f training.yaml --on cluster.yaml --write-fix 1
+    moor explain pod/train-4 --live --apply-fix 1
     moor explain claim/gpus -f claim.yaml --on cluster.yaml -o json
     """
+    _check_usage(sources, written_number, applied_number, is_sure=is_sure, output=output)
+    given = read_sources(sources)
     everything = given.everything
-    added = stand_ins(given.manifests if subject is None else everything, everything)
-    plan = planned(given, everything.with_objects(added))
     namespace = "" if is_everywhere else given.namespace
     about = None if subject is None else parse_subject(subject, namespace=namespace)
+    added = stand_ins(given.manifests, everything)
+    if about is not None:
+        # Those that are not asked about would only take devices from the others.
+        added = tuple(pod for pod in stand_ins(everything, everything) if _stands_for(pod, about))
+    plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
-    found = _answers(plan, given, pending)
-    if fix_number is not None:
-        _write_fix(given, plan, found, fix_number)
-        return
+    answers = grouped(_answers(plan, given, pending), plan.before)
+    if written_number is not None:
+        fix = _chosen_fix("--write-fix", answers, written_number, given.namespace)
+        _write_fix(given, plan, fix, output)
+        sys.exit(UNREADABLE if given.unreadable else FITS)
+    if applied_number is not None:
+        if given.unreadable:
+            sys.exit(UNREADABLE)
+        fix = _chosen_fix("--apply-fix", answers, applied_number, given.namespace)
+        assert sources.live is not None
+        from mooring.cli.apply_fix import apply_fix  # needs what talks HTTP
+
+        sys.exit(apply_fix(sources.live, plan.before, answers[0], fix, is_sure=is_sure))
     if output == "text":
-        _print_text(results, found)
+        _print_text(results, answers, given, is_full=is_full, is_live=sources.live is not None)
     else:
-        print_tree(_tree(results, found), output)
+        placed = [name_of(each) for each in results if isinstance(each, Reservation)]
+        shown = shown_explanations(placed, answers, plan.before, namespace=given.namespace)
+        print_tree(shown, output)
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
 
 
-def _answers(plan: Plan, given: ClusterInput, pending: list[Pending]) -> list[AnsweredPods]:
-    """Return the answers for all pods, within the time that diagnoses may take."""
+def _check_usage(
+    sources: Sources, written: int | None, applied: int | None, *, is_sure: bool, output: str
+) -> None:
+    if is_sure and applied is None:
+        raise click.UsageError("--yes answers the question of --apply-fix: give that, too")
+    if applied is None:
+        return
+    if written is not None:
+        raise click.UsageError("give --write-fix or --apply-fix, not both")
+    if output != "text":
+        raise click.UsageError("--apply-fix shows a diff; -o is for explanations and --write-fix")
+    if sources.live is None:
+        raise click.UsageError("--apply-fix changes a running cluster: give --live")
+    if sources.manifests or len(sources.cluster) > 1:
+        raise click.UsageError(
+            "--apply-fix changes the cluster as it is: give --live without -f, --on and --profile"
+        )
+
+
+def _answers(
+    plan: Plan, given: ClusterInput, pending: list[Pending]
+) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
+    """Yield the answers for all pods, within the time that diagnoses may take."""
     limit = DiagnosisTimeLimit(time.monotonic)
     with Progress("nodes looked at") as progress:
-        return answers(
+        yield from answers_for(
             plan,
             pending,
             given.context,
             refused=given.refused_objects,
             unread=given.unread,
+            dropped=given.dropped_fields,
             effort=limit.effort,
             progress=progress,
         )
@@ -113,14 +185,22 @@ def _chosen(
     if subject is None:
         if not any(given.manifests.objects()):
             return list(plan.results)
-        return chosen_results(plan.results, given.manifests.with_objects(added))
-    found = [each for each in plan.results if _is_about(each, subject)]
+        chosen = chosen_results(plan.results, given.manifests.with_objects(added))
+        return [*chosen, *refused_results(plan)]
+    objects = ObjectSources(plan.before)
+    found = [each for each in plan.results if _is_about(each, subject, objects)]
     if not found:
         _explain_absence(plan, subject)
     return found
 
 
-def _is_about(result: Result, subject: Subject) -> bool:
+def _stands_for(pod: Pod, subject: Subject) -> bool:
+    word = {"ResourceClaim": "claim", "ResourceClaimTemplate": "template"}.get(subject.kind)
+    is_named = stands_for(pod) == f"{word}/{subject.name}"
+    return is_named and subject.is_in(pod.metadata.namespace)
+
+
+def _is_about(result: Result, subject: Subject, objects: ObjectSources) -> bool:
     pod = result.pod
     if not subject.is_in(pod.metadata.namespace):
         return False
@@ -128,16 +208,19 @@ def _is_about(result: Result, subject: Subject) -> bool:
         case "Pod":
             return pod.metadata.name == subject.name
         case "ResourceClaim":
-            return stands_for(pod) == f"claim/{subject.name}" or subject.name in _claims(result)
+            return _stands_for(pod, subject) or subject.name in _claims(result)
         case "ResourceClaimTemplate":
             entries = (e.resource_claim_template_name for e in pod.spec.resource_claims)
-            return stands_for(pod) == f"template/{subject.name}" or subject.name in entries
+            return _stands_for(pod, subject) or subject.name in entries
         case "PodGroup":
             group = pod.spec.scheduling_group
             return group is not None and group.pod_group_name == subject.name
         case kind:
-            owners = pod.metadata.owner_references
-            return any((o.kind, o.name) == (kind, subject.name) for o in owners)
+            owners = [(each.kind, each.name) for each in pod.metadata.owner_references]
+            workload = workload_of(pod, objects)  # of a pod of a replica set, the deployment
+            if workload is not None:
+                owners.append((workload.kind, workload.name))
+            return (kind, subject.name) in owners
 
 
 def _claims(result: Result) -> set[str]:
@@ -175,36 +258,91 @@ def _well(value: Any, subject: Subject) -> str:
     return f"{subject} has no pods that look for a node."
 
 
-def _write_fix(given: ClusterInput, plan: Plan, answers: list[AnsweredPods], number: int) -> None:
-    """Print the manifests with a fix made."""
+# --- fixes --------------------------------------------------------------------------------
+
+
+def _chosen_fix(option: str, answers: list[AnsweredPods], number: int, namespace: str) -> Fix:
+    """Return a fix of the first cause that is a change."""
     if not answers:
-        raise click.UsageError("every pod gets a node: there is nothing to fix")
-    fixes = answers[0].answer.fixes
+        raise click.UsageError(f"{option} {number}: every pod gets a node, nothing is to be fixed")
+    first, *others = answers
+    about = first.title(namespace)
+    if others:
+        text = f"{option} {number} is about {about}, the first of {len(answers)} causes"
+        example = f"moor explain {others[0].subject(namespace)} … {option} {number}"
+        echo(f"note: {printable(text)}; name a pod for another: {printable(example)}", err=True)
+    fixes = first.answer.fixes
     if number > len(fixes):
-        raise click.UsageError(f"--write-fix {number}: {counted(len(fixes), 'fix')[:-1]} offered")
+        offered = f"{len(fixes)} fixes are" if len(fixes) != 1 else "one fix is"
+        raise click.UsageError(
+            f"{option} {number}: {offered if fixes else 'no fix is'} offered for {about}"
+        )
     fix = fixes[number - 1]
-    if fix.kind != "change":
-        raise click.UsageError(f"--write-fix {number}: this is advice, no change: {fix.text}")
-    trees = fixed_manifests(fix, given.documents, plan.before, namespace=given.namespace)
-    print_trees(trees)
+    if not fix.changes:
+        raise click.UsageError(
+            f"{option} {number}: fix {number} for {about} is advice, which no change of objects "
+            f"can do: {fix.text}"
+        )
+    return fix
+
+
+def _write_fix(given: ClusterInput, plan: Plan, fix: Fix, output: str) -> None:
+    """Print the manifests with a fix made."""
+    fixed = fixed_manifests(fix, given.documents, plan.before, given.context)
+    if output == "json":
+        print_tree({"apiVersion": "v1", "kind": "List", "items": [each.tree for each in fixed]})
+        return
+    echo(fix_text(fixed), nl=False)
+
+
+def fix_text(fixed: Iterable[FixedDocument]) -> str:
+    """Return manifests with a fix made as YAML, in their author's words where these can stay."""
+    return "---\n".join(
+        each.text
+        if each.text is not None and each.text == printable_lines(each.text)
+        else f"{yaml_text([each.tree])}\n"
+        for each in fixed
+    )
 
 
 # --- printing -----------------------------------------------------------------------------
 
 
-def _print_text(results: list[Result], answers: list[AnsweredPods]) -> None:
+def _print_text(
+    results: list[Result],
+    answers: list[AnsweredPods],
+    given: ClusterInput,
+    *,
+    is_full: bool,
+    is_live: bool,
+) -> None:
     if not results:
         echo("Nothing to explain: there are no pods that look for a node.")
-    for each in results:
-        if isinstance(each, Reservation):
-            echo(printable(placed_line(each)))
+    placed = [each for each in results if isinstance(each, Reservation)]
+    for each in placed:
+        echo(printable(placed_line(each)))
+    hint = ""
     for number, answered in enumerate(answers):
-        if number or any(isinstance(each, Reservation) for each in results):
+        if number or placed:
             echo("")
-        for line in answer_lines(*answered):
-            echo(printable(line))
+        is_first, hint = not hint, hint or _hint(answered, given, is_live=is_live)
+        lines = answer_lines(
+            answered,
+            namespace=given.namespace,
+            hint=hint if is_first else "",
+            is_full=is_full,
+        )
+        for line in lines:
+            lead_colour, colour = _COLOURS.get(line.tone, ("", ""))
+            echo_paragraph(line.lead, line.text, lead_colour=lead_colour, colour=colour)
 
 
-def _tree(results: list[Result], answers: list[AnsweredPods]) -> dict[str, Any]:
-    placed = [name_of(each) for each in results if isinstance(each, Reservation)]
-    return {"placed": placed, "pending": [answer_tree(*each) for each in answers]}
+def _hint(answered: AnsweredPods, given: ClusterInput, *, is_live: bool) -> str:
+    """Return how to use the fixes, once for all causes; nothing if none is a change."""
+    for number, fix in enumerate(answered.answer.fixes, 1):
+        if fix.changes:
+            option = "--apply-fix" if is_live and not given.documents else "--write-fix"
+            does = "makes" if option == "--apply-fix" else "prints the manifests with"
+            command = f"moor explain {answered.subject(given.namespace)} … {option} {number}"
+            return f"({command} {does} fix {number})"
+    return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import click
@@ -54,27 +54,26 @@ def print_table(header: Sequence[str], rows: Iterable[Row], *, is_wide: bool) ->
 def print_tree(tree: Any, output: str = "json") -> None:
     """Print a value as JSON or YAML."""
     if output == "yaml":
-        import yaml
-
-        echo(yaml_text(yaml, tree))
+        echo(yaml_text([msgspec.to_builtins(tree, enc_hook=_number)]))
     else:
-        echo_json(msgspec.json.format(msgspec.json.encode(tree)).decode())
+        text = msgspec.json.encode(tree, enc_hook=_number)
+        echo_json(msgspec.json.format(text).decode())
 
 
-def print_trees(trees: Sequence[Any]) -> None:
-    """Print several values as YAML documents."""
-    import yaml
+def _number(value: object) -> float:
+    """Return a number of a manifest, which remembers its text."""
+    assert isinstance(value, float)
+    return float(value)
 
-    echo(yaml_text(yaml, trees, is_many=True))
 
+def yaml_text(trees: Sequence[Any]) -> str:
+    """Return values as YAML documents; with escapes if there is anything that is not printable."""
+    from mooring.api.documents.yaml_writer import dump_yaml  # few commands need it
 
-def yaml_text(yaml: ModuleType, tree: Any, *, is_many: bool = False) -> str:
-    """Return a value, or many, as YAML; with escapes if it has anything that is not printable."""
-    dump = yaml.safe_dump_all if is_many else yaml.safe_dump
-    text = str(dump(tree, sort_keys=False, allow_unicode=True)).rstrip("\n")
+    text = dump_yaml(trees).rstrip("\n")
     if text == printable_lines(text):
         return text
-    return str(dump(tree, sort_keys=False, allow_unicode=False)).rstrip("\n")
+    return dump_yaml(trees, is_ascii=True).rstrip("\n")
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

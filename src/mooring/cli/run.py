@@ -325,11 +325,9 @@ def _print_line(text: str) -> None:
 
 def _print(run: Run, devices: dict[str, Any]) -> int:
     """Print the manifests."""
-    import yaml
-
     from mooring.cli.output import yaml_text
     from mooring.cluster.run.holder_pod import claim_tree, pod_tree
 
     trees = [claim_tree(run, devices), pod_tree(run)]
-    echo(yaml_text(yaml, trees, is_many=True))
+    echo(yaml_text(trees))
     return 0

@@ -11,6 +11,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
+import sys
+import textwrap
 from contextlib import suppress
 from typing import Final
 
@@ -19,9 +22,12 @@ import click
 from mooring.kit.printable import printable, printable_lines, printable_message
 
 __all__ = [
+    "ask",
     "coloured",
     "echo",
     "echo_json",
+    "echo_paragraph",
+    "is_asked",
     "printable",
     "printable_lines",
     "printable_message",
@@ -34,6 +40,9 @@ _MARK: Final = f"\0{secrets.token_hex(16)}:"
 _MARKED: Final = re.compile(f"{_MARK}([a-z]+|);([01]);")
 _END: Final = f"{_MARK};0;"
 _UNSAFE: Final = re.compile(r"[^\x20-\x7e\n]")
+_HANGING: Final = 2  # columns by which lines are indented that continue another
+_LEAD_MAX: Final = 12  # columns of a lead that the lines after it are aligned with
+_TEXT_MIN: Final = 20  # columns without which lines are left to the terminal
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -46,6 +55,49 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
             parts.append(_sequence(colour, is_bold=is_bold == "1"))
         parts.append(printable_lines(shown))
     click.echo("".join(parts), err=err, nl=nl)
+
+
+def echo_paragraph(lead: str, text: str, *, lead_colour: str = "", colour: str = "") -> None:
+    """Print a line; on a terminal, wrap it with a hanging indent and highlight lead and text."""
+    shown = printable(lead)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    first, *more = wrapped(shown, printable(text), columns)
+    head, rest = first[: len(shown)], first[len(shown) :]
+    echo(_tinted(head, lead_colour) + _tinted(rest, colour))
+    for line in more:
+        bare = line.lstrip(" ")
+        echo(line[: len(line) - len(bare)] + _tinted(bare, colour))
+
+
+def wrapped(lead: str, text: str, columns: int) -> list[str]:
+    """Return lines of at most so many columns, as far as words allow; one line without columns."""
+    line = f"{lead}{text}".rstrip()
+    margin = len(lead) - len(lead.lstrip(" "))
+    hanging = len(lead) if margin < len(lead) <= _LEAD_MAX else margin + _HANGING
+    if columns - hanging < _TEXT_MIN or len(line) <= columns:
+        return [line]
+    return textwrap.wrap(
+        line,
+        columns,
+        subsequent_indent=" " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _tinted(text: str, colour: str) -> str:
+    return coloured(text, colour) if colour and text.strip() else text
+
+
+def is_asked() -> bool:
+    """Return whether somebody can answer a question."""
+    return sys.stdin.isatty()
+
+
+def ask(question: str) -> bool:
+    """Ask a question and return whether the answer is yes; no answer is no."""
+    echo(f"{question} [y/N] ", nl=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def say(text: str, *, err: bool = False) -> None:

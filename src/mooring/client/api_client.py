@@ -70,7 +70,7 @@ class ApiClient:
 
     async def get(self, struct: type[T], namespace: str, name: str) -> T | None:
         """Return an object, or None if it does not exist."""
-        endpoint = await self._endpoint(struct)
+        endpoint = await self.endpoint(struct)
         try:
             response = await self._ask(Request("GET", endpoint.object(namespace, name)))
         except NotFoundError:
@@ -88,7 +88,7 @@ class ApiClient:
         labels: str = "",
     ) -> ObjectList:
         """Return objects of a kind, from all namespaces unless one is given."""
-        endpoint = await self._endpoint(struct)
+        endpoint = await self.endpoint(struct)
         paging = {"limit": limit or "", "continue": rest}
         query = _query({**paging, "fieldSelector": fields, "labelSelector": labels})
         try:
@@ -108,7 +108,7 @@ class ApiClient:
         labels: str = "",
     ) -> AsyncGenerator[Event, None]:
         """Yield events after a resource version, until the server ends the watch."""
-        endpoint = await self._endpoint(struct)
+        endpoint = await self.endpoint(struct)
         query = {"watch": "1", "resourceVersion": after, "allowWatchBookmarks": "true"}
         more = {"timeoutSeconds": WATCH_S, "fieldSelector": fields, "labelSelector": labels}
         request = Request("GET", endpoint.collection(namespace), _query({**query, **more}))
@@ -128,21 +128,21 @@ class ApiClient:
         """Carry out a write and return the stored object."""
         match write:
             case Create(value=Binding() as binding):
-                path = binding_path(await self._endpoint(Pod), binding)
+                path = binding_path(await self.endpoint(Pod), binding)
                 await self._ask(Request("POST", path, self._managed, encode_json(binding)))
                 return None
             case Create(value=TokenRequest() as token_request):
                 return await self._token(token_request)
             case Create(value=value):
-                endpoint = await self._endpoint(type(value))
+                endpoint = await self.endpoint(type(value))
                 path = endpoint.collection(value.metadata.namespace)
                 return await self._write("POST", path, _encoded(value, endpoint), endpoint)
             case Update(value=value, subresource=subresource):
-                endpoint = await self._endpoint(type(value))
+                endpoint = await self.endpoint(type(value))
                 path = endpoint.object(value.metadata.namespace, value.metadata.name, subresource)
                 return await self._write("PUT", path, _encoded(value, endpoint), endpoint)
             case Patch(target=target, body=body, subresource=subresource):
-                endpoint = await self._endpoint(target.struct)
+                endpoint = await self.endpoint(target.struct)
                 path = endpoint.object(target.namespace, target.name, subresource)
                 data = msgspec.json.encode(_with_uid(body, target))
                 try:
@@ -156,7 +156,7 @@ class ApiClient:
 
     async def _apply(self, write: Apply) -> Any:
         target = write.target
-        endpoint = await self._endpoint(target.struct)
+        endpoint = await self.endpoint(target.struct)
         path = endpoint.object(target.namespace, target.name, write.subresource)
         query = {"fieldManager": write.manager, "force": "true" if write.force else ""}
         kind = endpoint.kind
@@ -166,14 +166,14 @@ class ApiClient:
 
     async def _token(self, request: TokenRequest) -> TokenRequest:
         """Request a token for the service account that the request names."""
-        accounts = await self._endpoint(ServiceAccount)
+        accounts = await self.endpoint(ServiceAccount)
         path = accounts.object(request.metadata.namespace, request.metadata.name, "token")
         response = await self._ask(Request("POST", path, self._managed, encode_json(request)))
         return read_plain(response.body, TokenRequest)
 
     async def _delete(self, write: Delete) -> Any:
         target = write.target
-        endpoint = await self._endpoint(target.struct)
+        endpoint = await self.endpoint(target.struct)
         options: dict[str, Any] = {}
         preconditions = {"uid": target.uid, "resourceVersion": write.revision}
         if any(preconditions.values()):
@@ -199,7 +199,8 @@ class ApiClient:
         """Return the response to any request, or raise ClientError: for kinds without a struct."""
         return await self._ask(request)
 
-    async def _endpoint(self, struct: type[Any]) -> Endpoint:
+    async def endpoint(self, struct: type[Any]) -> Endpoint:
+        """Return where the server serves a kind; with `send`, for objects as plain JSON."""
         return self._mapper.find(struct) or await self._mapper.ask(struct)
 
     async def _fetch(self, path: str) -> bytes:

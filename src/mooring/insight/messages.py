@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 from msgspec import Struct
 
 from mooring.api.quantity import Quantity
 from mooring.api.semver import Version
+from mooring.kit.similar_names import nearest as nearest
 
 NAMES_SHOWN_MAX: Final = 3
 ELEMENTS_SHOWN_MAX: Final = 8
-LIKENESS_MIN: Final = 0.6
-NAMES_TRIED_MAX: Final = 2000
 _DIGITS = re.compile(r"([0-9]+)")
 NamePart = str | tuple[int, str]
 
@@ -116,16 +114,6 @@ def natural_order(text: str) -> tuple[list[NamePart], str]:
     return parts, text
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most similar to the given one, if any is; case does not count."""
-    best, best_likeness = None, LIKENESS_MIN
-    for candidate in sorted(set(known))[:NAMES_TRIED_MAX]:
-        likeness = _likeness(name.lower(), candidate.lower())
-        if candidate != name and likeness > best_likeness:
-            best, best_likeness = candidate, likeness
-    return best
-
-
 def similar_hint(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean NAME?` for the most similar name, or nothing."""
     near = nearest(name, known)
@@ -136,11 +124,3 @@ def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return the question whether a known name was meant, or something else to do."""
     near = nearest(name, known)
     return otherwise if near is None else f'did you mean "{near}"?'
-
-
-def _likeness(a: str, b: str) -> float:
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
-    # The quick estimates are upper bounds that rule out most names.
-    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) <= LIKENESS_MIN:
-        return 0.0
-    return matcher.ratio()

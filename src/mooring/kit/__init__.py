@@ -12,6 +12,7 @@ atomic_file      files that are whole or absent
 paths_beneath    paths below a folder, made of untrusted names: no link is followed
 lru              a cache that evicts the least recently used key first
 generated_names  random uids and name suffixes
+similar_names    which known name was meant
 printable        text from outside, made safe for terminals and logs
 go_quote         strings as Go's %q prints them
 go_platform      Go's names for operating systems and processors

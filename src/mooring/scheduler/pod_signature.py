@@ -66,6 +66,7 @@ class SchedulerProfile(Struct, frozen=True):
     scheduler_name: str = DEFAULT_SCHEDULER
     other_names: frozenset[str] = frozenset()  # further profiles, whose pods it places too
     is_admitted: bool = False  # pods come from a cluster, whose admission has completed them
+    runtimes: frozenset[str] = frozenset()  # runtime classes whose rules pods already have
     compares_tolerations: bool = False  # gate TaintTolerationComparisonOperators
     counts_claims: bool = True  # gate DRANodeAllocatableResources
 
@@ -231,7 +232,7 @@ def sign(
             pod,
             scheduler_name=profile.scheduler_name,
             other_names=profile.other_names,
-            is_admitted=profile.is_admitted,
+            is_admitted=profile.is_admitted or pod.spec.runtime_class_name in profile.runtimes,
         )
         or named.conflict
         or unreadable(terms, constraints, preferred),

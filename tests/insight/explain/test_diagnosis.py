@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from mooring.allocator import ALL_FEATURES, Allocated, Inventory, allocate
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
@@ -22,10 +24,11 @@ from mooring.api.resource.v1 import (
     ResourcePool,
     ResourceSlice,
 )
+from mooring.insight.answer.document import shown_diagnosis
 from mooring.insight.explain.conflict import HOLDERS_MAX
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose, diagnose_claims
 from mooring.insight.explain.phrases import change_text, member_text, rejection_text
-from mooring.insight.explain.report import diagnosis_lines, diagnosis_tree
+from mooring.insight.explain.report import diagnosis_lines
 from mooring.insight.explain.situation import (
     DropConstraint,
     DropRequest,
@@ -412,7 +415,8 @@ def test_the_report_tells_requests_that_are_alike_at_once() -> None:
 def test_the_tree_is_json() -> None:
     found = inventory(published(shareable("gpu-0", memory="4Gi")))
     diagnosis = explained(found, wanting(gpu(capacity=amounts({"memory": "6Gi"}))))
-    told = json.loads(json.dumps(diagnosis_tree(diagnosis)))
-    assert told["fixes"][0]["changes"][0]["amount"] == "4Gi"
+    told = json.loads(msgspec.json.encode(shown_diagnosis(diagnosis)))
     assert told["conflict"]["isMinimal"] is True
-    assert told["requests"][0]["nearest"]["refusal"]["refused"] == "by an amount"
+    near = told["requests"][0]["nearest"]
+    assert near["stage"] == "fitting"
+    assert near["text"] == "of memory 6Gi is wanted, 4Gi is left of 4Gi"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from mooring.api.core import Pod
+from mooring.api.core.node import NodeStatus
 from mooring.api.core.pod import Container, PodResourceClaim, PodSpec
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
+from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
     DeviceClaim,
     DeviceClass,
@@ -13,10 +19,15 @@ from mooring.api.resource.v1 import (
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
+    ResourceSlice,
 )
 from mooring.api.timestamp import Timestamp
+from mooring.insight.answer.answer import answer
+from mooring.insight.answer.document import shown_evidence
+from mooring.insight.answer.groups import AnsweredPods
+from mooring.insight.answer.output import Tone, answer_lines
 from mooring.insight.explain.pods import explain
-from mooring.insight.explain.report import explanation_lines, explanation_tree, name_of
+from mooring.insight.explain.report import evidence_lines
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
@@ -24,18 +35,28 @@ from mooring.scheduler.scheduling_cycle import Pending
 from mooring.validation.strategy import Context
 from tests.insight.topologies import device, node, slice_of
 
-NOW = Timestamp.parse("2026-10-01T12:00:00Z")
+CONTEXT = Context(gates=Gates.parse(""), now=Timestamp.parse("2026-10-01T12:00:00Z"))
 
 
-def planned(nodes: int) -> Plan:
+TWO = ExactDeviceRequest(device_class_name="c", allocation_mode="ExactCount", count=2)
+
+
+def planned(
+    nodes: int,
+    slices: Sequence[ResourceSlice] | None = None,
+    exactly: ExactDeviceRequest = TWO,
+    room: int = 0,
+) -> Plan:
     """Return a plan for a pod that wants two devices where each node has one."""
-    exactly = ExactDeviceRequest(device_class_name="c", allocation_mode="ExactCount", count=2)
     wanted = DeviceClaim(requests=(DeviceRequest(name="r", exactly=exactly),))
+    status = NodeStatus(allocatable={"pods": Quantity.from_int(room)} if room else {})
+    if slices is None:
+        slices = [slice_of(device("d"), pool=f"n{number}") for number in range(nodes)]
     return plan(
         Snapshot.of(
             [
-                *(node(f"n{number}") for number in range(nodes)),
-                *(slice_of(device("d"), pool=f"n{number}") for number in range(nodes)),
+                *(replace(node(f"n{number}"), status=status) for number in range(nodes)),
+                *slices,
                 DeviceClass(metadata=ObjectMeta(name="c")),
                 ResourceClaim(
                     metadata=ObjectMeta(namespace="team", name="two"),
@@ -50,7 +71,7 @@ def planned(nodes: int) -> Plan:
                 ),
             ]
         ),
-        Context(gates=Gates.parse(""), now=NOW),
+        CONTEXT,
     )
 
 
@@ -76,22 +97,59 @@ def test_nodes_that_say_the_same_are_told_and_diagnosed_once() -> None:
     assert verdict.diagnosis.funnels[0].in_fleet == 4
 
 
+def test_nodes_are_named_in_the_order_in_which_people_count() -> None:
+    found = planned(nodes=12)
+    lines = list(evidence_lines(explain(found, pending_of(found))))
+    assert any(line.startswith("  nodes n0, n1, n2 and 9 more: ") for line in lines)
+
+
 def test_an_explanation_that_is_ended_says_so() -> None:
     found = planned(nodes=2)
     late = EFFORT._replace(interrupt=lambda: "out of time")
     explanation = explain(found, pending_of(found), effort=lambda: late)
-    text = "\n".join(explanation_lines(explanation))
+    text = "\n".join(evidence_lines(explanation))
     assert "the diagnosis was ended: out of time; there may be more fixes" in text
     assert "request r: 2 wanted" in text
-    assert explanation_tree(explanation)["verdicts"][0]["diagnosis"]["endedBy"] == "out of time"
+    diagnosis = shown_evidence(explanation).verdicts[0].diagnosis
+    assert diagnosis is not None
+    assert diagnosis.ended_by == "out of time"
 
 
-def test_text_and_tree_have_the_pod_its_nodes_and_kubernetes_message() -> None:
-    found = planned(nodes=1)
+def answered(found: Plan) -> AnsweredPods:
     pending = pending_of(found)
     explanation = explain(found, pending)
-    first, *_, last = explanation_lines(explanation)
-    assert first == f"{name_of(pending)} gets no node" == "pod team/p gets no node"
-    assert last == f"  Kubernetes: {pending.message}"
-    shown = explanation_tree(explanation)
-    assert (shown["pod"], shown["verdicts"][0]["nodes"]) == ("team/p", ["n0"])
+    return AnsweredPods([pending], explanation, answer(found, explanation, CONTEXT))
+
+
+def test_the_cause_comes_first_then_the_fixes_then_the_evidence() -> None:
+    found = planned(nodes=1, room=1)
+    told = answered(found)
+    lines = list(answer_lines(told))
+    assert str(lines[0]) == f"pod team/p: {told.answer.cause}"
+    fix = str(lines[1])
+    assert fix.startswith("  fix 1: ask for 1 instead of 2 in request r")
+    assert fix.endswith(" → gets node n0")
+    assert [line.tone for line in lines[:3]] == [Tone.CAUSE, Tone.FIX, Tone.EVIDENCE]
+    assert {line.tone for line in lines[2:]} == {Tone.EVIDENCE}
+    assert str(lines[-1]) == f"  Kubernetes: {pending_of(found).message}"
+    evidence = shown_evidence(told.explanation)
+    assert (evidence.pod, evidence.verdicts[0].nodes) == ("team/p", ("n0",))
+    assert evidence.message == pending_of(found).message
+
+
+def test_the_nearest_nodes_are_shown_and_the_others_counted() -> None:
+    """Of n0 to n4, n0 has one device fewer than is wanted, and each next one is worse."""
+    exactly = ExactDeviceRequest(device_class_name="c", allocation_mode="ExactCount", count=6)
+    pools = [
+        slice_of(*(device(f"d{i}") for i in range(5 - number)), pool=f"n{number}")
+        for number in range(5)
+    ]
+    found = planned(nodes=5, slices=pools, exactly=exactly, room=1)
+    explanation = explain(found, pending_of(found))
+    text = "\n".join(evidence_lines(explanation))
+    shown = [line.split(":")[0].strip() for line in text.splitlines() if "  node " in line]
+    assert shown == ["node n0", "node n1", "node n2"]
+    assert "  2 more nodes: 2 cannot allocate all claims (--verbose shows each)" in text
+    full = "\n".join(evidence_lines(explanation, is_full=True))
+    assert "node n3" in full
+    assert "more nodes" not in full

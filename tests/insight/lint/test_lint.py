@@ -227,36 +227,43 @@ def test_a_misspelt_attribute_is_corrected() -> None:
     assert found(claim(f'device.attributes["{GPU}"].modle == "H200"')) == [
         (
             "unknown-attribute",
-            f'no device has device.attributes["{GPU}"].modle',
-            f"did you mean {MODEL}? 3 of 5 devices have it",
+            "attribute modle does not exist: did you mean model? 3 of 5 devices have it",
+            f"use {MODEL} instead of modle",
         )
     ]
 
 
 def test_a_capacity_that_is_looked_for_among_attributes_is_found() -> None:
-    assert found(claim(f'device.attributes["{GPU}"].memory == "141Gi"')) == [
-        (
-            "unknown-attribute",
-            f'no device has device.attributes["{GPU}"].memory',
-            f'did you mean device.capacity["{GPU}"].memory? 3 of 5 devices have it',
-        )
-    ]
+    ((rule, message, remedy),) = found(claim(f'device.attributes["{GPU}"].memory == "141Gi"'))
+    memory = f'device.capacity["{GPU}"].memory'
+    assert rule == "unknown-attribute"
+    assert message == (
+        f"attribute memory does not exist, it is a capacity: did you mean {memory}? "
+        "3 of 5 devices have it"
+    )
+    assert remedy == (
+        f'use {memory} instead of device.attributes["{GPU}"].memory, and '
+        f'use {memory} == quantity("141Gi")'
+    )
 
 
 def test_a_misspelt_domain_is_corrected() -> None:
     assert found(claim('device.attributes["gpu.exmple.com"].model == "H200"')) == [
         (
             "unknown-domain",
-            'no device has attributes in the domain "gpu.exmple.com"',
-            f"did you mean {MODEL}? 3 of 5 devices have it",
+            (
+                'attribute model does not exist in domain "gpu.exmple.com": did you mean model in '
+                f'domain "{GPU}"? 3 of 5 devices have it'
+            ),
+            f'use {MODEL} instead of model in domain "gpu.exmple.com"',
         )
     ]
 
 
 def test_an_attribute_like_no_other_is_told_what_there_is() -> None:
-    ((rule, _, remedy),) = found(claim(f'has(device.attributes["{GPU}"].colour)'))
+    ((rule, message, _),) = found(claim(f'has(device.attributes["{GPU}"].colour)'))
     assert rule == "unknown-attribute"
-    assert remedy == f'device.attributes["{GPU}"] has fast, model, numa'
+    assert message == f"attribute colour does not exist: {GPU} has fast, model, numa"
 
 
 # --- devices ------------------------------------------------------------------------------
@@ -266,54 +273,46 @@ def test_a_comparison_that_is_never_true_shows_the_values_there_are() -> None:
     assert found(claim(f'{MODEL} == "H20"')) == [
         (
             "never-true",
-            (
-                f'{MODEL} == "H20" is true for none of the 3 devices of class {GPU}: '
-                f'{MODEL} is "H200" (2), "A100" (1)'
-            ),
-            'did you mean "H200"? 2 devices have it',
+            'no device has model "H20": devices have "H200" (2), "A100" (1); did you mean "H200"?',
+            'ask for model "H200", which 2 devices have, instead of "H20"',
         )
     ]
 
 
 def test_a_capacity_that_no_device_reaches_is_never_true() -> None:
     memory = f'device.capacity["{GPU}"].memory'
-    ((rule, message, _),) = found(claim(f'{memory}.compareTo(quantity("200Gi")) >= 0'))
+    ((rule, message, remedy),) = found(claim(f'{memory}.compareTo(quantity("200Gi")) >= 0'))
     assert rule == "never-true"
-    assert message.endswith(f"{memory} is 141Gi (2), 80Gi (1)")
+    assert message == "memory 200Gi is asked for, but devices have at most 141Gi"
+    assert remedy == "ask for memory 141Gi instead of 200Gi"
 
 
 def test_only_devices_that_come_so_far_count() -> None:
     text = claim(f'{MODEL} == "A100"', f'device.attributes["{GPU}"].numa == 0')
     ((rule, message, _),) = found(text)
-    assert rule == "never-true"
-    assert "none of the 1 device" in message
+    assert rule == "matches-nothing"
+    assert message == "no device that passes the rest has numa 0: devices have 1 (1)"
 
 
 def test_selectors_that_exclude_each_other_match_nothing() -> None:
     text = claim(f'{MODEL} == "A100" && device.attributes["{GPU}"].numa == 0')
     ((rule, message, _),) = found(text)
     assert rule == "matches-nothing"
-    assert message.startswith("none of the 3 devices")
-    assert rules(claim("false")) == ["matches-nothing"]
+    assert message == "no device that passes the rest has numa 0: devices have 1 (1)"
+    assert rules(claim("false")) == ["never-true"]
 
 
 def test_a_class_that_reads_attributes_of_one_driver_breaks_on_all_others() -> None:
     ((rule, message, remedy),) = found(device_class(f'{MODEL} == "H200"'))
     assert rule == "missing-guard"
-    assert message == (
-        f"{MODEL} is read without a guard, but 2 of 5 devices do not have it, such as "
-        f"{NIC}/node-1/nic-0: scheduling aborts when it looks at one"
-    )
-    assert remedy == (
-        f"put `has({MODEL}) &&` before it, or read it as "
-        f'`device.attributes["{GPU}"].?model.orValue(…)`'
-    )
+    assert message == (f"2 of 5 devices have no {GPU}/model, and reading it there ends the search")
+    assert remedy == f"guard it: has({MODEL}) && …"
 
 
 def test_an_attribute_that_some_devices_of_the_class_lack_needs_a_guard() -> None:
     ((rule, message, _),) = found(claim(f'device.attributes["{GPU}"].fast'))
     assert rule == "missing-guard"
-    assert "2 of 3 devices do not have it" in message
+    assert "2 of 3 devices have no" in message
 
 
 def test_devices_of_other_drivers_do_not_count_for_a_class_that_is_not_given() -> None:
@@ -324,16 +323,33 @@ def test_devices_of_other_drivers_do_not_count_for_a_class_that_is_not_given() -
 def test_other_errors_on_devices_are_found() -> None:
     ((rule, message, _),) = found(claim(f"{MODEL} > 3"))
     assert rule == "run-time-error"
-    assert message == (
-        f"{MODEL} > 3 gives an error on 3 devices such as {GPU}/node-1/gpu-0, "
-        "at which scheduling aborts: no such overload"
-    )
+    assert message == "model is a string, not the int 3"
+    ((rule, message, _),) = found(claim(f'1 / device.attributes["{GPU}"].numa > 0'))
+    assert (rule, "division by zero" in message) == ("run-time-error", True)
 
 
 def test_a_selector_that_is_no_bool_on_a_device_is_an_error() -> None:
     ((rule, message, _),) = found(claim(MODEL))
     assert rule == "run-time-error"
-    assert "could not be converted to bool" in message
+    assert message == 'model is a string, "H200", and no condition by itself'
+
+
+def test_the_advice_for_a_derived_attribute_is_no_guard_but_a_value() -> None:
+    rest = (
+        "        derivedAttributes:\n"
+        f"        - {{name: example.com/x, expression: 'device.attributes[\"{GPU}\"].fast'}}\n"
+        "    constraints: [{matchAttribute: example.com/x}]\n"
+    )
+    ((rule, message, remedy),) = found(claim(rest=rest))
+    assert rule == "missing-guard"
+    assert message == f"2 of 3 devices have no {GPU}/fast, and reading it there ends the search"
+    optional = f'device.attributes["{GPU}"].?fast.orValue(false)'
+    assert remedy == (
+        f'keep such devices out by the selector has(device.attributes["{GPU}"].fast), or read it '
+        f"as {optional}"
+    )
+    assert found(claim(rest=rest.replace(f'device.attributes["{GPU}"].fast', optional))) == []
+    assert found(claim(f'has(device.attributes["{GPU}"].fast)', rest=rest)) == []
 
 
 def test_derived_attributes_are_put_to_the_selected_devices() -> None:
@@ -360,7 +376,7 @@ spec:
 """
     told = [finding for finding in findings(rule) if finding.rule != "deprecated-form"]
     assert [finding.rule for finding in told] == ["never-true"]
-    assert "none of the 3 devices given" in told[0].message
+    assert told[0].message.startswith('no device has model "H20": devices have "H200" (2), "A100"')
 
 
 def test_templates_are_linted_like_claims() -> None:

@@ -101,3 +101,27 @@ def test_a_plan_gives_devices() -> None:
     found = planned(node(), device_class(), slice_of("node-1"), claim("c"), user("p", "c"))
     after = {each.metadata.name: each for each in found.after.claims}
     assert after["c"].status.allocation is not None
+
+
+def test_a_claim_that_256_pods_have_reserved_has_no_place_for_another() -> None:
+    readers = [f"reader-{number}" for number in range(256)]
+    shared = claim("shared", has=[("node-1", "gpu-0")], reserved=readers)
+    objects = (node(), device_class(), slice_of("node-1"), shared)
+    found = planned(*objects, user("reader-256", "shared"))
+    (waiting,) = found.pending
+    assert waiting.is_fault
+    assert waiting.message == (
+        'running PreBind plugin "DynamicResources": add reservation to claim default/shared: '
+        'ResourceClaim.resource.k8s.io "shared" is invalid: status.reservedFor: Too many: 257: '
+        "must have at most 256 items"
+    )
+    assert ends(*objects, user("reader-7", "shared")) == {"reader-7": "node-1"}
+
+
+def test_the_last_place_of_a_claim_is_given_away_once() -> None:
+    readers = [f"reader-{number}" for number in range(255)]
+    shared = claim("shared", has=[("node-1", "gpu-0")], reserved=readers)
+    objects = (node(), device_class(), slice_of("node-1"), shared)
+    found = planned(*objects, user("a", "shared"), user("b", "shared"))
+    assert [each.pod.metadata.name for each in found.placed] == ["a"]
+    assert [each.pod.metadata.name for each in found.pending] == ["b"]

@@ -176,3 +176,48 @@ def test_the_lowest_default_class_counts_where_none_is_named() -> None:
 def test_a_class_that_there_is_not_is_told() -> None:
     result = completed(PLAIN + "  priorityClassName: gone\n")
     assert str(result.concerns[0]).startswith("there is no PriorityClass gone, but Pod default/p")
+
+
+# --- runtime classes ------------------------------------------------------------------------
+
+RUNTIME = """\
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: sandbox}
+handler: sandbox
+overhead: {podFixed: {cpu: 250m}}
+scheduling:
+  nodeSelector: {runtime: sandbox}
+  tolerations: [{key: sandbox, operator: Exists}]
+"""
+SANDBOXED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  runtimeClassName: sandbox
+  nodeSelector: {zone: a}
+  containers: [{name: main, image: web}]
+"""
+
+
+def test_a_pod_gets_what_its_runtime_class_adds() -> None:
+    found = completed(RUNTIME, SANDBOXED)
+    (pod,) = found.snapshot.pods
+    assert {name: str(amount) for name, amount in pod.spec.overhead.items()} == {"cpu": "250m"}
+    assert pod.spec.node_selector == {"zone": "a", "runtime": "sandbox"}
+    assert "sandbox" in [each.key for each in pod.spec.tolerations]
+    assert found.concerns == ()
+
+
+def test_what_a_runtime_class_adds_is_added_once() -> None:
+    once = completed(RUNTIME, SANDBOXED).snapshot
+    again = complete(once, Context(gates=Gates.parse(""), now=NOW)).snapshot
+    assert again.pods[0].spec == once.pods[0].spec
+
+
+def test_a_pod_that_does_not_agree_with_its_runtime_class_is_a_concern() -> None:
+    found = completed(RUNTIME, SANDBOXED.replace("zone: a", "runtime: other"))
+    (concern,) = found.concerns
+    assert "conflict: runtimeClass.scheduling.nodeSelector[runtime] = sandbox" in concern.fact
+    assert found.snapshot.pods[0].spec.overhead == {}

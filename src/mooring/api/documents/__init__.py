@@ -13,6 +13,7 @@ scalars      YAML scalars and schemas; numbers as Kubernetes sees them in JSON
 json_scan    bounds, positions and duplicate keys of JSON text
 yaml_tree    trees from the events of a YAML text
 yaml_reader  documents from YAML
+yaml_writer  YAML from trees, and values replaced in text that people wrote
 """
 
 from mooring.api.documents.document import (

@@ -31,6 +31,10 @@ class Origin(Protocol):
     def json(self) -> bytes | None:
         """The document's own bytes if they are JSON."""
 
+    @property
+    def yaml(self) -> str | None:
+        """The document's own text, from the end of the one before, if it is YAML."""
+
     def locate(self, segments: tuple[Segment, ...]) -> Position:
         """Return the position of a field, or of its deepest existing ancestor."""
 
@@ -62,6 +66,11 @@ class Document:
     def raw(self) -> bytes | None:
         """The JSON text of exactly this tree, for a typed decoder; None for YAML and items."""
         return None if self.within else self.origin.json
+
+    @property
+    def text(self) -> str | None:
+        """The YAML text of exactly this tree, with comments before it; None for JSON and items."""
+        return None if self.within else self.origin.yaml
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
         """Return the position of a field, or of its deepest existing ancestor."""

@@ -147,6 +147,7 @@ class JsonOrigin:
     start: int
     end: int
     start_position: Position
+    yaml: None = None
 
     @property
     def line(self) -> int:

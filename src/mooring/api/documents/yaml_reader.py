@@ -47,12 +47,18 @@ class YamlOrigin:
     """The lines of a YAML document in its stream."""
 
     text: str
+    before: int  # where the document before it ends; comments may follow
     start: int
     end: int
     start_position: Position
     line: int
     schema: Schema
     json: None = None
+
+    @property
+    def yaml(self) -> str:
+        """The document's own text, from the end of the one before."""
+        return self.text[self.before : self.end]
 
     def locate(self, segments: tuple[Segment, ...]) -> Position:
         """Return the position of a field, or of its deepest existing ancestor."""
@@ -69,14 +75,15 @@ def yaml_documents(stream: DocumentStream, *, start: int, count: int) -> Iterato
     text, fault = _printable(stream, start)
     part = TextPart(text, position_of(stream.text, start))
     composer = TreeComposer(part, source=stream.source, schema=stream.schema, limits=stream.limits)
-    seen = count
+    seen, before = count, start
     for composed in composer.documents():
         seen += 1
         stream.check_count(seen, start + _index(composed.start))
         # Kubernetes skips documents without a value too.
         if composed.tree is not None:
-            yield _document(stream, composed, part, start, count)
+            yield _document(stream, composed, part, start, count, before)
             count += 1
+        before = start + _end(composed.end)
     if fault is not None:
         raise fault
 
@@ -127,12 +134,18 @@ def _forbidden_fact(character: str) -> str:
 
 
 def _document(
-    stream: DocumentStream, composed: Composed, part: TextPart, offset: int, index: int
+    stream: DocumentStream,
+    composed: Composed,
+    part: TextPart,
+    offset: int,
+    index: int,
+    before: int,
 ) -> Document:
     line, column = _place(composed.start)
     # From the start of the line: the indentation of the first line counts.
     origin = YamlOrigin(
         text=stream.text,
+        before=before,
         start=offset + _index(composed.start) - column,
         end=offset + _end(composed.end),
         start_position=part.position(line, 0),

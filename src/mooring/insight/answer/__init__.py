@@ -1,14 +1,23 @@
 """The answer to why a pod waits: the cause in one sentence, and the fixes an expert would choose.
 
 answer         explanation in, cause and fixes out: the flow is drawn there
-output         answers as text and as trees, and manifests with a fix made
 summary        one line for the scheduler's event, in bounded time
 live_case      the case of a pod in a live scheduler's cluster
+groups         pods that wait for the same reason, told together
+output         answers as lines of text
+document       answers as JSON, with its schema
+manifests      manifests with a fix made
 finding        findings, proposals and fixes; everything that findings are made from
-references     gates, and classes, templates, claims and groups that do not exist
+bindings       devices that never got ready for their pod
 sharing        claims that as many pods share as can
+waits          gates, other schedulers, pod groups, claims that are being deleted
+references     classes, templates and claims that do not exist
+refusals       objects that an API server refuses, in plain words
+refusal_repairs  what was meant in them
+uncompiled     expressions that do not compile, and what was meant
 quotas         quotas that refuse the pod or its claims
 unread         what could not be read of a live cluster
+gates          fields that are ignored because their feature gate is off
 nodes          why nodes reject a pod: taints, claims with devices elsewhere
 amounts        resources of which nodes have too little
 extended       extended resources that nobody offers

@@ -39,7 +39,7 @@ def amount_findings(case: Case, node: str, reasons: Sequence[str]) -> Iterator[F
 def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
     total = amount(state.facts.allocatable, name)
     free = total - amount(state.requested, name)
-    said, node = said_amount(wanted, name), state.facts.name
+    said, node = f"{said_amount(wanted, name)}{_overhead(case, name)}", state.facts.name
     nodes = case.cluster.snapshot.nodes
     most = max(amount(each.facts.allocatable, name) for each in nodes.values())
     if wanted > most:
@@ -63,6 +63,16 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
         f"{cause}free on node {node}{by}",
         (*less_amount(case, name, wanted - free), *_freed(state, name, users)),
     )
+
+
+def _overhead(case: Case, name: str) -> str:
+    """Return how much of what a pod asks for is the overhead of its runtime class."""
+    spec = case.pod.spec
+    if name not in spec.overhead or not spec.runtime_class_name:
+        return ""
+    value = spec.overhead[name]
+    own = shown_amount(value.milli_value if name == CPU else value.value, name)
+    return f" ({own} of it overhead of runtime class {spec.runtime_class_name})"
 
 
 def _users(state: NodeInfo, name: str) -> list[tuple[int, str]]:

@@ -6,6 +6,10 @@ Findings come in the order in which an expert looks: what stops the pod before a
 nearest nodes. A proposal with changes is offered only if the changed objects are valid and the pod
 gets a node with them.
 
+The cause is the first finding. Only of a new pod does it name several mistakes, where their changes
+help together, and how many pods like it fit: of a pod in a cluster the scheduler says the same, and
+has neither time to try changes nor workloads to look at.
+
 A finder that fails is set aside, and the others go on. Where none finds anything, the words of the
 nearest node are the cause: an answer always has a cause, and something to do.
 """
@@ -14,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from mooring.claims.pod_claims import controller_of, group_name
+from mooring.insight.answer.bindings import failed_bindings
 from mooring.insight.answer.combined import combined
 from mooring.insight.answer.conflicts import (
     conflict_findings,
@@ -39,25 +44,31 @@ from mooring.insight.answer.finding import (
     Unread,
     one_line,
 )
+from mooring.insight.answer.gates import gate_findings
 from mooring.insight.answer.nodes import node_findings
 from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
 from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import (
-    missing_claims,
-    missing_classes,
-    missing_group,
-    scheduling_gates,
-)
+from mooring.insight.answer.references import missing_claims, missing_classes
+from mooring.insight.answer.refusals import refused_pod
 from mooring.insight.answer.sharing import full_claims
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.answer.unread import unread_findings
+from mooring.insight.answer.waits import (
+    claims_being_deleted,
+    fits_alone,
+    group_findings,
+    other_scheduler,
+    scheduling_gates,
+    unknown_runtime_class,
+    volumes,
+)
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.explain.verdicts import NodeVerdict
 from mooring.insight.messages import full_name, listed
 from mooring.insight.plan.planner import Plan, Progress, unwatched
-from mooring.insight.snapshot.builder import RefusedObject
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import key_of
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.scheduling_cycle import Pending
@@ -68,13 +79,19 @@ FIXES_MAX: Final = 5
 FINDINGS_MAX: Final = 4  # whose proposals are tried
 PROPOSALS_MAX: Final = 12  # of a finding that are tried
 PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
+    refused_pod,
     scheduling_gates,
+    other_scheduler,
+    unknown_runtime_class,
+    volumes,
     quota_findings,
     unread_findings,
     missing_claims,
+    claims_being_deleted,
     missing_classes,
-    missing_group,
     full_claims,
+    failed_bindings,
+    group_findings,
 )
 
 
@@ -83,51 +100,41 @@ def answer(
     explanation: Explanation,
     context: Context,
     refused: Sequence[RefusedObject] = (),
+    dropped: Sequence[DroppedFields] = (),
 ) -> Answer:
     """Return why a pod gets no node, and what would help.
 
-    `refused` are objects that an API server would not take, and that the pod may wait for.
+    `refused` are objects that an API server would not take, and that the pod may wait for;
+    `dropped` are fields that it ignores because their feature gate is off.
     """
-    return _answer(Case(Surroundings(plan, context, refused), explanation))
+    return _answer(Case(Surroundings(plan, context, refused, dropped), explanation))
 
 
 def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
-    fixes = _unique([*fixes, *rest])
+    fixes, cause = _unique([*fixes, *rest]), finding.cause
     if not any(_is_enough(fix) for fix in fixes):
         several = combined(case, findings, _findings)
         if several is not None:
-            fixes = [several.fix, *fixes]
+            cause, fixes = several.cause if case.is_new else cause, [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
         fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(_cause(case, finding), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+    return Answer(_cause(case, cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
 def first_finding(case: Case) -> tuple[str, Finding]:
     """Return the cause of a pending pod, and the finding that it is from; nothing is tried."""
     finding = next(_findings(case), None) or _unknown(case)
-    return _cause(case, finding), finding
+    return _cause(case, finding.cause), finding
 
 
-def _cause(case: Case, finding: Finding) -> str:
-    """Return the first finding as the cause.
-
-    It never depends on what was tried: a scheduler, which has no time for that, says the same.
-    """
-    return one_line(with_troubled_nodes(finding.cause, _nearest_first(case)))
-
-
-class AnsweredPods(NamedTuple):
-    """Pods that wait for the same reason, and the answer for the first of them."""
-
-    pods: list[Pending]
-    explanation: Explanation
-    answer: Answer
+def _cause(case: Case, cause: str) -> str:
+    return one_line(with_troubled_nodes(cause, _nearest_first(case)))
 
 
 def answers(
@@ -137,25 +144,18 @@ def answers(
     *,
     refused: Sequence[RefusedObject] = (),
     unread: Unread | None = None,
+    dropped: Sequence[DroppedFields] = (),
     effort: Callable[[], Effort] = lambda: EFFORT,
     progress: Progress = unwatched,
-) -> list[AnsweredPods]:
-    """Return the answers for all pods; those that are alike share one."""
+) -> Iterator[tuple[list[Pending], Explanation, Answer]]:
+    """Yield the answers for all pods; those that are alike share one."""
     alike: dict[object, list[Pending]] = {}
     for each in pending:
         alike.setdefault(likeness(plan, each), []).append(each)
-    around = Surroundings(plan, context, refused, effort, unread)
-    found: dict[object, AnsweredPods] = {}
-    for number, group in enumerate(alike.values()):
+    around = Surroundings(plan, context, refused, dropped, effort, unread)
+    for group in alike.values():
         explanation = explain(plan, group[0], effort=effort, progress=progress)
-        said = _for_all(_answer(Case(around, explanation)), group)
-        owner = controller_of(group[0].pod.metadata)
-        key: object = (owner.uid, said.cause) if owner is not None else number
-        if key in found:
-            found[key].pods.extend(group)
-        else:
-            found[key] = AnsweredPods(group, explanation, said)
-    return list(found.values())
+        yield group, explanation, _for_all(_answer(Case(around, explanation)), group)
 
 
 def _for_all(said: Answer, alike: Sequence[Pending]) -> Answer:
@@ -199,10 +199,17 @@ def _is_enough(fix: Fix) -> bool:
 
 
 def _findings(case: Case) -> Iterator[Finding]:
-    found = [finding for find in PRECONDITIONS for finding in _guarded(case, find(case))]
+    found: list[Finding] = []
+    for find in PRECONDITIONS:
+        found += _guarded(case, find(case))
+        if found and find is refused_pod:
+            break  # What is refused waits for nothing else.
     if found:
         yield from found
         return
+    yield from _guarded(case, gate_findings(case))
+    if (companion := case.explanation.companion) is not None:
+        yield from _guarded(case, _of_companion(case, companion))
     verdicts = _nearest_first(case)
     covering = _guarded(case, nowhere_findings(case, verdicts))
     if covering:
@@ -258,6 +265,32 @@ def _last_advice(case: Case) -> list[Fix]:
     return [Fix("remove what the cause names; the pod is tried again then", FixRank.ADVICE)]
 
 
+def _of_companion(case: Case, companion: Explanation) -> Iterator[Finding]:
+    """Yield why the next pod of the group gets no node beside the others."""
+    theirs = Case(case.around, companion)
+    found = list(islice(_findings(theirs), FINDINGS_MAX))
+    if found:
+        # Others than pods of the group may free devices.
+        finding = next((each for each in found if _may_be_freed(each)), found[0])
+        others, member = _placed_before(case, companion), companion.pending.pod
+        yield fits_alone(case, others, member, finding)
+
+
+def _may_be_freed(finding: Finding) -> bool:
+    return any(each.rank == FixRank.FREE for each in finding.proposals)
+
+
+def _placed_before(case: Case, companion: Explanation) -> int:
+    """Return how many pods of the group fit before the first that does not."""
+    name = group_name(case.pod)
+    members = [
+        pod.metadata.name
+        for pod in case.snapshot.pods
+        if pod.metadata.namespace == case.namespace and group_name(pod) == name
+    ]
+    return members.index(companion.pending.pod.metadata.name)
+
+
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
     """Return the proposals that hold, with the node that the pod gets."""
     found: list[Fix] = []
@@ -266,7 +299,7 @@ def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
             continue
-        node = case.rehearsal.node(proposal.changes)
+        node = None if case.is_late else case.rehearsal.node(proposal.changes)
         if node is not None:
             found.append(Fix(proposal.text, proposal.rank, proposal.changes, node))
     return found

@@ -25,7 +25,7 @@ REHEARSED_MAX: Final = 6  # changes of a step that are tried
 FINDINGS_MAX: Final = 2  # of a step whose changes are tried
 CLAUSE_MIN: Final = 40  # of a cause that is shortened
 TRIALS_MAX: Final = 60
-MORE: Final = "and this is not all"
+MORE: Final = "this is not all"
 Find = Callable[[Case], Iterable[Finding]]
 
 
@@ -48,7 +48,7 @@ class _Step(NamedTuple):
 def combined(case: Case, findings: Sequence[Finding], find: Find) -> Combined | None:
     """Return changes that give the pod a node together; `find` finds what is wrong with a case."""
     step: _Step | None = _Step((), (), (), findings)
-    while step is not None and len(step.taken) < STEPS_MAX:
+    while step is not None and len(step.taken) < STEPS_MAX and not case.is_late:
         if step.taken:
             done = _finished(case, step)
             if done is not None:
@@ -128,10 +128,12 @@ def joined_causes(causes: Sequence[str]) -> str:
     first, *others = causes
     for texts in _shorter(others):
         for start in (first, *_clauses(first)):
-            line = "; ".join((start, *(f"and {text}" for text in texts)))
+            line = start
+            for text in texts:
+                line += f" And {text}" if line.endswith("?") else f"; and {text}"
             if len(line) <= CAUSE_LENGTH_MAX:
                 return line
-    line = f"{first}; {MORE}"
+    line = f"{first} And {MORE}" if first.endswith("?") else f"{first}; and {MORE}"
     return line if len(line) <= CAUSE_LENGTH_MAX else first
 
 

@@ -9,7 +9,7 @@ selector, taint or constraint is wrong, only the sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mooring.allocator.errors import AllocationError
@@ -26,21 +26,24 @@ DEVICES_SHOWN_MAX: Final = 3
 
 
 class _Contender(NamedTuple):
-    """A request without alternatives, and the devices that fit it, as bits."""
+    """A request without alternatives, and what it wants."""
 
     short: Shortage
-    wanted: int
-    fitting: int
+    wish: Wish
+
+    @property
+    def wanted(self) -> int:
+        return self.wish.wanted
 
 
 def contention_findings(case: DeviceCase) -> Iterator[Finding]:
     """Find requests that want more devices together than there are for them."""
     problem = _problem(case)
     contenders = [] if problem is None else list(_contenders(case, problem))
-    found = _overdrawn(contenders)
+    found = [contenders[number] for number in overdrawn([each.wish for each in contenders])]
     if problem is None or len(found) < 2:
         return
-    there = _union(found)
+    there = _union(each.wish for each in found)
     excess = sum(each.wanted for each in found) - there.bit_count()
     yield Finding(_cause(case, problem, found), (*_fewer(case, found, excess), _more(found)))
 
@@ -68,7 +71,7 @@ def _contenders(case: DeviceCase, problem: Problem) -> Iterator[_Contender]:
         if not ask.is_admin and not fitting & problem.view.shareable:
             wanted = counts[SELECTED].bit_count() if ask.wants_all else ask.count
             short = Shortage(place, details, funnel, TOGETHER, _asker(case, place))
-            yield _Contender(short, wanted, fitting)
+            yield _Contender(short, Wish(wanted, fitting))
 
 
 def _asker(case: DeviceCase, place: RequestPath) -> str:
@@ -81,33 +84,48 @@ def _asker(case: DeviceCase, place: RequestPath) -> str:
 # --- matching -------------------------------------------------------------------------------
 
 
-def _overdrawn(contenders: Sequence[_Contender]) -> list[_Contender]:
-    """Return requests that want more than fits them together, without any that can be spared."""
-    found = _short_together(contenders)
-    for each in list(found):
-        rest = [other for other in found if other is not each]
-        if rest and sum(other.wanted for other in rest) > _union(rest).bit_count():
-            found = rest
-    return found
+class Wish(NamedTuple):
+    """How many devices a request wants, and which fit it, as bits."""
+
+    wanted: int
+    fitting: int
 
 
-def _short_together(contenders: Sequence[_Contender]) -> list[_Contender]:
-    """Return a request that cannot have all its devices, and those that have them instead."""
-    given: dict[int, int] = {}  # by device: the number of the request that has it
-    for number, contender in enumerate(contenders):
-        for _ in range(contender.wanted):
-            reached = _give(number, contenders, given)
+def overdrawn(wishes: Sequence[Wish]) -> list[int]:
+    """Return wishes that together want more than fits them, without any that can be spared.
+
+    There are none exactly if all can be fulfilled, each device for one of them.
+    """
+    found = _short_together(wishes)
+    while True:
+        rests = ([other for other in found if other != each] for each in found)
+        less = next((rest for rest in rests if _is_too_much([wishes[n] for n in rest])), None)
+        if less is None:
+            return found
+        found = less
+
+
+def _is_too_much(wishes: Sequence[Wish]) -> bool:
+    return sum(each.wanted for each in wishes) > _union(wishes).bit_count()
+
+
+def _short_together(wishes: Sequence[Wish]) -> list[int]:
+    """Return a wish that cannot be fulfilled, and those that have its devices instead."""
+    given: dict[int, int] = {}  # by device: the number of the wish that has it
+    for number, wish in enumerate(wishes):
+        for _ in range(wish.wanted):
+            reached = _give(number, wishes, given)
             if reached is not None:
-                return [contenders[other] for other in sorted(reached)]
+                return sorted(reached)
     return []
 
 
-def _give(number: int, contenders: Sequence[_Contender], given: dict[int, int]) -> set[int] | None:
-    """Give a request one device more, taking over from others; else return whom it asked."""
-    asked: dict[int, tuple[int, int]] = {}  # by request: the device it would leave, and to whom
+def _give(number: int, wishes: Sequence[Wish], given: dict[int, int]) -> set[int] | None:
+    """Give a wish one device more, taking over from others; else return whom it asked."""
+    asked: dict[int, tuple[int, int]] = {}  # by wish: the device it would leave, and to whom
     waiting = [number]
     for current in waiting:
-        for device in bits(contenders[current].fitting):
+        for device in bits(wishes[current].fitting):
             holder = given.get(device)
             if holder is None:
                 _hand_over(device, current, asked, given)
@@ -128,9 +146,9 @@ def _hand_over(
         given[device] = taker
 
 
-def _union(contenders: Sequence[_Contender]) -> int:
+def _union(wishes: Iterable[Wish]) -> int:
     found = 0
-    for each in contenders:
+    for each in wishes:
         found |= each.fitting
     return found
 
@@ -139,7 +157,7 @@ def _union(contenders: Sequence[_Contender]) -> int:
 
 
 def _cause(case: DeviceCase, problem: Problem, found: Sequence[_Contender]) -> str:
-    total, there = sum(each.wanted for each in found), _union(found)
+    total, there = sum(each.wanted for each in found), _union(each.wish for each in found)
     count, node = there.bit_count(), case.node
     classes = {each.short.class_name for each in found}
     asked = [(_short_name(each.short), each.wanted) for each in found]
@@ -149,8 +167,10 @@ def _cause(case: DeviceCase, problem: Problem, found: Sequence[_Contender]) -> s
     what = f"devices of class {next(iter(classes))}" if len(classes) == 1 else "devices"
     if len(resources) == 1 and noun == "containers":
         what = next(iter(resources))
-    if len({each.fitting for each in found}) == 1 and len(classes) == 1:
-        in_use = max(each.short.funnel.selected for each in found) - count
+    of_class = {each.short.funnel.of_class for each in found}
+    selected = {each.short.funnel.selected for each in found}
+    if len({each.wish.fitting for each in found}) == 1 and of_class == selected:
+        in_use = max(selected) - count
         has = f"{count + in_use}, {count} of them usable" if in_use else str(count)
         texts = [
             f"{noun} {names} want {total} {what} together, node {node} has {has}",

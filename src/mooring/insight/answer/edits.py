@@ -20,6 +20,13 @@ from mooring.insight.messages import full_name
 Step = str | int
 EditPath = tuple[Step, ...]
 APPEND: Final = "-"
+_SERVER_FIELDS: Final = (
+    *("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"),
+)
+_OF_JOBS: Final = (  # labels that the server adds to jobs and their pods
+    *("controller-uid", "job-name"),
+    *("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"),
+)
 
 
 class Removal(Struct, frozen=True):
@@ -108,22 +115,64 @@ def merged(changes: Iterable[ObjectChange]) -> tuple[ObjectChange, ...]:
     return tuple(found.values())
 
 
-def changed_tree(change: ObjectChange) -> dict[str, Any]:
-    """Return a change as JSON shows it."""
-    tree: dict[str, Any] = {"kind": change.kind, "name": change.name}
-    if change.namespace:
-        tree["namespace"] = change.namespace
-    if change.new is not None:
-        tree["create"] = change.new
-    edits: list[dict[str, Any]] = []
-    for edit in change.edits:
-        value = {} if edit.value is REMOVED else {"value": edit.value}
-        edits.append(
-            {"op": "remove" if edit.value is REMOVED else "add", "path": edit.pointer} | value
-        )
-    if edits:
-        tree["edits"] = edits
-    return tree
+def without_server_fields(tree: Any) -> Any:
+    """Return an object as it can be created: without its status, and what a server generates."""
+    metadata = {k: v for k, v in tree.get("metadata", {}).items() if k not in _SERVER_FIELDS}
+    found = {k: v for k, v in tree.items() if k != "status"} | {"metadata": metadata}
+    if found.get("kind") == "Job" and not found["spec"].get("manualSelector"):
+        template = found["spec"]["template"]
+        found["spec"] = {k: v for k, v in found["spec"].items() if k != "selector"} | {
+            "template": template | {"metadata": _without_job_labels(template.get("metadata"))}
+        }
+        found["metadata"] = _without_job_labels(metadata)
+    return found
+
+
+def _without_job_labels(metadata: Any) -> Any:
+    labels = {k: v for k, v in ((metadata or {}).get("labels") or {}).items() if k not in _OF_JOBS}
+    return {k: v for k, v in (metadata or {}).items() if k != "labels"} | (
+        {"labels": labels} if labels else {}
+    )
+
+
+def json_patch(tree: Any, edits: Iterable[Edit]) -> list[dict[str, Any]]:
+    """Return edits as operations of a JSON patch (RFC 6902) for this tree, or raise LookupError.
+
+    A patch creates no parents, so where one is missing, the first missing one is added whole.
+    """
+    copied = copy.deepcopy(tree)
+    operations: list[dict[str, Any]] = []
+    for edit in edits:
+        length = _existing_length(copied, edit.path)
+        missing = Edit(edit.path[: length + 1])
+        is_there = length == len(edit.path)
+        _make(copied, edit)
+        if edit.value is REMOVED:
+            operations.append({"op": "remove", "path": edit.pointer})
+        elif is_there:
+            operations.append({"op": "replace", "path": edit.pointer, "value": edit.value})
+        else:
+            value = edit.value if missing.path == edit.path else _found(copied, missing.path)
+            operations.append({"op": "add", "path": missing.pointer, "value": value})
+    return operations
+
+
+def _existing_length(tree: Any, path: EditPath) -> int:
+    """Return how many steps of a path lead somewhere."""
+    inner = tree
+    for length, step in enumerate(path):
+        try:
+            inner = inner[step]
+        except (LookupError, TypeError):
+            return length
+    return len(path)
+
+
+def _found(tree: Any, path: EditPath) -> Any:
+    inner = tree
+    for step in path:
+        inner = inner[step]
+    return copy.deepcopy(inner)
 
 
 def object_name(value: Any) -> str:

@@ -22,12 +22,14 @@ from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, P
 from mooring.insight.answer.shortages import DeviceCase
 from mooring.insight.explain.situation import RequestPath
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
+from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import (
     PublishedDevice,
     PublishedDevices,
     written,
 )
-from mooring.insight.expressions.repairs import ExpressionRepair, RepairKind, repairs
+from mooring.insight.expressions.questions import Devices
+from mooring.insight.expressions.repairs import ExpressionRepair, diagnose
 from mooring.insight.expressions.syntax import DeviceField, readings, shown, terms
 from mooring.insight.messages import counted
 
@@ -39,7 +41,7 @@ _ERROR: Final = re.compile(
     r"CEL runtime error: (?P<text>.*)",
     re.DOTALL,
 )
-_AGAINST_ERRORS: Final = (RepairKind.NAME, RepairKind.TYPE, RepairKind.GUARD)
+_AGAINST_ERRORS: Final = (*(RepairKind.NAME, RepairKind.SYNTAX, RepairKind.TYPE, RepairKind.GUARD),)
 _TYPES: Final = (
     (bool, "a bool"),
     (int, "an int"),
@@ -239,8 +241,10 @@ def _fitting(*texts: str) -> str:
 
 def _repairs(case: DeviceCase, fault: _Fault) -> list[ExpressionRepair]:
     """Return the repairs that take the error away; another value would not."""
-    found = repairs(fault.evaluator, fault.devices, case.case.fleet)
-    return [each for each in found if each.kind in _AGAINST_ERRORS][:REPAIRS_MAX]
+    text = fault.evaluator.parts.text(fault.evaluator.root)
+    found = diagnose([text], case.compiler, Devices(tuple(fault.devices), case.case.fleet))
+    repairs = () if found is None else found.repairs
+    return [each for each in repairs if each.kind in _AGAINST_ERRORS][:REPAIRS_MAX]
 
 
 def _proposals(
@@ -253,7 +257,7 @@ def _proposals(
     for repair in found:
         offered.add(repair.text)
         rank = FixRank.GIVE if repair.kind is RepairKind.GUARD else FixRank.REPAIR
-        yield from _proposal(case, fault, repair.text, repair.expression, rank)
+        yield from _proposal(case, fault, repair.text, repair.expressions[0], rank)
     if fault.lacking:
         guards = " && ".join(f"has({written(read)})" for read in fault.lacking)
         text = f"guard it: {guards} && …"

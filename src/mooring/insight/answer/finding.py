@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.answer.edits import ObjectChange, changed_tree
+from mooring.insight.answer.edits import ObjectChange
 from mooring.insight.answer.rehearsal import Rehearsal, Stage
 from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
@@ -30,8 +30,8 @@ from mooring.insight.expressions.evaluation import (
 )
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.plan.planner import Plan
-from mooring.insight.snapshot.builder import RefusedObject
-from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
+from mooring.insight.snapshot.snapshot import Snapshot, is_new
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
@@ -86,18 +86,6 @@ class Fix(Struct, frozen=True):
         """`change` if objects can be written that make it fit, else `advice`."""
         return "change" if self.changes else "advice"
 
-    def tree(self) -> dict[str, Any]:
-        """Return the fix as JSON shows it."""
-        tree: dict[str, Any] = {
-            "text": self.text,
-            "kind": self.kind,
-            "rank": self.rank.name.lower(),
-        }
-        if self.changes:
-            tree["node"] = self.node
-            tree["changes"] = list(map(changed_tree, self.changes))
-        return tree
-
 
 class Answer(Struct, frozen=True):
     """Why a pod gets no node, in one sentence, and what would help, the best first."""
@@ -114,10 +102,12 @@ class Surroundings:
         plan: Plan,
         context: Context,
         refused: Sequence[RefusedObject] = (),
+        dropped: Sequence[DroppedFields] = (),
         effort: Callable[[], Effort] = lambda: EFFORT,
         unread: Unread | None = None,
     ) -> None:
-        self.plan, self.context, self.refused, self.effort = plan, context, refused, effort
+        self.plan, self.context, self.effort = plan, context, effort
+        self.refused, self.dropped = refused, dropped
         self.unread: Unread = unread or {}
         self.stage = Stage(plan, context)
         self._passing: dict[str, frozenset[int]] = {}
@@ -162,14 +152,25 @@ class Case:
         self.around, self.explanation = around, explanation
         self.cluster: Cluster = around.plan.cluster
         self.snapshot: Snapshot = around.plan.before  # the objects of the cluster and the manifests
-        self.context, self.refused = around.context, around.refused
+        self.context, self.refused, self.dropped = around.context, around.refused, around.dropped
         self.over_quota, self.unread = around.plan.over_quota, around.unread
+        self._interrupt = around.effort().interrupt
         self.rehearsal = Rehearsal(around.stage, self.pod, _nearest_nodes(explanation))
 
     @property
     def pod(self) -> Pod:
         """The pending pod."""
         return self.explanation.pending.pod
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is no time to try more."""
+        return self._interrupt is not None and self._interrupt() is not None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no server has seen the pod, so that no scheduler says anything about it."""
+        return is_new(self.pod)
 
     @property
     def namespace(self) -> str:

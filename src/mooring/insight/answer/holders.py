@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mooring.allocator.ledger import ClaimKey
-from mooring.claims.pod_claims import controller_of
+from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods
+from mooring.insight.answer.replicas import fewer_pods, siblings_of
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.funnel import Nearest
@@ -40,14 +40,22 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
         cause += ", the others in use"
     yield Finding(
-        _with_holders(case.case, cause, keys),
+        _with_holders(case.case, _of_workload(case.case, cause), keys),
         (
             *fewer_pods(case.case),
-            *release_proposals(case.case, keys),
+            *release_proposals(case.case, _others(case, short, keys)),
             *case.fewer(short, funnel.free),
             *_more_hardware(case, short),
         ),
     )
+
+
+def _of_workload(case: Case, cause: str) -> str:
+    """Return a cause with the number of pods of the workload that have a node."""
+    own = siblings_of(case) if case.is_new else None
+    if own is None or not 0 < own.placed < own.wanted:
+        return cause
+    return f"{own.placed} of {own.wanted} pods of {own.name} fit; {cause}"
 
 
 def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
@@ -55,11 +63,32 @@ def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:
         yield Proposal(f"add a node with devices of class {short.class_name}", FixRank.HARDWARE)
 
 
+def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequence[ClaimKey]:
+    """Return who else has such devices on any node, where pods of the workload have these."""
+    own = _siblings(case.case)
+    if not own or not all(own.intersection(_owners(case.case, *key)) for key in keys):
+        return keys
+    names = _wanted_devices(case, short)
+    return [
+        key
+        for key, claim in case.case.cluster.claims.items()
+        if claim.status.allocation is not None
+        and any(
+            f"{each.driver}/{each.pool}/{each.device}" in names
+            for each in claim.status.allocation.devices.results
+        )
+    ]
+
+
+def _wanted_devices(case: DeviceCase, short: Shortage) -> set[str]:
+    """Return the names of the devices that a request would do with, on any node."""
+    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
+    return {str(each) for each in case.passing(expressions, case.of_class(short.class_name))}
+
+
 def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:
     """Return the claims that have devices which the request would do with."""
-    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
-    chosen = case.passing(expressions, case.of_class(short.class_name))
-    names = {str(device) for device in chosen}
+    names = _wanted_devices(case, short)
     holders = case.diagnosis.obstacles.holders
     found = [key for key, devices in holders.items() if names.intersection(devices)]
     return found or list(holders)
@@ -106,7 +135,7 @@ def _too_little(
         cause = f"device {device} needs {first.wanted} of counter {first.name}, of which there are "
         return Finding(f"{cause}{first.there} in all", (Proposal(advice, FixRank.ADVICE),))
     cause = f"{short.name}: device {device} needs {first.wanted} of {first.name}, {first.left} of "
-    used = f"{cause}{first.there} is left, the rest in use"
+    used = _of_workload(case.case, f"{cause}{first.there} is left, the rest in use")
     return Finding(_with_holders(case.case, used, keys), proposals)
 
 
@@ -202,7 +231,7 @@ def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Propo
     Pods of the same workload are no others: nobody waits for them.
     """
     own = _siblings(case)
-    holders = [key for key in holders if not own.intersection(_users(case, *key))]
+    holders = [key for key in holders if not own.intersection(_owners(case, *key))]
     if not holders:
         return
     parts = [f"{_named(case, *key)}{_age(case, *key)}" for key in holders[:HOLDERS_SHOWN_MAX]]
@@ -216,15 +245,28 @@ def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Propo
     yield Proposal(f"wait until {', '.join(parts)}{rest} {ends}", FixRank.FREE)
 
 
+def _owners(case: Case, namespace: str, name: str) -> list[str]:
+    """Return the pods that use a claim, or for which it was made."""
+    claim = case.cluster.find_claim(namespace, name)
+    owner = None if claim is None else controller_of(claim.metadata)
+    return [*_users(case, namespace, name), *(() if owner is None else (owner.name,))]
+
+
 def _siblings(case: Case) -> set[str]:
-    """Return the names of the pods that the same controller created."""
-    owner = controller_of(case.pod.metadata)
-    if owner is None:
-        return set()
+    """Return the names of the pods that the same controller created, or of the same group."""
+    owner, group = controller_of(case.pod.metadata), group_name(case.pod)
     return {
         each.metadata.name
         for each in case.snapshot.pods
-        if (other := controller_of(each.metadata)) is not None and other.uid == owner.uid
+        if each.metadata.namespace == case.namespace
+        and (
+            (group is not None and group_name(each) == group)
+            or (
+                owner is not None
+                and (other := controller_of(each.metadata)) is not None
+                and other.uid == owner.uid
+            )
+        )
     }
 
 

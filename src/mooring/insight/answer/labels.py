@@ -18,6 +18,7 @@ from mooring.insight.messages import listed, nearest
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAME_FIELD: Final = "metadata.name"
+NODES_SHOWN_MAX: Final = 2
 REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 # What an image can run on is no matter of spelling.
 _PLATFORM: Final = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch")
@@ -101,8 +102,8 @@ def _wishes(case: Case) -> Iterator[_Wish]:
     """Yield what a node must be like; of several alternative terms, the first."""
     spec = case.pod.spec
     for key, value in sorted(spec.node_selector.items()):
-        path = ("nodeSelector", key)
-        removal = path if len(spec.node_selector) > 1 else path[:1]
+        path: EditPath = ("nodeSelector", key)
+        removal: EditPath = path if len(spec.node_selector) > 1 else path[:1]
         yield _Wish("node selector", key, "In", (value,), path, removal)
     affinity = spec.affinity and spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
@@ -131,7 +132,9 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
         what = "its devices are" if _has_claims(case) else "it would fit"
         value = states[nodes[0]].facts.labels.get(wish.key, "no such label")
         verb = "has" if len(nodes) == 1 else "have"
-        return f"{wants}, but {what} on {here}, which {verb} {value}"
+        those = f"{', '.join(matching)} {'has' if len(matching) == 1 else 'have'}"
+        there = f", which {those}" if len(matching) <= NODES_SHOWN_MAX else ""
+        return f"{wants}{there}, but {what} on {here}, which {verb} {value}"
     if wish.key not in known:
         meant = nearest(wish.key, known)
         return f"{wants}, a label that no node has" + (f": did you mean {meant}?" if meant else "")

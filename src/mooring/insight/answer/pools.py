@@ -7,6 +7,7 @@ from typing import Any
 
 from mooring.insight.answer.edits import Edit, change_of
 from mooring.insight.answer.finding import Finding, FixRank, Proposal
+from mooring.insight.answer.selectors import class_mistake
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.diagnosis import UnusablePool
 from mooring.insight.messages import counted, listed
@@ -113,6 +114,9 @@ def _for_other_nodes(case: DeviceCase, name: str, published: Any) -> Finding:
 
 def _unpublished(case: DeviceCase, name: str) -> Finding:
     """Return that no driver publishes devices of a class."""
+    mistake = class_mistake(case, name)
+    if mistake is not None:
+        return mistake
     driver = driver_of_class(case, name)
     devices = [device for device in case.case.fleet.devices if device.driver == driver]
     if devices:

@@ -1,44 +1,30 @@
-"""What a pod waits for before any node is looked at: gates, and objects that do not exist."""
+"""Classes, claims and templates that a pod names and that do not exist: what was meant."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
-from mooring.claims.pod_claims import NotCreated, group_name, reference_of
+from mooring.claims.pod_claims import Named, NotNeeded, controller_of, reference_of
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.refusals import refused_object
 from mooring.insight.answer.refused_claims import refused_claim
+from mooring.insight.answer.selectors import refused_selector
 from mooring.insight.answer.sources import CLAIM_SPEC, CLAIM_TEMPLATE_SPEC, Source
 from mooring.insight.messages import listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
-
-GATE_OWNERS: Final = {
-    "kueue.x-k8s.io/": ("Kueue", "kubectl get workloads shows its queue and why it waits"),
-    "scheduling.x-k8s.io/": ("the coscheduling plugin", "see its PodGroup"),
-    "training.kubeflow.org/": ("the training operator", "see its job"),
-    "karmada.io/": ("Karmada", "see its policies"),
-}
-
-
-def scheduling_gates(case: Case) -> Iterator[Finding]:
-    """Find scheduling gates, which their owner removes."""
-    gates = [gate.name for gate in case.pod.spec.scheduling_gates]
-    if not gates:
-        return
-    known = next((v for k, v in GATE_OWNERS.items() if gates[0].startswith(k)), None)
-    owner, advice = known or (f"the controller that set {gates[0]}", "see what that waits for")
-    yield Finding(
-        f"scheduling gate {listed(gates)}: {owner} has not admitted the pod, so the scheduler does "
-        "not look at it",
-        (Proposal(f"see why {owner} has not admitted it: {advice}", FixRank.ADVICE),),
-    )
-
+from mooring.kit.similar_names import LIKENESS_MIN
 
 # --- classes --------------------------------------------------------------------------------
+
+
+_PLAIN_WORDS: Final = {"com", "io", "dev", "org", "net", "k8s", "x", ""}
 
 
 class _ClassReference(NamedTuple):
@@ -54,12 +40,29 @@ def missing_classes(case: Case) -> Iterator[Finding]:
     known = {each.metadata.name for each in case.snapshot.classes}
     for reference in _class_references(case):
         if reference.name not in known:
-            meant = nearest(reference.name, known)
+            meant = _meant_class(reference.name, known)
             hint = f": did you mean {meant}?" if meant else f"; {_there_is('class', known)}"
             yield Finding(
                 f"device class {reference.name} does not exist{hint}",
                 tuple(_class_proposals(reference, meant)),
             )
+
+
+def _meant_class(name: str, known: Iterable[str]) -> str | None:
+    """Return the class that was meant: a similar one, or one with all the words of the name."""
+    classes = sorted(known)
+    words = set(re.split(r"[^a-z0-9]+", name.lower())) - _PLAIN_WORDS
+    alike = [each for each in classes if words and words <= set(re.split(r"[^a-z0-9]+", each))]
+    if len(alike) == 1:
+        return alike[0]
+    found = nearest(name, classes)
+    if found is None:
+        return None
+    # The last parts of domains are alike by themselves.
+    theirs = set(re.split(r"[^a-z0-9]+", found.lower())) - _PLAIN_WORDS
+    own = "".join(sorted(words - theirs)), "".join(sorted(theirs - words))
+    is_alike = all(own) and SequenceMatcher(None, *own, autojunk=False).ratio() > LIKENESS_MIN
+    return found if is_alike or words & theirs or not all(own) else None
 
 
 def _class_proposals(reference: _ClassReference, meant: str | None) -> Iterator[Proposal]:
@@ -123,7 +126,7 @@ def missing_claims(case: Case) -> Iterator[Finding]:
     """Find entries that name claims or templates that do not exist."""
     for reference in _entry_references(case):
         key = (reference.kind, case.namespace, reference.name)
-        if case.sources.find(*key) is not None:
+        if case.sources.find(*key) is not None or _is_done(case, reference):
             continue
         refused = next((each for each in case.refused if each[:3] == key), None)
         if refused is not None:
@@ -132,12 +135,17 @@ def missing_claims(case: Case) -> Iterator[Finding]:
             yield _missing(case, reference)
 
 
+def _is_done(case: Case, reference: _EntryReference) -> bool:
+    """Return whether a reference is to a template from which the claim was made already."""
+    entry = case.pod.spec.resource_claims[int(reference.path[1])]
+    is_made = isinstance(reference_of(case.pod, entry), Named | NotNeeded)
+    return is_made and entry.resource_claim_name is None
+
+
 def _entry_references(case: Case) -> Iterator[_EntryReference]:
     for index, entry in enumerate(case.pod.spec.resource_claims):
         path: EditPath = ("resourceClaims", index)
         if entry.resource_claim_template_name is not None:
-            if not isinstance(reference_of(case.pod, entry), NotCreated):
-                continue  # The template has done its duty.
             name = entry.resource_claim_template_name
             where = (*path, "resourceClaimTemplateName")
             yield _EntryReference("ResourceClaimTemplate", "template", name, where)
@@ -150,7 +158,13 @@ def _missing(case: Case, reference: _EntryReference) -> Finding:
     is_template = reference.kind == "ResourceClaimTemplate"
     of_kind: Sequence[Any] = case.snapshot.templates if is_template else case.snapshot.claims
     noun, name, namespace = reference.noun, reference.name, case.namespace
-    here = {each.metadata.name for each in of_kind if each.metadata.namespace == namespace}
+    if (other := _of_other_kind(case, reference)) is not None:
+        return other
+    here = {
+        each.metadata.name
+        for each in of_kind
+        if each.metadata.namespace == namespace and controller_of(each.metadata) is None
+    }
     elsewhere = sorted(e.metadata.namespace for e in of_kind if e.metadata.name == name)
     meant = nearest(name, here)
     proposals: list[Proposal] = []
@@ -176,6 +190,25 @@ def _missing(case: Case, reference: _EntryReference) -> Finding:
     return Finding(f"{noun} {name} does not exist in namespace {namespace}{hint}", tuple(proposals))
 
 
+def _of_other_kind(case: Case, reference: _EntryReference) -> Finding | None:
+    """Return that a template is named as a claim, or a claim as a template."""
+    is_template = reference.kind == "ResourceClaimTemplate"
+    kind, noun, field = (
+        ("ResourceClaim", "claim", "resourceClaimName")
+        if is_template
+        else ("ResourceClaimTemplate", "template", "resourceClaimTemplateName")
+    )
+    name, source = reference.name, case.sources.of_pod(case.pod)
+    if case.sources.find(kind, case.namespace, name) is None or source is None:
+        return None
+    entry, written = reference.path[:-1], reference.path[-1]
+    change = source.change(Edit((*entry, field), name), Edit(reference.path))
+    return Finding(
+        f"{name} is a {noun}, but the pod names it as a {reference.noun} ({written})",
+        (Proposal(f"use {field}: {name} instead of {written}", FixRank.REPAIR, (change,)),),
+    )
+
+
 def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     """Return why the API server does not take what the pod waits for."""
     text = "; ".join(refused.reasons)
@@ -183,10 +216,9 @@ def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     if found is not None:
         return found
     if ADMIN_NAMESPACE_LABEL not in text:
-        said = f"correct {noun} {refused.name}: moor validate shows the place"
-        return Finding(
-            f"{noun} {refused.name} is refused: {text}", (Proposal(said, FixRank.REPAIR),)
-        )
+        found = refused_selector(case, noun, refused)
+        is_repaired = found is not None and any(each.changes for each in found.proposals)
+        return found if found is not None and is_repaired else refused_object(case, refused)
     label = f"{ADMIN_NAMESPACE_LABEL}=true"
     changes: tuple[ObjectChange, ...] = ()
     for space in case.snapshot.namespaces:
@@ -218,23 +250,3 @@ def _copied(
 def _there_is(noun: str, names: Iterable[str]) -> str:
     known = sorted(names)
     return f"there is {listed(known)}" if known else f"there is no {noun} at all"
-
-
-# --- pod groups -----------------------------------------------------------------------------
-
-
-def missing_group(case: Case) -> Iterator[Finding]:
-    """Find a pod group that does not exist."""
-    name = group_name(case.pod)
-    if name is None or (case.namespace, name) in case.cluster.groups:
-        return
-    known = {n for namespace, n in case.cluster.groups if namespace == case.namespace}
-    meant, source = nearest(name, known), case.sources.of_pod(case.pod)
-    proposal = Proposal(f"create PodGroup {name} in {case.namespace}", FixRank.ADVICE)
-    if meant is not None and source is not None:
-        change = source.change(Edit(("schedulingGroup", "podGroupName"), meant))
-        text = f"use pod group {meant} instead of {name}"
-        proposal = Proposal(text, FixRank.REPAIR, (change,))
-    hint = f": did you mean {meant}?" if meant else ""
-    cause = f"pod group {name} does not exist in namespace {case.namespace}{hint}"
-    yield Finding(cause, (proposal,))

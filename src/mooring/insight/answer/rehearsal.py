@@ -21,15 +21,21 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
-from mooring.api.codec import decode_tree
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Node
 from mooring.api.core.pod import Pod
 from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, DeviceClass, ResourceClaim
 from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import controller_of, group_name
-from mooring.insight.answer.edits import ObjectChange, edited
-from mooring.insight.answer.sources import POD_COUNTS, Source, Sources, nodes_of_siblings
+from mooring.insight.answer.edits import ObjectChange, edited, without_server_fields
+from mooring.insight.answer.sources import (
+    POD_COUNTS,
+    TEMPLATE_SPEC,
+    Source,
+    Sources,
+    nodes_of_siblings,
+)
 from mooring.insight.messages import full_name
 from mooring.insight.plan.decisions import placed_anywhere
 from mooring.insight.plan.planner import Plan, new_names
@@ -42,6 +48,8 @@ from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
 
 Objects = dict[tuple[str, str, str], Any]
+# Changes of these may help every pod of a namespace.
+_FOR_ALL: Final = ("ResourceQuota", "Namespace", "Node", "DeviceClass")
 BEFORE_MAX: Final = 8  # pods that are placed before the one that is asked about
 
 
@@ -68,6 +76,11 @@ class Stage:
     def here(self, namespace: str) -> Snapshot:
         """Return the templates, groups, quotas and pods of a namespace."""
         return self.sources.of_namespace.get(namespace, Snapshot())
+
+    @cached_property
+    def placed(self) -> frozenset[str]:
+        """The full names of the pods that get a node."""
+        return frozenset(full_name(each.pod) for each in self.plan.placed)
 
     @cached_property
     def pending(self) -> Mapping[str, Sequence[Pod]]:
@@ -148,7 +161,7 @@ class Rehearsal:
                 yield change.key, None
                 continue
             else:
-                value = edited(before, change.edits)
+                value = _as_created(edited(before, change.edits))
             yield change.key, self._admitted(value, before, labels)
 
     def _admitted(
@@ -175,12 +188,12 @@ class Rehearsal:
         """Return the node that the pod gets in the cluster with the changed objects."""
         with ExitStack() as undo:
             made = self._made(self._queue(objects), objects, undo)
-            return None if made is None else self._placed(made.pods, undo)
+            return None if made is None else self._placed(made.pods, objects, undo)
 
     def _made(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> Snapshot | None:
-        """Change the cluster; return pods with their claims, None if the last would be refused."""
+        """Change the cluster; return pods with their claims, None if the pod would be refused."""
         changed = [self._changed_pod(each, objects) for each in pods]
-        if changed[-1] is None:
+        if changed[pods.index(self._pod)] is None:
             return None
         for value in objects.values():
             _put(self._cluster, value, undo)
@@ -191,15 +204,17 @@ class Rehearsal:
         return completed
 
     def _queue(self, objects: Objects) -> list[Pod]:
-        """Return the pods to place, in their order: the last is the one that is asked about.
+        """Return the pods to place, in their order: all of its group, or the pod as the last.
 
-        Before it come others of its group, and pending pods that use a changed object.
+        Before it come pending pods that use a changed object.
         """
-        pod, group = self._pod, self._group
+        pod = self._pod
         others = self._stage.pending.get(pod.metadata.namespace, ())
+        changed = self._changed_pod(pod, objects)
+        group = None if changed is None else self._group_of(changed, objects)
         if group is not None:
-            members = [each for each in others if group_name(each) == group.metadata.name]
-            return [*(each for each in members if each is not pod), pod]
+            known = others if any(each is pod for each in others) else (*others, pod)
+            return [each for each in known if each is pod or self._is_in(each, group, objects)]
         found: list[Pod] = []
         for each in others:
             if each is pod or len(found) == BEFORE_MAX:
@@ -208,15 +223,23 @@ class Rehearsal:
                 found.append(each)
         return [*found, pod]
 
-    @property
-    def _group(self) -> PodGroup | None:
-        cluster, name = self._cluster, group_name(self._pod)
+    def _group_of(self, pod: Pod, objects: Objects) -> PodGroup | None:
+        """Return the group of a changed pod, with which it is placed or not."""
+        cluster, name = self._cluster, group_name(pod)
         if name is None or not cluster.features.pod_groups:
             return None
-        return cluster.groups.get((self._pod.metadata.namespace, name))
+        key = pod.metadata.namespace, name
+        found: PodGroup | None = objects.get(("PodGroup", *key)) or cluster.groups.get(key)
+        return found
+
+    def _is_in(self, pod: Pod, group: PodGroup, objects: Objects) -> bool:
+        changed = self._changed_pod(pod, objects)
+        return changed is not None and group_name(changed) == group.metadata.name
 
     def _uses(self, pod: Pod, objects: Objects) -> bool:
-        """Return whether a pod is made of a changed object, or names one."""
+        """Return whether a changed object matters for a pod."""
+        if any(kind in _FOR_ALL for kind, _, _ in objects):
+            return True
         namespace, source = pod.metadata.namespace, self._stage.sources.of_pod(pod)
         if source is not None and key_of(source.value) in objects:
             return True
@@ -229,7 +252,11 @@ class Rehearsal:
     def _changed_pod(self, pod: Pod, objects: Objects) -> Pod | None:
         """Return a pod as its changed source makes it."""
         sources = self._stage.sources
-        source = sources.of_pod(pod)
+        source, owner = sources.of_pod(pod), controller_of(pod.metadata)
+        if owner is not None:  # of a workload that was refused before, the snapshot has none
+            changed = objects.get((owner.kind, pod.metadata.namespace, owner.name))
+            if changed is not None:
+                return sources.pod_from(Source(changed, TEMPLATE_SPEC), pod, self._context)
         if source is None or (value := objects.get(key_of(source.value))) is None:
             return pod
         return sources.pod_from(Source(value, source.prefix), pod, self._context)
@@ -254,6 +281,7 @@ class Rehearsal:
             quotas=here.quotas,
             classes=plan.before.classes if here.quotas else (),
             priorities=plan.before.priorities,
+            runtimes=plan.before.runtimes,
             templates=here.templates,
             groups=here.groups,
             claims=tuple(kept),
@@ -267,37 +295,45 @@ class Rehearsal:
         made = completed.snapshot.pods[len(beside) :]
         return Snapshot(claims=new, pods=made)
 
-    def _placed(self, pods: Sequence[Pod], undo: ExitStack) -> str | None:
+    def _placed(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> str | None:
         """Return the node of the last pod, once those before it have theirs."""
-        cluster, group = self._cluster, self._group
+        cluster = self._cluster
         *before, last = pods
+        group = self._group_of(last, objects)
         if group is not None:
-            return self._node_in_group(group, pods, undo)
-        if before:
-            fresh = new_names(cluster)
-            for pod in before:
-                outcome = placed_anywhere(cluster, pod, self._nearest)
-                if outcome is not None:
-                    undo.callback(release, cluster, reserve(cluster, outcome, fresh))
+            return self._node_in_group(group, pods, objects, undo)
+        fresh = new_names(cluster) if before else None
+        for pod in before:
+            outcome = placed_anywhere(cluster, pod, self._nearest)
+            if outcome is not None and fresh is not None:
+                undo.callback(release, cluster, reserve(cluster, outcome, fresh))
         found = placed_anywhere(cluster, last, self._nearest)
         return None if found is None else found.node
 
-    def _node_in_group(self, group: PodGroup, pods: Sequence[Pod], undo: ExitStack) -> str | None:
+    def _node_in_group(
+        self, group: PodGroup, pods: Sequence[Pod], objects: Objects, undo: ExitStack
+    ) -> str | None:
         cluster = self._cluster
-        members = [
-            each
-            for each in self._stage.here(group.metadata.namespace).pods
-            if group_name(each) == group.metadata.name
-        ]
-        gang = Gang(group, tuple(pods), scheduled=len(members) - len(pods), existing=len(members))
-        results = schedule_group(cluster, gang, new_names(cluster))
+        here = self._stage.here(group.metadata.namespace).pods
+        members = [each for each in here if self._is_in(each, group, objects)]
+        scheduled = sum(bool(each.spec.node_name) for each in members)
+        names = {full_name(each) for each in members} & self._stage.placed
+        gang = Gang(group, tuple(pods), scheduled=scheduled + len(names), existing=len(members))
         node = None
-        for each in results:
+        for each in schedule_group(cluster, gang, new_names(cluster)):
             if isinstance(each, Reservation):
                 undo.callback(release, cluster, each)
                 if full_name(each.pod) == full_name(self._pod):
                     node = each.node
         return node
+
+
+def _as_created(value: Any) -> Any:
+    """Return a stored object as it was when it was created, as far as validation asks for that."""
+    if value.kind != "Job":
+        return value
+    created = decode_tree(without_server_fields(to_tree(value)), type(value)).value
+    return replace(created, metadata=value.metadata)
 
 
 Undo = Callable[[], None]

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -133,8 +134,9 @@ class NodeProbe:
             return ()
         node, inventory = self._cluster.node(name), self._cluster.inventory
         wanted = prepare(inventory, claims)
-        if inventory.is_infeasible(node, wanted.plan):  # The scheduler has just asked.
-            return found_devices(inventory.problem(node, wanted.plan))
+        with suppress(AllocationError):  # which the search reports
+            if inventory.is_infeasible(node, wanted.plan):  # The scheduler has just asked.
+                return found_devices(inventory.problem(node, wanted.plan))
         match allocate_prepared(inventory, node, wanted, budget=budget):
             case Unsatisfied(problem=problem):
                 return found_devices(problem)

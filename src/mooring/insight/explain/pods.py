@@ -48,6 +48,7 @@ from mooring.insight.explain.verdicts import NodeVerdict, ended_verdict, nearest
 from mooring.insight.messages import counted, full_name, listed
 from mooring.insight.plan.decisions import is_full_claim
 from mooring.insight.plan.planner import QUOTA, Plan, Progress, new_names
+from mooring.insight.plan.refused import REFUSED
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -262,6 +263,8 @@ def kubernetes_writes(
     """
     obstacle, pod = pending.diagnosis.pre_filter_status, pending.pod
     found: list[str] = []
+    if obstacle is not None and obstacle.plugin == REFUSED:
+        return (f"the error {pending.reason}",)
     if obstacle is not None and obstacle.plugin == QUOTA:
         return (_quota_event(pod, pending.reason),)
     if pod.spec.scheduling_gates:

@@ -1,31 +1,30 @@
-"""Explanations and diagnoses as lines of text, or as a tree for JSON.
+"""Explanations and diagnoses as lines of text.
 
 `phrases` describes a single change, member of a conflict, or rejection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from mooring.api.quantity import Quantity
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.fixes import Fix, asks_for_nothing
 from mooring.insight.explain.funnel import STAGES, Funnel, values_text
-from mooring.insight.explain.phrases import change_text, member_text, member_texts, rejection_text
+from mooring.insight.explain.phrases import change_text, member_texts, rejection_text
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
 from mooring.insight.explain.verdicts import Distance, NodeVerdict
-from mooring.insight.messages import counted, full_name, listed
+from mooring.insight.messages import counted, full_name, listed, natural_order
 from mooring.insight.plan.placements import placement_of, stands_for
 from mooring.insight.plan.planner import Result
 from mooring.scheduler.reservation import Reservation
 
 CLAIMS_SHOWN_MAX = 8
+VERDICTS_SHOWN_MAX = 3  # in detail, the nearest; the rest is counted
 
 
 def name_of(result: Result) -> str:
@@ -41,10 +40,13 @@ def placed_line(result: Reservation) -> str:
     return f"{name_of(result)} gets node {result.node}{with_devices}"
 
 
-def evidence_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield the lines behind the cause: what each node says, and Kubernetes' message."""
+def evidence_lines(explanation: Explanation, *, is_full: bool = False) -> Iterator[str]:
+    """Yield the lines behind the cause: what each node says, and Kubernetes' message.
+
+    The nearest nodes are shown in detail and the rest is counted, unless the lines are to be full.
+    """
     pending = explanation.pending
-    yield from _reason_lines(explanation)
+    yield from _reason_lines(explanation, is_full=is_full)
     if pending.preemption is not None:
         victims = listed([victim.full_name for victim in pending.preemption.victims])
         yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
@@ -53,14 +55,20 @@ def evidence_lines(explanation: Explanation) -> Iterator[str]:
     yield from (f"  Kubernetes writes {each}" for each in explanation.written)
 
 
-def _reason_lines(explanation: Explanation) -> Iterator[str]:
+def _reason_lines(explanation: Explanation, *, is_full: bool) -> Iterator[str]:
     """Yield the lines besides Kubernetes' message."""
     pending = explanation.pending
-    if explanation.stopped_by and explanation.stopped_by != pending.message:
-        yield f"  {explanation.stopped_by}"
+    stopped_by = explanation.stopped_by
+    if not any(stopped_by in said for said in (pending.message, *explanation.written)):
+        yield f"  {stopped_by}"
     yield from (f"  {fact}" for fact in explanation.facts)
-    for verdict in sorted(explanation.verdicts, key=distance):
+    verdicts = nearest_first(explanation.verdicts)
+    shown_max = len(verdicts) if is_full else VERDICTS_SHOWN_MAX
+    for verdict in verdicts[:shown_max]:
         yield from (f"  {line}".rstrip() for line in _verdict(verdict))
+    if verdicts[shown_max:]:
+        yield ""
+        yield f"  {_farther(verdicts[shown_max:])} (--verbose shows each)"
     if explanation.undiagnosed:
         kinds = counted(explanation.undiagnosed, "more kind")
         yield f"  {kinds} of nodes, whose devices were not looked into"
@@ -68,12 +76,27 @@ def _reason_lines(explanation: Explanation) -> Iterator[str]:
         yield ""
         name = name_of(explanation.companion.pending)
         yield f"  once the pods of its group before it have nodes, {name} gets none:"
-        yield from (f"    {line}".rstrip() for line in _reason_lines(explanation.companion))
+        lines = _reason_lines(explanation.companion, is_full=is_full)
+        yield from (f"    {line}".rstrip() for line in lines)
+
+
+def nearest_first(verdicts: Iterable[NodeVerdict]) -> list[NodeVerdict]:
+    """Return verdicts, those of the nodes first that are closest to taking the pod."""
+    return sorted(verdicts, key=distance)
+
+
+def _farther(verdicts: Sequence[NodeVerdict]) -> str:
+    """Return what the nodes say that are not shown: `1,994 more nodes: 1,990 Insufficient cpu`."""
+    said = Counter[str]()
+    for verdict in verdicts:
+        said[", ".join(verdict.texts) or "would do"] += len(verdict.nodes)
+    counts = (f"{count:,} {text}" for text, count in said.most_common())
+    return f"{counted(said.total(), 'more node')}: {', '.join(counts)}"
 
 
 def _verdict(verdict: NodeVerdict) -> Iterator[str]:
     yield ""
-    nodes = listed(verdict.nodes)
+    nodes = listed(sorted(verdict.nodes, key=natural_order))
     title = f"{'node' if len(verdict.nodes) == 1 else 'nodes'} {nodes}"
     yield f"{title}: {', '.join(verdict.texts) or 'would do'}"
     yield from (f"  {fact}" for fact in verdict.facts)
@@ -91,31 +114,6 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
 def distance(verdict: NodeVerdict) -> Distance:
     """Return how far nodes are from taking a pod."""
     return verdict.distance
-
-
-def explanation_tree(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as a tree for JSON."""
-    pending = explanation.pending
-    return {
-        "pod": full_name(pending.pod),
-        "standsFor": stands_for(pending.pod),
-        "stoppedBy": explanation.stopped_by,
-        "facts": list(explanation.facts),
-        "verdicts": [
-            {
-                "nodes": list(verdict.nodes),
-                "reasons": list(verdict.texts),
-                "facts": list(verdict.facts),
-                "diagnosis": verdict.diagnosis and diagnosis_tree(verdict.diagnosis),
-                "isBehind": verdict.is_behind,
-            }
-            for verdict in explanation.verdicts
-        ],
-        "companion": explanation.companion and explanation_tree(explanation.companion),
-        "podFixes": [{"text": fix.text, "node": fix.node} for fix in explanation.fixes],
-        "message": pending.message,
-        "written": list(explanation.written),
-    }
 
 
 # --- diagnoses --------------------------------------------------------------------------
@@ -231,40 +229,3 @@ def _useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
 
 def _fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
     return ", and ".join(change_text(change, diagnosis.situation) for change in fix.changes)
-
-
-def diagnosis_tree(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return a diagnosis as a tree for JSON, with the texts of its members and fixes."""
-    return {
-        "node": diagnosis.situation.node.metadata.name,
-        "message": diagnosis.message,
-        "nodeOnly": diagnosis.node_only,
-        "pools": _plain(diagnosis.pools),
-        "requests": _plain(diagnosis.funnels),
-        "conflict": {
-            "isMinimal": diagnosis.conflict.is_minimal,
-            "members": [
-                {
-                    "text": member_text(member, diagnosis.situation, diagnosis.obstacles),
-                    "withoutIt": _plain(member),
-                }
-                for member in diagnosis.conflict.members
-            ],
-        },
-        "fixes": [
-            {"text": _fix_text(fix, diagnosis), "changes": _plain(fix.changes)}
-            for fix in diagnosis.fixes
-        ],
-        "trials": diagnosis.trials,
-        "trialsGivenUp": diagnosis.trials_given_up,
-        "endedBy": diagnosis.ended_by,
-    }
-
-
-def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, enc_hook=_text)
-
-
-def _text(value: object) -> str:
-    assert isinstance(value, Quantity)
-    return str(value)

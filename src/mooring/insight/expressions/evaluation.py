@@ -8,7 +8,7 @@ text ─ evaluator_of ─┬─ ExpressionEvaluator ─ results(devices): one re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -28,13 +28,13 @@ from mooring.insight.expressions.published_devices import (
     PublishedDevice,
     PublishedDevices,
 )
-from mooring.insight.expressions.syntax import reads_of, shown
+from mooring.insight.expressions.syntax import DeviceField, reads_of, shown
+from mooring.insight.expressions.values import tallied
 from mooring.validation.device_fields import EXPRESSION_MAX_BYTES
 
 TOO_LONG: Final = f"Too long: may not be more than {EXPRESSION_MAX_BYTES} bytes"
 TOO_COMPLEX: Final = "too complex, exceeds cost limit"
 ALIKE_MAX: Final = 3
-VALUES_SHOWN_MAX: Final = 3
 Selected = frozenset[DeviceName]
 
 
@@ -85,9 +85,15 @@ class ExpressionEvaluator:
         """Whether Kubernetes rejects the expression because of its estimated cost."""
         return self.compiled.cost_max > COST_LIMIT
 
-    def results(self, fleet: PublishedDevices) -> list[DeviceResult]:
-        """Return the results for every device."""
-        return [self._answer(group) for group in fleet.groups(reads_of(self.root))]
+    def results(
+        self, fleet: PublishedDevices, among: Sequence[PublishedDevice] | None = None
+    ) -> list[DeviceResult]:
+        """Return the results for every device, or for some."""
+        return [self._answer(group) for group in fleet.groups(self._reads, among)]
+
+    @cached_property
+    def _reads(self) -> frozenset[DeviceField]:
+        return reads_of(self.root)
 
     def reasons(self, result: DeviceResult) -> Reasons:
         """Return the reasons for a result; none if the device itself cannot be read."""
@@ -324,12 +330,3 @@ def _merged_reason(weighted: list[tuple[Reason, int]]) -> Reason:
         outcome=first.outcome.partition(SINCE)[0],
         values=tuple(Valued(*names, tallied(tally)) for names, tally in tallies.items()),
     )
-
-
-def tallied(tally: Counter[str], *, shown_max: int = VALUES_SHOWN_MAX) -> str:
-    """Return values with their numbers of devices, the most frequent first."""
-    common = tally.most_common(shown_max)
-    texts = [f"{value} ({number:,})" for value, number in common]
-    if more := len(tally) - len(common):
-        texts.append(f"{more:,} other values" if more > 1 else "1 other value")
-    return ", ".join(texts)

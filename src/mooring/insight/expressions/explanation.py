@@ -276,16 +276,23 @@ class Parts:
             self._programs[node.id] = program
         return program
 
-    def text(self, node: ast.Expr) -> str:
-        """Return the text of a node."""
+    @property
+    def macro_calls(self) -> Mapping[int, ast.Call]:
+        """The macros as they were called, by node."""
+        return self._checked.parsed.macro_calls
+
+    def text(self, node: ast.Expr, *, tight: bool = False) -> str:
+        """Return the text of a node; if tight, in parentheses where `&&` needs them."""
+        if tight:
+            return write(node, self.macro_calls, is_operand=True)
         text = self._texts.get(node.id)
         if text is None:
-            text = self._texts[node.id] = write(node, self._checked.parsed.macro_calls)
+            text = self._texts[node.id] = write(node, self.macro_calls)
         return text
 
     def rewritten(self, instead: Mapping[int, str]) -> str:
         """Return the text of the expression with other texts for some nodes, by id."""
-        return write(self.root, self._checked.parsed.macro_calls, instead)
+        return write(self.root, self.macro_calls, instead)
 
     def loop(self, node: ast.Expr) -> MacroLoop | None:
         """Return the loop that a node represents, if the user wrote one."""

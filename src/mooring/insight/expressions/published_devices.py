@@ -8,39 +8,118 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.api.semver import Version
-from mooring.cel.device_values import Domains, device_variables
+from mooring.cel.device_values import (
+    Domains,
+    attribute_value,
+    device_variables,
+    is_readable,
+    named,
+)
 from mooring.cel.lang.errors import EvalError
 from mooring.insight.expressions.syntax import MAPS, DeviceField, shown
-from mooring.insight.messages import counted, nearest
+from mooring.insight.messages import counted
+from mooring.kit.similar_names import likeness, similar
 
+Carriers = Counter[DeviceField]
 Look = tuple[Any, ...]  # the fields of a device that an expression sees, comparable
 NAMES_SHOWN_MAX: Final = 8
+LIKENESS_ELSEWHERE_MIN: Final = 0.8  # of names in other domains
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class PublishedDevice:
     """A device as expressions see it, or why no expression can read it."""
 
-    index: int
-    driver: str
-    pool: str
-    name: str
-    slice_name: str
-    node: str  # "" unless the slice or device is for one node
-    variables: dict[str, Any] | None
-    problem: str | None = None
+    __slots__ = (
+        "_device",
+        "_names",
+        "_variables",
+        "driver",
+        "index",
+        "is_readable",
+        "name",
+        "node",
+        "pool",
+        "slice_name",
+    )
+
+    def __init__(self, index: int, slice_: ResourceSlice, device: Device, *, names: bool) -> None:
+        spec = slice_.spec
+        self.index = index
+        self.driver = spec.driver
+        self.pool = spec.pool.name
+        self.name = device.name
+        self.slice_name = slice_.metadata.name
+        self.node = device.node_name or spec.node_name or ""  # "" unless it is for one node
+        self.is_readable = is_readable(device)
+        self._device = device
+        self._names = names
+        self._variables: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         return f"{self.driver}/{self.pool}/{self.name}"
+
+    @property
+    def variables(self) -> dict[str, Any] | None:
+        """The variables of expressions, made on demand; None if the device cannot be read."""
+        if self._variables is None and self.is_readable:
+            self._variables = self._made()
+        return self._variables
+
+    @property
+    def problem(self) -> str | None:
+        """Why no expression can read the device, if that is so."""
+        if self.is_readable:
+            return None
+        try:
+            self._made()
+        except EvalError as error:
+            return str(error)
+        return None
+
+    def _made(self) -> dict[str, Any]:
+        device = self._device
+        return device_variables(
+            self.driver,
+            device.attributes,
+            device.capacity,
+            allow_multiple_allocations=device.allow_multiple_allocations,
+            name=device.name if self._names else None,
+        )
+
+    def has(self, read: DeviceField) -> bool:
+        """Whether a device that can be read has an attribute or capacity."""
+        entries: Mapping[str, Any] = getattr(self._device, read.field)
+        found = named(entries, self.driver, read.domain, read.name) is not None
+        return found and self.is_readable
+
+    def knows(self, domain: str) -> bool:
+        """Whether a domain is that of the driver, or the device has something in it."""
+        prefix = f"{domain}/"
+        names = (*self._device.attributes, *self._device.capacity)
+        return domain == self.driver or any(name.startswith(prefix) for name in names)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """What decides which fields the device has."""
+        if not self.is_readable:
+            return ()
+        return (self.driver, tuple(self._device.attributes), tuple(self._device.capacity))
+
+    def value(self, read: DeviceField) -> Any:
+        """Return an attribute or capacity that the device has; None if it does not have it."""
+        entries: Mapping[str, Any] = getattr(self._device, read.field)
+        found = named(entries, self.driver, read.domain, read.name)
+        if found is None:
+            return None
+        return attribute_value(found) if read.field == "attributes" else found.value
 
 
 class DeviceGroup(NamedTuple):
@@ -64,30 +143,56 @@ class PublishedDevices:
         self.slices_outdated = len(given) - len(newest)
         self.slices = len(newest)
         self.devices = tuple(_devices(newest, names=names))
+        self._columns: dict[DeviceField, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self.devices)
 
-    def groups(self, reads: frozenset[DeviceField]) -> list[DeviceGroup]:
-        """Return the devices in groups that look alike, ordered by their first devices."""
-        ordered = sorted(reads)
+    def groups(
+        self, reads: frozenset[DeviceField], among: Sequence[PublishedDevice] | None = None
+    ) -> list[DeviceGroup]:
+        """Return devices in groups that look alike, ordered by their first devices."""
+        devices = self.devices if among is None else among
+        columns = [self._column(read) for read in sorted(reads)]
         found: defaultdict[Look, list[PublishedDevice]] = defaultdict(list)
-        for device in self.devices:
-            found[_look(device, ordered)].append(device)
-        return [DeviceGroup(tuple(devices)) for devices in found.values()]
+        for device in devices:
+            index = device.index
+            found[tuple([column[index] for column in columns])].append(device)
+        if any(not each.is_readable for each in devices):
+            found = _parted(found.values())
+        return [DeviceGroup(tuple(each)) for each in found.values()]
+
+    def _column(self, read: DeviceField) -> list[int]:
+        """Return a number for each device; the same where no expression can tell them apart."""
+        column = self._columns.get(read)
+        if column is None:
+            numbers: dict[Any, int] = {}
+            column = self._columns[read] = [
+                numbers.setdefault(_look(device, read), len(numbers)) for device in self.devices
+            ]
+        return column
 
     @cached_property
-    def carriers(self) -> Counter[DeviceField]:
+    def carriers(self) -> Carriers:
         """How many devices have each field: an attribute, a capacity, a domain."""
-        counts: Counter[DeviceField] = Counter()
-        for device in self.devices:
-            if device.variables is None:
-                continue
-            for field in MAPS:
-                for domain, entries in device.variables["device"][field].items():
-                    counts[DeviceField(field, domain)] += 1
-                    counts.update(DeviceField(field, domain, name) for name in entries)
-        return counts
+        return carriers_of(self.devices)
+
+
+def carriers_of(devices: Iterable[PublishedDevice]) -> Carriers:
+    """Return how many devices have each attribute, capacity and domain."""
+    shapes: dict[tuple[Any, ...], list[PublishedDevice]] = {}
+    for device in devices:
+        if device.is_readable:
+            shapes.setdefault(device.shape, []).append(device)
+    counts: Carriers = Counter()
+    for alike in shapes.values():
+        fields = (alike[0].variables or {})["device"]
+        for field in MAPS:
+            for domain, entries in fields[field].items():
+                counts[DeviceField(field, domain)] += len(alike)
+                for name in entries:
+                    counts[DeviceField(field, domain, name)] += len(alike)
+    return counts
 
 
 def _newest_slices(slices: tuple[ResourceSlice, ...]) -> list[ResourceSlice]:
@@ -108,40 +213,25 @@ def _devices(slices: Iterable[ResourceSlice], *, names: bool) -> Iterator[Publis
     index = 0
     for slice_ in slices:
         for device in slice_.spec.devices or ():
-            yield _device(index, slice_, device, names=names)
+            yield PublishedDevice(index, slice_, device, names=names)
             index += 1
 
 
-def _device(index: int, slice_: ResourceSlice, device: Device, *, names: bool) -> PublishedDevice:
-    spec = slice_.spec
-    variables, problem = None, None
-    try:
-        variables = device_variables(
-            spec.driver,
-            device.attributes,
-            device.capacity,
-            allow_multiple_allocations=device.allow_multiple_allocations,
-            name=device.name if names else None,
-        )
-    except EvalError as error:
-        problem = str(error)
-    return PublishedDevice(
-        index=index,
-        driver=spec.driver,
-        pool=spec.pool.name,
-        name=device.name,
-        slice_name=slice_.metadata.name,
-        node=device.node_name or spec.node_name or "",
-        variables=variables,
-        problem=problem,
-    )
+def _parted(groups: Iterable[list[PublishedDevice]]) -> defaultdict[Look, list[PublishedDevice]]:
+    """Return groups in which devices that cannot be read are together by their problem only."""
+    found: defaultdict[Look, list[PublishedDevice]] = defaultdict(list)
+    for number, group in enumerate(groups):
+        for device in group:
+            found[number if device.is_readable else device.problem,].append(device)
+    return found
 
 
-def _look(device: PublishedDevice, reads: Iterable[DeviceField]) -> Look:
-    if device.variables is None:
-        return (device.problem,)
-    fields = device.variables["device"]
-    return tuple(_seen(fields, read) for read in reads)
+def _look(device: PublishedDevice, read: DeviceField) -> Any:
+    if not device.is_readable:
+        return None
+    if read.name and read.field in MAPS:
+        return _comparable(device.value(read))
+    return _seen((device.variables or {})["device"], read)
 
 
 def _seen(fields: dict[str, Any], read: DeviceField) -> Any:
@@ -209,25 +299,43 @@ def did_you_mean(
     return _what_there_is(read, fleet)
 
 
-def field_candidates(read: DeviceField, fleet: PublishedDevices) -> Iterator[DeviceField]:
-    """Yield the fields that may have been meant, the likeliest first."""
-    known = fleet.carriers
+def field_candidates(read: DeviceField, fleet: PublishedDevices) -> list[DeviceField]:
+    """Return the fields of devices that may have been meant, the likeliest first."""
+    return similar_fields(read, fleet.carriers)
+
+
+def similar_fields(read: DeviceField, known: Iterable[DeviceField]) -> list[DeviceField]:
+    """Return the known fields that may have been meant, the likeliest first."""
+    return list(dict.fromkeys(_similar_fields(read, sorted(set(known)))))
+
+
+def _similar_fields(read: DeviceField, known: Sequence[DeviceField]) -> Iterator[DeviceField]:
     (other,) = (field for field in MAPS if field != read.field)
-    if read._replace(field=other) in known:
+    fields = set(known)
+    if read._replace(field=other) in fields:
         yield read._replace(field=other)
-    domains = {r.domain for r in known if r.field == read.field}
-    if read.domain not in domains:
-        near = nearest(read.domain, domains)
-        if near is not None:
-            read = read._replace(domain=near)
-            if read in known:
-                yield read
-    names = {r.name for r in known if r[:2] == read[:2] and r.name}
-    if near_name := nearest(read.name, names):
-        yield read._replace(name=near_name)
-    for elsewhere in sorted(known):
-        if read.name and elsewhere.name == read.name:
-            yield elsewhere
+    domains = {each.domain for each in known}
+    near_domains = [read.domain] if read.domain in domains else similar(read.domain, domains)
+    if not read.name:
+        for domain in near_domains:
+            yield read._replace(domain=domain)
+        return
+    for domain in near_domains:
+        for field in (read.field, other):
+            if DeviceField(field, domain, read.name) in fields:
+                yield DeviceField(field, domain, read.name)
+    for domain in near_domains:
+        for field in (read.field, other):
+            names = {each.name for each in known if each[:2] == (field, domain) and each.name}
+            for name in similar(read.name, names):
+                yield DeviceField(field, domain, name)
+    for each in known:
+        if each.name == read.name:
+            yield each
+    by_name = {each.name for each in known if each.name}
+    for name in similar(read.name, by_name):
+        if likeness(read.name, name) >= LIKENESS_ELSEWHERE_MIN:
+            yield from (each for each in known if each.name == name and each.field == read.field)
 
 
 def _what_there_is(read: DeviceField, fleet: PublishedDevices) -> str:

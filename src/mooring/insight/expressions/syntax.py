@@ -13,6 +13,7 @@ to. So a part of an expression is formatted from its tree, in one line.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -46,6 +47,9 @@ _BINARY: Final = {
     "_%_": ("%", _PRODUCT),
 }
 _PREFIX: Final = {"!_": "!", "-_": "-"}
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKETS: Final = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
+_RELATION_SIGN: Final = re.compile(r" (?:==|!=|<|<=|>|>=|in) ")
 
 
 class DeviceField(NamedTuple):
@@ -222,13 +226,18 @@ def chains(node: ast.Expr, variables: Mapping[str, Any]) -> Iterator[ast.Expr]:
 
 
 def write(
-    node: ast.Expr, macro_calls: Mapping[int, ast.Call], instead: Mapping[int, str] | None = None
+    node: ast.Expr,
+    macro_calls: Mapping[int, ast.Call],
+    instead: Mapping[int, str] | None = None,
+    *,
+    is_operand: bool = False,
 ) -> str:
     """Return the text of a node, with macros as they were called.
 
-    `instead` has other texts for nodes, by id; each must bind as tightly as a name.
+    `instead` has other texts for nodes, by id. An operand of `&&` may need parentheses.
     """
-    return _Writer(macro_calls, instead or {}).write(node)
+    writer = _Writer(macro_calls, instead or {})
+    return writer.write(node, tightness=_AND if is_operand else _TERNARY)
 
 
 class _Writer:
@@ -243,7 +252,8 @@ class _Writer:
 
     def _written(self, node: ast.Expr) -> tuple[str, int]:
         if node.id in self._instead:
-            return self._instead[node.id], _TIGHTEST
+            text = self._instead[node.id]
+            return text, _tightness(text)
         match node:
             case ast.Literal(value=value):
                 is_signed = isinstance(value, int | float) and value < 0
@@ -304,6 +314,19 @@ class _Writer:
 
     def _operand(self, node: ast.Expr) -> str:
         return self.write(node, tightness=_TIGHTEST)
+
+
+def _tightness(text: str) -> int:
+    """Return how tightly a text binds: as its loosest operator outside strings and brackets."""
+    plain = _STRING.sub('""', text)
+    while (shorter := _BRACKETS.sub("", plain)) != plain:
+        plain = shorter
+    for sign, tightness in (("?", _TERNARY), ("||", _OR), ("&&", _AND)):
+        if f" {sign} " in plain:
+            return tightness
+    if _RELATION_SIGN.search(plain):
+        return _RELATION
+    return _UNARY if plain.startswith(("!", "-")) else _TIGHTEST
 
 
 def shown(value: Any, *, length_max: int | None = VALUE_LENGTH_MAX) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mooring.api.field_path import Place
 from mooring.insight.lint.context import ExpressionStage, LintContext
@@ -12,6 +12,7 @@ from mooring.insight.lint.subjects import POD_KINDS, LintObject
 from mooring.insight.lint.subjects import SELECTING_KINDS as ASKING_KINDS
 
 Kinds = frozenset[str]
+T = TypeVar("T")
 
 SELECTING: Final[Kinds] = frozenset(ASKING_KINDS)  # all that select devices
 CLAIMS: Final[Kinds] = frozenset(("ResourceClaim", "ResourceClaimTemplate"))
@@ -60,9 +61,9 @@ class Case:
         self.subject = subject
         self.context = context
         self.stages: tuple[ExpressionStage, ...] = context.stages(subject)
-        self._found: dict[Callable[[Case], Iterable[Oddity]], tuple[Oddity, ...]] = {}
+        self._found: dict[Callable[[Case], Iterable[Any]], tuple[Any, ...]] = {}
 
-    def once(self, find: Callable[[Case], Iterable[Oddity]]) -> tuple[Oddity, ...]:
+    def once(self, find: Callable[[Case], Iterable[T]]) -> tuple[T, ...]:
         """Return the result of a function for this case, computed once."""
         if find not in self._found:
             self._found[find] = tuple(find(self))

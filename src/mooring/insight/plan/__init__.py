@@ -2,5 +2,6 @@
 
 planner       a snapshot, scheduled pod by pod; and other orders that would place more
 decisions     where one pod goes, if an API server accepts it
+refused       pods that an API server would not take, as pending
 placements    the outcome in plain terms; stand-in pods for claims that no pod uses
 """

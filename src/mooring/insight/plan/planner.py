@@ -41,6 +41,7 @@ from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.features import Features
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.pod_signature import SchedulerProfile
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
 from mooring.scheduler.scheduling_cycle import Pending, Placed
 from mooring.validation.strategy import Context
@@ -137,6 +138,7 @@ def _is_waiting(pod: Pod) -> bool:
 def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
     cluster = Cluster(
         Features.of(context.gates),
+        settings=SchedulerProfile(runtimes=frozenset(r.metadata.name for r in snapshot.runtimes)),
         now=context.now.instant,
         extensions=context.extensions,
     )

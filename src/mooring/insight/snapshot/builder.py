@@ -51,7 +51,18 @@ _FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
 
 _REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
 _NO_VALUE = DeviceAttribute()
+_DROPPED = re.compile(r"fields of (\w+) are dropped")
 _INDEX = re.compile(r"\[\d+\]")
+
+
+ObjectKey = tuple[str, str, str]  # kind, namespace, name
+
+
+class WrittenDocument(NamedTuple):
+    """A document as it was written, and the object that it describes, if its kind matters."""
+
+    document: Document
+    key: ObjectKey | None
 
 
 class RefusedObject(NamedTuple):
@@ -62,6 +73,15 @@ class RefusedObject(NamedTuple):
     name: str
     reasons: tuple[str, ...]
     tree: Any  # as it was written
+
+
+class DroppedFields(NamedTuple):
+    """An object that lost fields because their feature gate is off."""
+
+    kind: str
+    namespace: str
+    name: str
+    gate: str
 
 
 class SnapshotBuilder:
@@ -90,9 +110,11 @@ class SnapshotBuilder:
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self._scrubbed: Counter[str] = Counter()  # by kind
         self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
-        self.documents: list[Document] = []  # of manifests, to write them again
+        self._documents: list[Document] = []  # of manifests, to write them again
+        self._keys: dict[int, ObjectKey] = {}  # of the objects of documents, by identity
         self.refused: list[str] = []
         self.refused_objects: list[RefusedObject] = []
+        self.dropped_fields: list[DroppedFields] = []
         self.unreadable: list[str] = []
         # Kinds whose objects could not all be read, and the namespaces in which they could.
         self.unread: dict[str, tuple[str, ...]] = {}
@@ -121,6 +143,11 @@ class SnapshotBuilder:
         uids = {key: value.metadata.uid for key, (value, _) in self._objects.items()}
         return Snapshot.of(with_references(value, uids) for value, _ in self._objects.values())
 
+    def written(self) -> Iterator[WrittenDocument]:
+        """Yield the documents of manifests in the order in which they came."""
+        for document in self._documents:
+            yield WrittenDocument(document, self._keys.get(id(document)))
+
     def concerns(self) -> Iterator[Concern]:
         """Yield the concerns about the objects added."""
         yield from self._warnings
@@ -144,7 +171,7 @@ class SnapshotBuilder:
         """Add the object of a document, if its kind matters."""
         self.on_object(document.source)
         if not self._is_cluster:
-            self.documents.append(document)
+            self._documents.append(document)
         try:
             kind = kind_of(document.tree, extensions=self._context.extensions)
         except DecodeError as error:
@@ -169,9 +196,20 @@ class SnapshotBuilder:
                     return
                 # For kinds that no server has, the error suggests the right kind or version.
                 is_foreign = CATALOGUE.is_foreign(version, name)
+                if not is_foreign:
+                    self._note_version(document, version, name)
                 self._unknown[f"{name} ({version}) is not known" if is_foreign else str(error)] += 1
             case _:
                 self._complain(document, error)
+
+    def _note_version(self, document: Document, version: str, name: str) -> None:
+        """Remember an object of a known kind in a version that no server has."""
+        served = sorted({k.api_version for k in CATALOGUE if k.name == name and not k.is_extension})
+        if served:
+            known = ", ".join(f'"{each}"' for each in served)
+            reason = f'apiVersion: Unsupported value: "{version}": supported values: {known}'
+            names = _names_in(document.tree, self._namespace)
+            self.refused_objects.append(RefusedObject(name, *names, (reason,), document.tree))
 
     def _add_stored(self, document: Document) -> None:
         context = self._context
@@ -184,7 +222,9 @@ class SnapshotBuilder:
             self._remarks[reading.kind.name, _INDEX.sub("[]", remark.message)] += 1
         self._judge.record_namespace(reading.value)
         value = defaulted_hub(reading.value, reading.kind, context)
-        self._add_hub(_in_namespace(value, reading.kind, self._namespace), _place(document))
+        value = _in_namespace(value, reading.kind, self._namespace)
+        self._keys[id(document)] = key_of(value)
+        self._add_hub(value, _place(document))
 
     def _add_foreign(self, document: Document, kind: Kind) -> None:
         try:
@@ -194,7 +234,9 @@ class SnapshotBuilder:
             return
         if kind.struct is ReplicationController:
             self._unknown[f"{kind.name} ({kind.api_version}) makes no pods here"] += 1
-        self._put(identified(_in_namespace(value, kind, self._namespace)), _place(document))
+        value = identified(_in_namespace(value, kind, self._namespace))
+        self._keys[id(document)] = key_of(value)
+        self._put(value, _place(document))
 
     def _add_new(self, document: Document) -> None:
         verdict = self._judge.validate(document)
@@ -207,6 +249,9 @@ class SnapshotBuilder:
             self._add_stored(document)
             return
         for finding in verdict.findings:
+            if (dropped := _DROPPED.match(finding.message)) is not None:
+                names = (verdict.kind, verdict.namespace, verdict.name)
+                self.dropped_fields.append(DroppedFields(*names, dropped[1]))
             if finding.severity is Severity.WARNING:
                 self._warnings.append(Concern("remark", _finding_text(verdict, finding)))
             else:
@@ -217,13 +262,18 @@ class SnapshotBuilder:
         if verdict.stored is None:  # accepted: the namespace's label is unknown
             self._add_stored(document)
             return
-        self._put(identified(self._named(verdict.stored)), _place(document))
+        value = identified(self._named(verdict.stored))
+        self._keys[id(document)] = key_of(value)
+        self._put(value, _place(document))
 
     def _note_refused(self, document: Document, verdict: Verdict) -> None:
         errors = (f.message for f in verdict.findings if f.severity is not Severity.WARNING)
         names = (verdict.namespace, verdict.name)
+        if not verdict.namespace and verdict.stored is None:
+            names = _names_in(document.tree, self._namespace)
         refused = RefusedObject(verdict.kind, *names, tuple(errors), document.tree)
         self.refused_objects.append(refused)
+        self._keys[id(document)] = refused[:3]
 
     def _named(self, value: Any) -> Any:
         """Return the object with a number in its name where a server would generate a suffix."""
@@ -248,6 +298,8 @@ class SnapshotBuilder:
         strategy = strategy_for(kind)
         for gate in strategy.disabled_gates(value, None, self._context):
             self._dropped[kind.name, gate] += 1
+            names = (kind.name, value.metadata.namespace, value.metadata.name)
+            self.dropped_fields.append(DroppedFields(*names, str(gate)))
         prepared = strategy.prepare_for_create(value, self._context)
         lists_on = self._context.enabled(Gate.DRA_LIST_TYPE_ATTRIBUTES)
         if isinstance(prepared, ResourceSlice) and not lists_on:
@@ -280,6 +332,16 @@ def _without_empty_attributes(published: ResourceSlice) -> ResourceSlice:
         for device in spec.devices or ()
     )
     return replace(published, spec=replace(spec, devices=devices))
+
+
+def _names_in(tree: Any, namespace: str) -> tuple[str, str]:
+    """Return the namespace and name of an object that was not decoded."""
+    match tree:
+        case {"metadata": {"name": str(name), "namespace": str(own)}}:
+            return own, name
+        case {"metadata": {"name": str(name)}}:
+            return namespace, name
+    return namespace, ""
 
 
 def _nobody(_: str) -> None:

@@ -1,7 +1,7 @@
 """A snapshot as its cluster would complete it before anything is scheduled.
 
 1. Controllers create the pods that they miss.
-2. Admission sets the priorities of pods and pod groups.
+2. Admission gives pods what their runtime classes add, and pods and pod groups their priorities.
 3. The claim controller creates claims from templates, for pod groups and then for pods.
 
 Objects that cannot be created are left out: the scheduler then reports the missing ones.
@@ -39,6 +39,7 @@ from mooring.claims.pod_claims import (
 )
 from mooring.claims.quotas import CLAIMS, PODS
 from mooring.claims.reservations import consumer_of, is_group_consumer
+from mooring.claims.runtime_classes import with_runtime
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name, listed, titled
 from mooring.insight.snapshot.quotas import SnapshotQuotas, is_charged
@@ -63,13 +64,45 @@ class Completed(NamedTuple):
 def complete(snapshot: Snapshot, context: Context, *, pods_max: int = PODS_MAX) -> Completed:
     """Return the snapshot with pods, priorities and claims, or raise TooManyPodsError."""
     expanded = with_controlled_pods(snapshot, context, pods_max=pods_max)
-    prioritised, of_priorities = _with_priorities(expanded.snapshot)
+    admitted, of_runtimes = _with_runtimes(expanded.snapshot)
+    prioritised, of_priorities = _with_priorities(admitted)
     maker = ClaimMaker(
         prioritised, ClaimFeatures.of(context.gates), SnapshotQuotas(prioritised, context)
     )
     claimed, of_claims = _claimed(prioritised, maker)
-    concerns = (*expanded.concerns, *of_priorities, *of_claims)
+    concerns = (*expanded.concerns, *of_runtimes, *of_priorities, *of_claims)
     return Completed(claimed, concerns, maker.over_quota)
+
+
+def _with_runtimes(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
+    """Return the snapshot with what runtime classes add to the pods that have no node yet."""
+    runtimes = {each.metadata.name: each for each in snapshot.runtimes}
+    if not runtimes:
+        return snapshot, []
+    refused: dict[str, list[str]] = {}
+    shared: dict[int, tuple[Any, Any]] = {}  # by id of the old spec, which is kept alive
+
+    def admitted(pod: Pod) -> Pod:
+        runtime = runtimes.get(pod.spec.runtime_class_name or "")
+        if runtime is None or pod.spec.node_name:
+            return pod
+        if id(pod.spec) not in shared:
+            result = with_runtime(pod, runtime)
+            if isinstance(result, ClaimRejection):
+                refused.setdefault(result.reason, []).append(titled(pod))
+                return pod
+            shared[id(pod.spec)] = (pod.spec, result.spec)
+        return replace(pod, spec=shared[id(pod.spec)][1])
+
+    changed = replace(snapshot, pods=tuple(map(admitted, snapshot.pods)))
+    return changed, [
+        Concern(
+            "refused-runtime-class",
+            f"{listed(users)} does not agree with its runtime class: {reason}",
+            "a cluster would not take such a pod; here it goes without what the class adds",
+        )
+        for reason, users in sorted(refused.items())
+    ]
 
 
 def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:

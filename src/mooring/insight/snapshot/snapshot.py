@@ -25,6 +25,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import PodGroup, PriorityClass
 from mooring.api.scheduling import Workload as GroupWorkload
 from mooring.insight.messages import Concern, listed, titled
@@ -41,6 +42,7 @@ class Snapshot(Struct, frozen=True):
     namespaces: tuple[Namespace, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     priorities: tuple[PriorityClass, ...] = ()
+    runtimes: tuple[RuntimeClass, ...] = ()
     classes: tuple[DeviceClass, ...] = ()
     slices: tuple[ResourceSlice, ...] = ()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
@@ -91,6 +93,7 @@ FIELDS: dict[type, str] = {
     Namespace: "namespaces",
     ResourceQuota: "quotas",
     PriorityClass: "priorities",
+    RuntimeClass: "runtimes",
     DeviceClass: "classes",
     ResourceSlice: "slices",
     DeviceTaintRule: "taint_rules",

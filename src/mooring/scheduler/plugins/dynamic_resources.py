@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from mooring.allocator import Allocated, AllocationFailed, Unsatisfied, allocate_prepared, prepare
 from mooring.allocator.allocation import BUDGET, Budget, PreparedClaims
+from mooring.allocator.errors import AllocationError
 from mooring.allocator.requests import RequestPlan
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import ResourceClaim
@@ -219,10 +220,13 @@ class ClaimFilter:
     def _is_hopeless(self, node: Node, plan: RequestPlan) -> bool:
         """Return whether it is certain without a search that the node lacks devices for a plan."""
         inventory = self._context.inventory
-        if plan.needs_free_device and inventory.is_full(node):
-            self._context.mark_full(node.metadata.name)
-            return True
-        return inventory.is_infeasible(node, plan)
+        try:
+            if plan.needs_free_device and inventory.is_full(node):
+                self._context.mark_full(node.metadata.name)
+                return True
+            return inventory.is_infeasible(node, plan)
+        except AllocationError:  # The search will report it.
+            return False
 
     def _interruption(self) -> str | None:
         """Return why no search can go on, such as that its time is up."""

@@ -1,0 +1,309 @@
+"""What an expert sees: quotas, references, nodes, devices, gates, groups, refused objects.
+
+Each situation is one file with a pending pod. The cause names what is wrong, the first fix is what
+an expert would do, and every change that is offered is valid and places the pod.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from mooring.cli.explain import command as explain
+from mooring.cli.plan import command as plan
+from mooring.cli.validate import command as validate
+
+FOLDER = Path(__file__).parents[1] / "situations" / "seen"
+CAUSE_LENGTH_MAX = 160
+ADVICE = False
+
+
+class Expected(NamedTuple):
+    """Patterns of the cause and the first fix, and how to ask."""
+
+    cause: str
+    fix: str
+    is_change: bool = True
+    about: str = "pod/train"
+    gates: tuple[str, ...] = ()
+
+
+EXPECTED = {
+    "affinity-typo": Expected("zone=eats.*east", "zone=east"),
+    "affinity-without-devices": Expected(
+        "gpu=true.* n2.*devices.* n1", "remove gpu from the node affinity"
+    ),
+    "all-in-use": Expected("both devices.*in use.*nb1.*nb2", "wait until .*nb1", ADVICE),
+    "all-of-them-one-in-use": Expected(
+        "all 2 devices.*1 of them in use.*nb1", "wait until .*nb1", ADVICE
+    ),
+    "all-of-them-one-tainted": Expected("1 of 2 devices.*x.com/broken", "repaired", ADVICE),
+    "alternatives-that-do-not-fit": Expected(
+        "many .*4, 2.*big .*141Gi.*80Gi", "ask for 2 instead of 4"
+    ),
+    "amount-with-wrong-unit": Expected("memory 4GB.*4G", "4G instead of 4GB"),
+    "anti-affinity": Expected("anti-affinity.*pod other", "prefer another"),
+    "architecture": Expected("arch=amd64.*arm64", "arch=arm64"),
+    "capacity-above-range": Expected("10Gi to 40Gi.*50Gi", "ask for 40Gi"),
+    "capacity-in-use": Expected("40Gi of memory, 20Gi of 80Gi.*pod nb", "ask for 20Gi of memory"),
+    "capacity-of-values": Expected("10Gi, 20Gi; 30Gi", "ask for 20Gi"),
+    "capacity-request-typo": Expected("capacity memroy.*memory", "memory instead of memroy"),
+    "claim-being-deleted": Expected("claim mine is being deleted", "create it anew", ADVICE),
+    "claim-named-as-template": Expected(
+        "gpus is a claim.*resourceClaimTemplateName", "resourceClaimName: gpus"
+    ),
+    "claim-of-all-more-than-32": Expected("40 devices.*32 at most", "ask for 32 instead of all"),
+    "claim-of-more-than-32": Expected("33 devices.*32 at most", "ask for 32 instead of 33"),
+    "claim-on-full-node": Expected("claim shared .* n1: .*2 CPUs, 1 of 4", "1 CPU instead of 2"),
+    "claim-on-lost-node": Expected("claim shared .*n1, which is gone", "claim shared", ADVICE),
+    "claim-on-tainted-node": Expected("claim shared .* n1: .*dedicated=x", "tolerate dedicated=x"),
+    "claims-compete": Expected("want 2 devices.*has 1", "add a node with 2 devices", ADVICE),
+    "claims-on-different-nodes": Expected(
+        "different nodes: claim a on n1, claim b on n2", "template", ADVICE
+    ),
+    "class-of-other-hardware": Expected(
+        "tpu.google.com does not exist; there is gpu", "--profile", ADVICE
+    ),
+    "constraint-of-unknown-request": Expected(
+        "request gqu.*did you mean gpu", "gpu instead of gqu"
+    ),
+    "constraint-without-domain": Expected(
+        "model lacks its domain.*gpu.example.com/model", "gpu.example.com/model instead"
+    ),
+    "container-claim-typo": Expected("claim device,.*devices", "devices instead of device "),
+    "count-beside-all": Expected("count 2 .*All", "remove count 2"),
+    "counters-never-enough": Expected(
+        "whole needs 100Gi.*80Gi in all", "what driver gpu.example.com publishes", ADVICE
+    ),
+    "counters-of-the-whole": Expected(
+        "40Gi of gpu-0-cs/memory, 0 of 80Gi.*training", "wait until .*training", ADVICE
+    ),
+    "cpu-of-two-containers": Expected("90 CPUs.*64 CPUs", "24 CPUs instead of 50 in container a"),
+    "deployment-refused": Expected(
+        "Deployment train is refused.*device,.*devices",
+        "devices instead of device ",
+        about="deployment/train",
+    ),
+    "device-not-shared": Expected("cannot be shared.*pod nb", "wait until .*pod nb", ADVICE),
+    "driver-not-running": Expected(
+        "no driver publishes.*gpu.example.com", "start driver gpu.example.com", ADVICE
+    ),
+    "entry-field-typo": Expected(
+        "resourceClaimTemplate of entry.*resourceClaimTemplateName",
+        "resourceClaimTemplateName instead",
+    ),
+    "entry-with-both": Expected(
+        "both resourceClaimName and resourceClaimTemplateName", "remove resourceClaimName"
+    ),
+    "entry-with-source": Expected("field source.*1.31", "below source"),
+    "expression-compares-amounts": Expected("compareTo", "compareTo"),
+    "expression-with-and": Expected("and is no operator, && is", "&&"),
+    "expression-with-one-equals": Expected("does not compile.*==", "=="),
+    "extended-class-typo": Expected("gpu.exmaple.com.*gpu.example.com", "/gpu.example.com instead"),
+    "extended-in-use": Expected(
+        "example.com/gpu.*both devices.*notebook", "wait until .*notebook", ADVICE
+    ),
+    "extended-more-than-a-node": Expected(
+        "example.com/gpu.*4 devices.*has 2", "ask for 2 instead of 4 in container main"
+    ),
+    "extended-request-and-limit": Expected("requests 1 of example.com/gpu.*limit 2", "request 2"),
+    "extended-typo": Expected("example.com/gpus.*example.com/gpu", "example.com/gpu instead"),
+    "extended-unmapped": Expected(
+        "nvidia.com/gpu: no device class", "deviceclass.resource.kubernetes.io/gpu.example.com"
+    ),
+    "extended-without-limit": Expected("example.com/gpu without a limit", "set the limit"),
+    "field-typo": Expected("deviceClassNam .*deviceClassName", "deviceClassName instead"),
+    "gate-of-admin-access": Expected(
+        "adminAccess.*DRAAdminAccess is off",
+        "switch .*DRAAdminAccess on",
+        ADVICE,
+        gates=("--feature-gates", "DRAAdminAccess=false", "--emulated-version", "1.35"),
+    ),
+    "gate-of-alternatives": Expected(
+        "firstAvailable.*DRAPrioritizedList is off",
+        "first alternative",
+        gates=("--feature-gates", "DRAPrioritizedList=false", "--emulated-version", "1.35"),
+    ),
+    "gate-of-capacity": Expected(
+        "allowMultipleAllocations.*DRAConsumableCapacity is off",
+        "DRAConsumableCapacity on",
+        ADVICE,
+        gates=("--feature-gates", "DRAConsumableCapacity=false"),
+    ),
+    "gate-of-derived-attributes": Expected(
+        "derivedAttributes.*DRADerivedAttributes is off",
+        "DRADerivedAttributes on",
+        ADVICE,
+        gates=("--feature-gates", "DRADerivedAttributes=false"),
+    ),
+    "gate-of-lists": Expected(
+        "includes.*DRAListTypeAttributes",
+        "DRAListTypeAttributes on",
+        ADVICE,
+        gates=("--feature-gates", "DRAListTypeAttributes=false"),
+    ),
+    "gate-of-unknown-owner": Expected(
+        "scheduling gate example.com/wait", "has not admitted", ADVICE
+    ),
+    "group-member-not-ready": Expected(
+        "group g waits for pod t2: template gpuss.*gpus", "gpus instead of gpuss"
+    ),
+    "group-not-together": Expected(
+        "group g needs 3 pods.*2 fit.*t3: .*in use", "minCount 2 instead of 3"
+    ),
+    "group-too-small": Expected("group g needs 4 pods.*2 exist", "minCount 2 instead of 4"),
+    "group-typo": Expected("pod group worker .*workers", "workers instead of worker"),
+    "host-port-in-use": Expected("host port 8080.*n1.*other", "host port 8080"),
+    "job-wider-than-devices": Expected(
+        "2 of 3 pods of Job train fit", "parallelism 2 instead of 3", about="job/train"
+    ),
+    "label-without-devices": Expected(
+        "gpu=true.* n2.*devices.* n1", "remove gpu from the node selector"
+    ),
+    "memory-all-in-use": Expected("64Gi of memory, 0 of 512Gi.*other", "other .512Gi.", ADVICE),
+    "memory-in-use": Expected(
+        "64Gi of memory, 12Gi of 512Gi.*other", "12Gi of memory instead of 64Gi"
+    ),
+    "mode-typo": Expected("ExactCont .*ExactCount", "ExactCount instead"),
+    "more-than-any-node": Expected("3 devices.*no node has more than 2", "ask for 2 instead of 3"),
+    "node-label-typo": Expected("zoen=east.*zone", "zone=east"),
+    "node-not-ready": Expected("n1.*is not ready", "kubectl describe node n1", ADVICE),
+    "node-toleration-typo": Expected(
+        "nvidia.com/gpu=present.*tolerates nvidia.com/gpus", "instead of nvidia.com/gpus"
+    ),
+    "plugin-more-than-a-node": Expected("16 nvidia.com/gpu.*8", "8 nvidia.com/gpu instead of 16"),
+    "pod-affinity-typo": Expected("app=cahce.*app=cache", "want app=cache"),
+    "pool-of-new-generation": Expected(
+        "pool n1.*incomplete: 1 of 2 slices.*generation 2", "driver gpu.example.com", ADVICE
+    ),
+    "pool-with-duplicates": Expected(
+        "pool n1.*invalid: duplicate device name gpu-0", "duplicate device name gpu-0", ADVICE
+    ),
+    "quota-needs-limits": Expected(
+        "quota few .*limits.cpu, limits.memory.*main", "limits cpu 1, limits memory 1Gi"
+    ),
+    "quota-of-deployment": Expected(
+        "quota gpus allows 1 device", "1 replica .*instead of 3.*quota gpus", about="pod/train-2"
+    ),
+    "quota-of-devices-less": Expected(
+        "quota gpus allows 1 device .*2 more", "ask for 1 instead of 2.*quota gpus"
+    ),
+    "quota-of-devices-used": Expected(
+        "quota gpus allows 1 device .*1 used", "raise quota gpus.*1 → 2"
+    ),
+    "quota-of-extended-resource": Expected(
+        "quota few allows 1 requests.example.com/gpu", "raise quota few"
+    ),
+    "quota-of-memory": Expected(
+        "quota few allows 4Gi requests.memory.*8Gi", "4Gi of memory instead of 8Gi.*quota few"
+    ),
+    "quota-of-new-claim": Expected("quota gpus allows 1 device .*2 more", "ask for 1 instead of 2"),
+    "quota-of-pods": Expected(
+        "quota few allows 1 pod in namespace team", "raise quota few: pods 1 → 2"
+    ),
+    "quota-of-priority": Expected(
+        "quota few allows 0 pods.*PriorityClass In high", "raise quota few"
+    ),
+    "quota-of-templates": Expected("quota few allows 0 claim templates", "raise quota few"),
+    "quota-second-of-two": Expected("quota b-claims allows 0 claims", "raise quota b-claims"),
+    "quota-used-by-others": Expected(
+        "quota few allows 10 requests.cpu.*9 used, 4 more", "1 CPU instead of 4"
+    ),
+    "replicas-more-than-devices": Expected(
+        "2 of 3 pods of Deployment train fit.*both devices",
+        "2 replicas .*instead of 3",
+        about="pod/train-2",
+    ),
+    "request-above-limit": Expected("requests 4 of cpu.*limit 2", "limit of cpu .* to 4"),
+    "request-as-in-v1beta1": Expected("deviceClassName outside exactly", "below exactly"),
+    "requests-compete": Expected(
+        "one .2. and two .2. want 4 devices.*has 3", "ask for 1 instead of 2 in request one"
+    ),
+    "restart-policy-unknown": Expected(
+        "restartPolicy.*Sometimes", "correct pod train at spec.restartPolicy", ADVICE
+    ),
+    "scheduler-volcano": Expected("schedulerName volcano", "scheduler volcano runs", ADVICE),
+    "slice-for-other-nodes": Expected("pool net .*rack In a", "label node n1 rack=a"),
+    "spread-uneven": Expected(
+        "spread constraint over kubernetes.io/hostname.*n1", "ScheduleAnyway"
+    ),
+    "spread-without-label": Expected(
+        "label topology.kubernetes.io/zone.*n1 lacks", "ScheduleAnyway"
+    ),
+    "taint-rule-of-one-device": Expected(
+        "1 of 2 devices.*DeviceTaintRule broken-gpu-0", "DeviceTaintRule broken-gpu-0", ADVICE
+    ),
+    "template-named-as-claim": Expected(
+        "gpus is a template.*resourceClaimName", "resourceClaimTemplateName: gpus"
+    ),
+    "toleration-in-the-pod": Expected(
+        "the pod tolerates it, but request gpu must", "in request gpu"
+    ),
+    "toleration-of-other-effect": Expected(
+        ":NoExecute; request gpu tolerates .*:NoSchedule", "NoExecute instead"
+    ),
+    "toleration-typo": Expected(
+        "reserved=research.*tolerates x.com/reservd", "instead of x.com/reservd"
+    ),
+    "too-many-pods": Expected("too many pods: node n1", "free a place on node n1", ADVICE),
+    "version-that-is-gone": Expected(
+        "v1alpha3 does not exist.*resource.k8s.io/v1", "resource.k8s.io/v1 instead"
+    ),
+    "volume-claim": Expected(
+        "PersistentVolumeClaim data", "PersistentVolumeClaim data is bound", ADVICE
+    ),
+}
+
+
+def run(command: Any, *arguments: str, text: str | None = None) -> str:
+    """Return what a command prints."""
+    given = ["-f", "-"] if text is not None else []
+    result = CliRunner().invoke(command, [*arguments, *given], input=text)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.stdout
+
+
+def explained(name: str, *options: str) -> str:
+    expected = EXPECTED[name]
+    file = str(FOLDER / f"{name}.yaml")
+    return run(explain, expected.about, "-n", "team", "-f", file, *expected.gates, *options)
+
+
+def pending(name: str) -> Any:
+    return json.loads(explained(name, "-o", "json"))["pending"][0]
+
+
+def test_every_situation_has_its_expectation() -> None:
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_cause_is_named_and_the_first_fix_helps(name: str) -> None:
+    expected, found = EXPECTED[name], pending(name)
+    cause, fixes = found["cause"], found["fixes"]
+    assert re.search(expected.cause, cause), cause
+    assert "\n" not in cause
+    assert "…" not in cause
+    assert len(cause) <= CAUSE_LENGTH_MAX
+    assert fixes, cause
+    assert re.search(expected.fix, fixes[0]["text"]), fixes
+    assert fixes[0]["kind"] == ("change" if expected.is_change else "advice")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_change_that_is_offered_is_valid_and_places_the_pod(name: str) -> None:
+    found, gates = pending(name), EXPECTED[name].gates
+    for number, fix in enumerate(found["fixes"], 1):
+        if fix["kind"] != "change":
+            continue
+        written = explained(name, "--write-fix", str(number))
+        assert "error:" not in run(validate, "-q", *gates, text=written), fix["text"]
+        planned = json.loads(run(plan, "-o", "json", "-n", "team", *gates, text=written))["pods"]
+        nodes = {each["pod"]: each.get("node") for each in planned}
+        is_spared = found["pods"][0] not in nodes and all(nodes.values())
+        assert nodes.get(found["pods"][0]) or is_spared, fix["text"]
