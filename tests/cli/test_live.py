@@ -186,7 +186,7 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
     result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
     (note,) = result.stderr.splitlines()
-    assert "(no RuntimeClass, DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, ResourceClaim, " in note
+    assert "(no RuntimeClass, DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, " in note
     assert "in namespace team-a only)" in note
     assert note.endswith(
         ": quotas that refuse pods or claims are not known; "
