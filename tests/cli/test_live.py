@@ -36,7 +36,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import main
 from mooring.cli.live_source import give_values
 from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create, Patch, Target
+from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.validation.strategy import Context
@@ -223,6 +223,7 @@ def test_the_words_of_the_scheduler_are_passed_on_to_who_may_not_look(
     jane = as_user(kubeconfig, tmp_path, "jane")
     asyncio.run(_stand_still(kubeconfig))
     result = run("explain", "pod/still", "--kubeconfig", jane, "-o", "json")
+    asyncio.run(_gone(kubeconfig))
     (found,) = json.loads(result.stdout)["pending"]
     assert found["cause"].startswith("nodes may not be read with these rights")
     assert found["fixes"][0]["text"] == "see what the scheduler says: the pod asks for too much."
@@ -239,6 +240,12 @@ async def _stand_still(kubeconfig: str) -> None:
         pod = await client.write(Create(Pod(metadata=metadata, spec=spec)))
         status = {"conditions": [{**condition, "message": said}]}
         await client.write(Patch(Target.of(pod), {"status": status}, "status"))
+
+
+async def _gone(kubeconfig: str) -> None:
+    """Delete the pod again: tests share the server."""
+    async with http_client(load_rest_config(kubeconfig)) as client:
+        await client.write(Delete(Target(Pod, "team-a", "still"), grace_s=0))
 
 
 def test_whoever_may_read_nothing_is_told_so(kubeconfig: str, tmp_path: Path) -> None:
