@@ -36,7 +36,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.cli import main
 from mooring.cli.live_source import give_values
 from mooring.client.client_factory import http_client, load_rest_config
-from mooring.client.writes import Create, Patch, Target
+from mooring.client.writes import Create, Delete, Patch, Target
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.snapshot.builder import SnapshotBuilder
 from mooring.validation.strategy import Context
@@ -173,7 +173,7 @@ def test_what_may_be_read_of_one_namespace_is_read(kubeconfig: str, tmp_path: Pa
     (note,) = result.stderr.splitlines()
     assert note.startswith(
         "warning: not all of the cluster may be read "
-        "(no Node, PriorityClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
+        "(no Node, PriorityClass, RuntimeClass, DeviceClass, ResourceSlice, DeviceTaintRule; "
         "Namespace, ResourceQuota, ResourceClaimTemplate, ResourceClaim, "
     )
     assert ", Service, ReplicationController, " in note.partition(";")[2]
@@ -186,7 +186,7 @@ def test_namespaces_that_may_be_listed_are_all_tried(kubeconfig: str, tmp_path: 
     result = run("claims", "--kubeconfig", bob, "-A", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "team-a/ours\n")
     (note,) = result.stderr.splitlines()
-    assert "(no DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, ResourceClaim, " in note
+    assert "(no RuntimeClass, DeviceTaintRule; ResourceQuota, ResourceClaimTemplate, " in note
     assert "in namespace team-a only)" in note
     assert note.endswith(
         ": quotas that refuse pods or claims are not known; "
@@ -223,6 +223,7 @@ def test_the_words_of_the_scheduler_are_passed_on_to_who_may_not_look(
     jane = as_user(kubeconfig, tmp_path, "jane")
     asyncio.run(_stand_still(kubeconfig))
     result = run("explain", "pod/still", "--kubeconfig", jane, "-o", "json")
+    asyncio.run(_gone(kubeconfig))
     (found,) = json.loads(result.stdout)["pending"]
     assert found["cause"].startswith("nodes may not be read with these rights")
     assert found["fixes"][0]["text"] == "see what the scheduler says: the pod asks for too much."
@@ -235,11 +236,16 @@ async def _stand_still(kubeconfig: str) -> None:
     said = "0/1 nodes are available: 1 Insufficient cpu. Mooring: the pod asks for too much."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     async with http_client(load_rest_config(kubeconfig)) as client:
-        pod = await client.write(
-            Create(Pod(metadata=metadata, spec=PodSpec(containers=(container,))))
-        )
+        spec = PodSpec(containers=(container,))
+        pod = await client.write(Create(Pod(metadata=metadata, spec=spec)))
         status = {"conditions": [{**condition, "message": said}]}
         await client.write(Patch(Target.of(pod), {"status": status}, "status"))
+
+
+async def _gone(kubeconfig: str) -> None:
+    """Delete the pod again: tests share the server."""
+    async with http_client(load_rest_config(kubeconfig)) as client:
+        await client.write(Delete(Target(Pod, "team-a", "still"), grace_s=0))
 
 
 def test_whoever_may_read_nothing_is_told_so(kubeconfig: str, tmp_path: Path) -> None:

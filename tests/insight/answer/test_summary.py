@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,10 @@ def said(summary: PendingSummary, made: Plan, pending: Pending) -> str | None:
 
 
 def test_it_names_the_cause_and_a_fix_that_was_tried() -> None:
-    made = planned("two-mistakes")
-    assert said(PendingSummary(Clock(), GATES), made, waiting(made)) == (
-        "Mooring: attribute modle does not exist: did you mean model? 2 of 2 devices have it. "
-        'Fix: request gpu: use device.attributes["gpu.example.com"].model instead of modle → n1.'
-    )
+    made = planned("capacity-typo")
+    line = said(PendingSummary(Clock(), GATES), made, waiting(made)) or ""
+    assert line.startswith("Mooring: capacity memroy does not exist: did you mean memory? ")
+    assert re.search(r"\. Fix: request gpu: .*memory.* → n1\.$", line), line
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -97,7 +97,7 @@ def test_what_kubernetes_says_already_is_not_repeated() -> None:
 def test_a_changed_cause_changes_the_line_though_kubernetes_says_the_same() -> None:
     made, summary = planned("value-that-nobody-has"), PendingSummary(Clock(), GATES)
     pending = waiting(made)
-    assert 'no device has model "h200": it is "a100" (2)' in (said(summary, made, pending) or "")
+    assert 'no device has model "h200"' in (said(summary, made, pending) or "")
     (published,) = made.before.slices
     made.cluster.put_slice(replace(published, spec=replace(published.spec, devices=())))
     again = schedule(made.cluster, pending.pod)

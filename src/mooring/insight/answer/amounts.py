@@ -10,7 +10,7 @@ from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.answer.edits import Edit, EditPath
 from mooring.insight.answer.extended import unbacked
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods, sibling_names
+from mooring.insight.answer.replicas import fewer_pods, of_workload, sibling_names
 from mooring.insight.explain.nodes import INSUFFICIENT, amount, quantity, shown
 from mooring.insight.messages import counted, listed
 from mooring.scheduler.node_info import NodeInfo
@@ -62,7 +62,7 @@ def _too_little(case: Case, state: NodeInfo, name: str, wanted: int) -> Finding:
     cause = (
         f"the pod asks for {said}, {shown_amount(free, name)} of {shown_amount(total, name)} is "
     )
-    cause = f"{cause}free on node {node}"
+    cause = of_workload(case, f"{cause}free on node {node}")
     full = f"{cause}{by}"
     return Finding(
         full if len(full) <= CAUSE_LENGTH_MAX else cause,

@@ -6,6 +6,10 @@ Findings come in the order in which an expert looks: what stops the pod before a
 nearest nodes. A proposal with changes is offered only if the changed objects are valid and the pod
 gets a node with them.
 
+The cause is the first finding. Only of a new pod does it name several mistakes, where their changes
+help together, and how many pods like it fit: of a pod in a cluster the scheduler says the same, and
+has neither time to try changes nor workloads to look at.
+
 A finder that fails is set aside, and the others go on. Where none finds anything, the words of the
 nearest node are the cause: an answer always has a cause, and something to do.
 """
@@ -119,31 +123,27 @@ def _answer(case: Case) -> Answer:
     findings = list(islice(_findings(case), FINDINGS_MAX)) or [_unknown(case)]
     (finding, fixes), *others = [(each, _fixes(case, each.proposals)) for each in findings]
     rest = list(chain(*(more for _, more in others if _helps(more))))
-    fixes = _unique([*fixes, *rest])
+    fixes, cause = _unique([*fixes, *rest]), finding.cause
     if not any(_is_enough(fix) for fix in fixes):
         several = combined(case, findings, _findings)
         if several is not None:
-            fixes = [several.fix, *fixes]
+            cause, fixes = several.cause if case.is_new else cause, [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
         fixes = _unique([*fixes, *_of_diagnosis(case)])
     ordered = sorted(fixes, key=lambda fix: fix.rank)
     if any(fix.rank < FixRank.GIVE_UP for fix in ordered):
         ordered = [fix for fix in ordered if fix.rank < FixRank.GIVE_UP]
-    return Answer(_cause(case, finding), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
+    return Answer(_cause(case, cause), tuple(ordered[:FIXES_MAX] or _last_advice(case)))
 
 
 def first_finding(case: Case) -> tuple[str, Finding]:
     """Return the cause of a pending pod, and the finding that it is from; nothing is tried."""
     finding = next(_findings(case), None) or _unknown(case)
-    return _cause(case, finding), finding
+    return _cause(case, finding.cause), finding
 
 
-def _cause(case: Case, finding: Finding) -> str:
-    """Return the first finding as the cause.
-
-    It never depends on what was tried: a scheduler, which has no time for that, says the same.
-    """
-    return one_line(with_troubled_nodes(finding.cause, _nearest_first(case)))
+def _cause(case: Case, cause: str) -> str:
+    return one_line(with_troubled_nodes(cause, _nearest_first(case)))
 
 
 def answers(

@@ -31,7 +31,7 @@ from mooring.insight.expressions.evaluation import (
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
-from mooring.insight.snapshot.snapshot import Snapshot
+from mooring.insight.snapshot.snapshot import Snapshot, is_new
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
@@ -174,6 +174,11 @@ class Case:
         """Whether there is no time to try more."""
         interrupt = self.effort.interrupt
         return interrupt is not None and interrupt() is not None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no server has seen the pod, so that no scheduler says anything about it."""
+        return is_new(self.pod)
 
     @property
     def namespace(self) -> str:

@@ -9,7 +9,7 @@ from mooring.allocator.ledger import ClaimKey
 from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.edits import Edit
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.answer.replicas import fewer_pods, sibling_names
+from mooring.insight.answer.replicas import fewer_pods, of_workload, sibling_names
 from mooring.insight.answer.shortages import DeviceCase, Shortage
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.funnel import Nearest
@@ -42,7 +42,7 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
         cause += ", the others in use"
     yield Finding(
-        _with_holders(case.case, cause, keys),
+        _with_holders(case.case, of_workload(case.case, cause), keys),
         (
             *fewer_pods(case.case),
             *release_proposals(case.case, _others(case, short, keys)),
@@ -146,7 +146,7 @@ def _too_little(
         cause = f"device {device} needs {first.wanted} of counter {first.name}, of which there are "
         return Finding(f"{cause}{first.there} in all", (Proposal(advice, FixRank.ADVICE),))
     cause = f"{short.name}: device {device} needs {first.wanted} of {first.name}, {first.left} of "
-    used = f"{cause}{first.there} is left, the rest in use"
+    used = of_workload(case.case, f"{cause}{first.there} is left, the rest in use")
     return Finding(_with_holders(case.case, used, keys), proposals)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
-from mooring.claims.pod_claims import NotCreated, controller_of, reference_of
+from mooring.claims.pod_claims import Named, NotNeeded, controller_of, reference_of
 from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.edits import Edit, EditPath, ObjectChange, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -159,7 +159,7 @@ def missing_claims(case: Case) -> Iterator[Finding]:
     """Find entries that name claims or templates that do not exist."""
     for reference in _entry_references(case):
         key = (reference.kind, case.namespace, reference.name)
-        if case.sources.find(*key) is not None:
+        if case.sources.find(*key) is not None or _is_done(case, reference):
             continue
         refused = next((each for each in case.refused if each[:3] == key), None)
         if refused is not None:
@@ -168,12 +168,17 @@ def missing_claims(case: Case) -> Iterator[Finding]:
             yield _missing(case, reference)
 
 
+def _is_done(case: Case, reference: _EntryReference) -> bool:
+    """Return whether a reference is to a template from which the claim was made already."""
+    entry = case.pod.spec.resource_claims[int(reference.path[1])]
+    is_made = isinstance(reference_of(case.pod, entry), Named | NotNeeded)
+    return is_made and entry.resource_claim_name is None
+
+
 def _entry_references(case: Case) -> Iterator[_EntryReference]:
     for index, entry in enumerate(case.pod.spec.resource_claims):
         path: EditPath = ("resourceClaims", index)
         if entry.resource_claim_template_name is not None:
-            if not isinstance(reference_of(case.pod, entry), NotCreated):
-                continue  # The template has done its duty.
             name = entry.resource_claim_template_name
             where = (*path, "resourceClaimTemplateName")
             yield _EntryReference("ResourceClaimTemplate", "template", name, where)

@@ -51,6 +51,17 @@ def fewer_pods(case: Case, *, hint: str = "") -> Iterator[Proposal]:
     yield Proposal(f"{text}{hint}", FixRank.LESS, (change,))
 
 
+def of_workload(case: Case, cause: str) -> str:
+    """Return a cause with the number of pods of the workload that have a node.
+
+    A scheduler does not know workloads, so it is not said of pods that one has seen.
+    """
+    own = siblings_of(case) if case.is_new else None
+    if own is None or not 0 < own.placed < own.wanted:
+        return cause
+    return f"{own.placed} of {own.wanted} pods of {own.name} fit; {cause}"
+
+
 def sibling_names(case: Case) -> set[str]:
     """Return the names of the pods that the same controller created, or of the same group."""
     owner, group = controller_of(case.pod.metadata), group_name(case.pod)

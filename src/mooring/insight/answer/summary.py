@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
-from mooring.claims.pod_claims import controller_of
+from mooring.claims.pod_claims import controller_of, group_name
 from mooring.insight.answer.answer import first_finding
 from mooring.insight.answer.finding import Finding, FixRank
 from mooring.insight.answer.live_case import Fleets, LiveCase
@@ -90,6 +90,8 @@ class PendingSummary:
             return EFFORT._replace(interrupt=over)
 
         stopped_by, verdicts = look_at_nodes(cluster, pending.pod, effort)
+        if group_name(pending.pod) is not None and not all(each.texts for each in verdicts):
+            return ""  # It fits; what its group lacks, the scheduler's message says.
         explanation = Explanation(pending, stopped_by, verdicts=verdicts)
         case = LiveCase(cluster, explanation, self._context, effort, self._fleets)
         cause, finding = first_finding(case)
