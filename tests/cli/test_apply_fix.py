@@ -145,7 +145,8 @@ spec:
 """
 USING = "  resourceClaims: [{name: g, resourceClaimName: gpus}]\n"
 FROM_TEMPLATE = "  resourceClaims: [{name: g, resourceClaimTemplateName: gpus}]\n"
-ELSEWHERE = "  nodeSelector: {zone: a}\n"
+ZONE = "topology.kubernetes.io/zone"
+ELSEWHERE = "  nodeSelector: {topology.kubernetes.io/zone: a}\n"
 
 
 def workload(kind: str, group: str = "apps/v1", more: str = "") -> str:
@@ -159,7 +160,7 @@ spec:
     metadata: {{labels: {{app: a}}}}
     spec:
       restartPolicy: {"Never" if kind == "Job" else "Always"}
-      nodeSelector: {{zone: a}}
+      nodeSelector: {{topology.kubernetes.io/zone: a}}
       containers: [{{name: c, image: x}}]
 """
 
@@ -236,7 +237,7 @@ def test_what_was_changed_since_it_was_explained_is_left_alone(cluster: Cluster)
 def test_a_change_between_the_question_and_the_answer_is_a_conflict(cluster: Cluster) -> None:
     cluster.add(workload("Deployment"))
     before = cluster.get(Deployment, "train")
-    edit = Edit(("spec", "template", "spec", "nodeSelector", "zone"), "b")
+    edit = Edit(("spec", "template", "spec", "nodeSelector", ZONE), "b")
     (step,) = steps_of(cluster, before, edits=(edit,))
     cluster.patch(Deployment, "train", {"spec": {"replicas": 5}})
     nobody = AnsweredPods([], cast("Any", None), Answer("cause"))
@@ -251,7 +252,7 @@ def test_a_change_between_the_question_and_the_answer_is_a_conflict(cluster: Clu
         f"Deployment {cluster.namespace}/train was changed meanwhile: "
     )
     after = cluster.get(Deployment, "train")
-    assert after.spec.template.spec.node_selector == {"zone": "a"}
+    assert after.spec.template.spec.node_selector == {ZONE: "a"}
 
 
 def test_a_bare_pod_is_replaced(cluster: Cluster) -> None:
@@ -367,10 +368,10 @@ def test_without_a_terminal_nothing_is_changed_unless_told(cluster: Cluster) -> 
     assert result.exit_code == 2
     assert "there is no terminal to ask on: --yes makes the fix unasked" in result.stderr
     assert f"replace Pod {cluster.namespace}/train" in result.stdout
-    assert cluster.get(Pod, "train").spec.node_selector == {"zone": "a"}
+    assert cluster.get(Pod, "train").spec.node_selector == {ZONE: "a"}
 
 
-@pytest.mark.parametrize(("word", "selector"), [("y", {}), ("n", {"zone": "a"})])
+@pytest.mark.parametrize(("word", "selector"), [("y", {}), ("n", {ZONE: "a"})])
 def test_the_answer_decides(cluster: Cluster, word: str, selector: dict[str, str]) -> None:
     cluster.add(POD + ELSEWHERE)
     reader, writer = pty.openpty()
@@ -406,7 +407,7 @@ def test_the_server_s_words_are_told_if_it_refuses(
     assert result.exit_code == 1
     assert 'User "jane" cannot update resource "pods"' in result.stderr
     assert "nothing was changed: Pod " in result.stderr
-    assert cluster.get(Pod, "train").spec.node_selector == {"zone": "a"}
+    assert cluster.get(Pod, "train").spec.node_selector == {ZONE: "a"}
 
 
 def _may_read(user: str) -> Callable[[ApiClient], Awaitable[None]]:

@@ -394,7 +394,7 @@ def test_an_object_is_found_in_all_namespaces(flag: str) -> None:
     arguments = ("--profile", "dgx-h100")
     here = explain("claim/gpus", *arguments, text=CLAIM_IN_TEAM)
     assert here.exit_code == 2
-    assert "there is no ResourceClaim default/gpus; there is team/gpus" in here.stderr
+    assert "there is no ResourceClaim default/gpus; did you mean team/gpus?" in here.stderr
     everywhere = explain("claim/gpus", flag, *arguments, text=CLAIM_IN_TEAM)
     assert everywhere.exit_code == 1
     assert "claim/gpus: request gpu asks for 9 devices of class gpu.nvidia.com" in everywhere.stdout

@@ -73,7 +73,7 @@ EXPECTED = {
         "request gqu.*did you mean gpu", "gpu instead of gqu"
     ),
     "constraint-without-domain": Expected(
-        "model lacks its domain.*gpu.example.com/model", "gpu.example.com/model instead"
+        "matchAttribute model .*gpu.example.com/model", "gpu.example.com/model instead"
     ),
     "container-claim-typo": Expected("claim device,.*devices", "devices instead of device "),
     "count-beside-all": Expected("count 2 .*All", "remove count 2"),

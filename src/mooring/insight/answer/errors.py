@@ -86,7 +86,7 @@ def error_findings(case: DeviceCase) -> Iterator[Finding]:
     for fault in _faults(case, said):
         found = _repairs(case, fault)
         is_mistake = bool(found) and found[0].kind is not RepairKind.GUARD
-        cause = _mistake(fault, found[0]) if is_mistake else _cause(case, fault)
+        cause = _mistake(case, fault, found[0]) if is_mistake else _cause(case, fault)
         offered = tuple(_proposals(case, fault, found))
         yield Finding(cause, offered or (_advice(fault),))
 
@@ -174,9 +174,11 @@ def _has(device: PublishedDevice, read: DeviceField) -> bool:
 # --- causes ---------------------------------------------------------------------------------
 
 
-def _mistake(fault: _Fault, repair: ExpressionRepair) -> str:
-    """Return a mistake with its place, and what it leads to; of a typo everybody knows."""
+def _mistake(case: DeviceCase, fault: _Fault, repair: ExpressionRepair) -> str:
+    """Return a mistake in the words of lint, with its place and effect where there are others."""
     cause = repair.cause
+    if fault.device_class is None and sum(1 for _ in case.diagnosis.situation.requests()) == 1:
+        return cause
     ends = "" if repair.kind is RepairKind.NAME else "; the error ends the search"
     return _fitting(f"{fault.where}: {cause}{ends}", f"{fault.where}: {cause}", cause)
 
