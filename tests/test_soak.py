@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from mooring.api.catalogue import SERVED
-from mooring.insight.answer.edits import Edit, ObjectChange
+from mooring.insight.answer.changes.edits import Edit, ObjectChange
 from mooring.insight.answer.finding import Answer, Fix, FixRank
 from soak import (
     Plan,

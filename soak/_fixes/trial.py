@@ -21,8 +21,8 @@ from mooring.claims.pod_claims import controller_of
 from mooring.cli.cluster_options import ClusterInput, read_cluster
 from mooring.cli.explain import fix_text
 from mooring.insight.answer.answer import answer, likeness
+from mooring.insight.answer.changes.edits import REMOVED
 from mooring.insight.answer.document import shown_explanations
-from mooring.insight.answer.edits import REMOVED
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Answer, Fix
 from mooring.insight.answer.groups import grouped
 from mooring.insight.answer.manifests import fixed_manifests

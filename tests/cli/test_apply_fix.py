@@ -33,7 +33,7 @@ from mooring.client.contract import Request
 from mooring.client.errors import ConflictError
 from mooring.client.writes import Create
 from mooring.hardware.catalogue import Catalogue
-from mooring.insight.answer.edits import Edit, change_of
+from mooring.insight.answer.changes.edits import Edit, change_of
 from mooring.insight.answer.finding import Answer, Fix, FixRank
 from mooring.insight.answer.groups import AnsweredPods
 from mooring.insight.snapshot.snapshot import Snapshot

@@ -22,7 +22,7 @@ from mooring.cli.output import complain, yaml_text
 from mooring.cli.terminal import ask, coloured, echo, is_asked, printable, printable_lines
 from mooring.client.client_factory import RestConfig, http_client
 from mooring.client.errors import ClientError
-from mooring.insight.answer.edits import without_server_fields
+from mooring.insight.answer.changes.edits import without_server_fields
 from mooring.insight.answer.finding import Fix
 from mooring.insight.answer.groups import AnsweredPods
 from mooring.insight.snapshot.snapshot import Snapshot

@@ -18,12 +18,12 @@ from mooring.cli.output import Progress, output_option, print_tree, yaml_text
 from mooring.cli.plan import planned
 from mooring.cli.terminal import echo, echo_paragraph, printable, printable_lines
 from mooring.insight.answer.answer import answers as answers_for
+from mooring.insight.answer.changes.sources import Sources as ObjectSources
 from mooring.insight.answer.document import shown_explanations
 from mooring.insight.answer.finding import Answer, Fix
 from mooring.insight.answer.groups import AnsweredPods, grouped, workload_of
 from mooring.insight.answer.manifests import FixedDocument, fixed_manifests
 from mooring.insight.answer.output import Tone, answer_lines
-from mooring.insight.answer.sources import Sources as ObjectSources
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.explain.report import name_of, placed_line
 from mooring.insight.messages import full_name
@@ -106,16 +106,9 @@ def command(
     """
     _check_usage(sources, written_number, applied_number, is_sure=is_sure, output=output)
     given = read_sources(sources)
-    everything = given.everything
     namespace = "" if is_everywhere else given.namespace
     about = None if subject is None else parse_subject(subject, namespace=namespace)
-    added = stand_ins(given.manifests, everything)
-    if about is not None:
-        # Those that are not asked about would only take devices from the others.
-        added = tuple(pod for pod in stand_ins(everything, everything) if _stands_for(pod, about))
-    plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
-    if about is not None:
-        plan = with_unscheduled(plan)
+    plan, added = _plan(given, about)
     results = _chosen(plan, given, added, about)
     pending = [each for each in results if isinstance(each, Pending)]
     answers = grouped(_answers(plan, given, pending), plan.before)
@@ -138,6 +131,17 @@ def command(
         shown = shown_explanations(placed, answers, plan.before, namespace=given.namespace)
         print_tree(shown, output)
     sys.exit(given.exit_status(DOES_NOT_FIT if pending else FITS))
+
+
+def _plan(given: ClusterInput, about: Subject | None) -> tuple[Plan, tuple[Any, ...]]:
+    """Return the plan, with what is refused or kept from the scheduler, and the added stand-ins."""
+    everything = given.everything
+    added = stand_ins(given.manifests, everything)
+    if about is not None:
+        # Those that are not asked about would only take devices from the others.
+        added = tuple(pod for pod in stand_ins(everything, everything) if _stands_for(pod, about))
+    plan = with_refused(planned(given, everything.with_objects(added)), given.refused_objects)
+    return (plan if about is None else with_unscheduled(plan)), added
 
 
 def _check_usage(

@@ -27,7 +27,7 @@ from mooring.client.contract import Request
 from mooring.client.decoder import read_object
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError
 from mooring.client.rest_mapper import Endpoint
-from mooring.insight.answer.edits import ObjectChange, edited_tree, without_server_fields
+from mooring.insight.answer.changes.edits import ObjectChange, edited_tree, without_server_fields
 from mooring.insight.answer.finding import Fix
 from mooring.insight.answer.groups import AnsweredPods
 from mooring.insight.snapshot.snapshot import Snapshot, is_new, key_of

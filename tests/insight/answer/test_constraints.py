@@ -12,7 +12,7 @@ from mooring.api.documents import CORE, read
 from mooring.api.gates import Gates
 from mooring.api.timestamp import NO_TIME
 from mooring.insight.answer.answer import answer
-from mooring.insight.answer.bridges import FACTS, coarser_facts, fact_of
+from mooring.insight.answer.devices.bridges import FACTS, coarser_facts, fact_of
 from mooring.insight.answer.finding import Answer
 from mooring.insight.explain.pods import Explanation, explain
 from mooring.insight.explain.report import evidence_lines

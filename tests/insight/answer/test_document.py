@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cli.explain import command as explain
-from mooring.insight.answer.edits import APPEND, REMOVED, Edit, edited_tree, json_patch
+from mooring.insight.answer.changes.edits import APPEND, REMOVED, Edit, edited_tree, json_patch
 from tests.insight.answer.test_situations import FOLDER
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.insight.answer.answer import answer
-from mooring.insight.answer.edits import Edit, ObjectChange
+from mooring.insight.answer.changes.edits import Edit, ObjectChange
 from mooring.insight.answer.finding import Answer, Case, Surroundings
 from mooring.insight.explain.pods import explain
 from mooring.insight.plan.planner import Plan, plan

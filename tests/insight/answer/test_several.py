@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from mooring.cli.explain import command as explain
 from mooring.cli.plan import command as plan
 from mooring.cli.validate import command as validate
+from mooring.insight.answer.changes.edits import APPEND, Edit, ObjectChange, edited_tree
 from mooring.insight.answer.combined import joined, joined_causes
-from mooring.insight.answer.contention import Wish, overdrawn
-from mooring.insight.answer.edits import APPEND, Edit, ObjectChange, edited_tree
+from mooring.insight.answer.devices.contention import Wish, overdrawn
 
 FOLDER = Path(__file__).parents[1] / "situations" / "several"
 CAUSE_LENGTH_MAX = 160

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api.errors import DecodeError
 from mooring.api.field_path import Place
-from mooring.insight.answer.edits import APPEND, Edit, EditPath, edited_tree
+from mooring.insight.answer.changes.edits import APPEND, Edit, EditPath, edited_tree
 from mooring.insight.lint.linter import rules_that_run
 from mooring.insight.lint.rule import Case
 from mooring.insight.lint.subjects import LintObject, selections_of

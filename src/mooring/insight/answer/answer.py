@@ -23,16 +23,16 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from mooring.claims.pod_claims import controller_of, group_name
-from mooring.insight.answer.bindings import failed_bindings
+from mooring.insight.answer.changes.edits import ObjectChange
 from mooring.insight.answer.combined import combined
-from mooring.insight.answer.conflicts import (
+from mooring.insight.answer.devices.conflicts import (
     conflict_findings,
     error_cause,
     more_hardware,
     tried_changes,
 )
-from mooring.insight.answer.devices import device_findings
-from mooring.insight.answer.edits import ObjectChange
+from mooring.insight.answer.devices.requests import device_findings
+from mooring.insight.answer.devices.shortages import DeviceCase
 from mooring.insight.answer.finding import (
     Answer,
     Case,
@@ -44,21 +44,21 @@ from mooring.insight.answer.finding import (
     Unread,
     one_line,
 )
-from mooring.insight.answer.gates import gate_findings
-from mooring.insight.answer.nodes import node_findings
-from mooring.insight.answer.nowhere import nowhere_findings, with_troubled_nodes
-from mooring.insight.answer.quotas import quota_findings
-from mooring.insight.answer.references import (
+from mooring.insight.answer.nodes.nowhere import nowhere_findings, with_troubled_nodes
+from mooring.insight.answer.nodes.rejections import node_findings
+from mooring.insight.answer.preconditions.bindings import failed_bindings
+from mooring.insight.answer.preconditions.gates import gate_findings
+from mooring.insight.answer.preconditions.quotas import quota_findings
+from mooring.insight.answer.preconditions.references import (
     ending_namespace,
     missing_claims,
     missing_classes,
     missing_priority,
 )
-from mooring.insight.answer.refusals import refused_pod
-from mooring.insight.answer.sharing import full_claims
-from mooring.insight.answer.shortages import DeviceCase
-from mooring.insight.answer.unread import unread_findings
-from mooring.insight.answer.waits import (
+from mooring.insight.answer.preconditions.refusals import refused_pod
+from mooring.insight.answer.preconditions.sharing import full_claims
+from mooring.insight.answer.preconditions.unread import unread_findings
+from mooring.insight.answer.preconditions.waits import (
     claims_being_deleted,
     fits_alone,
     group_findings,

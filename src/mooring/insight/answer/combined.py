@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from mooring.insight.answer.edits import ObjectChange, edited_tree
+from mooring.insight.answer.changes.edits import ObjectChange, edited_tree
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Fix, FixRank, Proposal
 from mooring.insight.explain.pods import explain
 from mooring.insight.plan.decisions import decide

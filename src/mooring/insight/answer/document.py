@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from mooring.api.codec import to_tree
-from mooring.insight.answer.edits import ObjectChange, json_patch
+from mooring.insight.answer.changes.edits import ObjectChange, json_patch
 from mooring.insight.answer.finding import Fix, FixRank
 from mooring.insight.answer.groups import AnsweredPods
 from mooring.insight.explain.diagnosis import Diagnosis

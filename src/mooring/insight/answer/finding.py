@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.cel.device import DeviceCompiler
-from mooring.insight.answer.edits import ObjectChange
-from mooring.insight.answer.rehearsal import Rehearsal, Stage
-from mooring.insight.answer.sources import Sources
+from mooring.insight.answer.changes.edits import ObjectChange
+from mooring.insight.answer.changes.rehearsal import Rehearsal, Stage
+from mooring.insight.answer.changes.sources import Sources
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.report import distance
 from mooring.insight.explain.trials import EFFORT, Effort

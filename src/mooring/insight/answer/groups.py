@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.claims.pod_claims import controller_of
-from mooring.insight.answer.edits import merged
+from mooring.insight.answer.changes.edits import merged
+from mooring.insight.answer.changes.sources import Sources
 from mooring.insight.answer.finding import Answer
-from mooring.insight.answer.sources import Sources
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.report import name_of
 from mooring.insight.messages import counted

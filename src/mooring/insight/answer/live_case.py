@@ -17,10 +17,10 @@ from mooring.api.errors import DecodeError
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim, ResourceSlice
 from mooring.cel.device import DeviceCompiler
 from mooring.claims.pod_claims import controller_of
-from mooring.insight.answer.edits import ObjectChange, edited
+from mooring.insight.answer.changes.edits import ObjectChange, edited
+from mooring.insight.answer.changes.rehearsal import Rehearsal, Stage
+from mooring.insight.answer.changes.sources import CLAIM_SPEC, POD_SPEC, Source, Sources
 from mooring.insight.answer.finding import Case, Surroundings
-from mooring.insight.answer.rehearsal import Rehearsal, Stage
-from mooring.insight.answer.sources import CLAIM_SPEC, POD_SPEC, Source, Sources
 from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.explain.trials import Effort

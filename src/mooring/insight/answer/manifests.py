@@ -15,7 +15,7 @@ from mooring.api.documents import Document, read
 from mooring.api.documents.yaml_writer import text_of, with_value
 from mooring.api.errors import DecodeError, DocumentError
 from mooring.api.object_reader import read_tree
-from mooring.insight.answer.edits import (
+from mooring.insight.answer.changes.edits import (
     APPEND,
     Edit,
     ObjectChange,

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from mooring.api.gates import Gate
-from mooring.insight.answer.bridges import Surroundings, bridges_between
-from mooring.insight.answer.compared import (
+from mooring.insight.answer.devices.bridges import Surroundings, bridges_between
+from mooring.insight.answer.devices.compared import (
     ComparedRequest,
     Values,
     derived_values,

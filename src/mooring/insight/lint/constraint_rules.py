@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.api.field_path import Place
-from mooring.insight.answer.compared import ComparedRequest, common, elements, published_values
+from mooring.insight.answer.devices.compared import (
+    ComparedRequest,
+    common,
+    elements,
+    published_values,
+)
 from mooring.insight.expressions.published_devices import (
     did_you_mean,
     field_candidates,

@@ -1,0 +1,108 @@
+"""Why the claims of a pod get no devices on the nearest node: the cause, and what to do.
+
+Each question of a request's funnel that leaves too few devices has a function. A request with
+alternatives is short only if all of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from mooring.insight.answer.devices.constraints import constraint_findings
+from mooring.insight.answer.devices.contention import contention_findings
+from mooring.insight.answer.devices.derived import derived_findings, ends_search
+from mooring.insight.answer.devices.errors import error_findings
+from mooring.insight.answer.devices.holders import in_use, release_proposals, unfit
+from mooring.insight.answer.devices.pools import too_few_of_class, unusable_pools
+from mooring.insight.answer.devices.selectors import faulty_selectors, unselected
+from mooring.insight.answer.devices.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
+from mooring.insight.answer.devices.taints import untolerated
+from mooring.insight.answer.devices.together import beyond_limit, competing
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Proposal
+from mooring.insight.explain.diagnosis import Diagnosis
+from mooring.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED
+
+_FIND: Final[dict[int, Callable[[DeviceCase, Shortage], Iterator[Finding]]]] = {
+    ON_NODE: too_few_of_class,
+    OF_CLASS: too_few_of_class,
+    SELECTED: unselected,
+    FREE: in_use,
+    TOLERATED: untolerated,
+    FITTING: unfit,
+}
+
+
+def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
+    """Find why claims get no devices on the node of a diagnosis."""
+    devices = DeviceCase(case, diagnosis)
+    has_ended = ends_search(devices)
+    errors = [*error_findings(devices), *(derived_findings(devices) if has_ended else ())]
+    if errors:
+        yield from errors  # nothing else was looked at
+        return
+    yield from unusable_pools(devices)
+    yield from beyond_limit(devices)
+    shortages = devices.shortages()
+    if diagnosis.message and not shortages:
+        yield from faulty_selectors(devices)
+    for group in shortages:
+        if group[0].place.alternative is None:
+            yield from _FIND[group[0].stage](devices, group[0])
+        else:
+            yield _of_alternatives(devices, group)
+    holders = list(diagnosis.obstacles.holders)
+    yield from constraint_findings(devices, tuple(release_proposals(case, holders)))
+    if not shortages:
+        contended = list(contention_findings(devices))
+        yield from contended or competing(devices)
+    if not has_ended:
+        yield from derived_findings(devices)
+
+
+# --- alternatives ---------------------------------------------------------------------------
+
+
+def _of_alternatives(case: DeviceCase, group: Sequence[Shortage]) -> Finding:
+    """Return why no alternative of a request fits."""
+    causes: list[str] = []
+    proposals: list[Proposal] = []
+    for short in group:
+        finding = next(_FIND[short.stage](case, short), None)
+        if finding is not None:
+            name = short.funnel.request.partition("/")[2]
+            causes.append(f"{name} ({_brief(short, finding.cause)})")
+            proposals += finding.proposals
+    request = group[0].funnel.request.partition("/")[0]
+    start = f"no alternative of request {request} fits: "
+    return Finding(f"{start}{_joined(causes, CAUSE_LENGTH_MAX - len(start))}", tuple(proposals))
+
+
+def _brief(short: Shortage, cause: str) -> str:
+    """Return in a few words why an alternative finds too few devices."""
+    funnel = short.funnel
+    match short.stage:
+        case 0 | 1:
+            count = funnel.of_class
+            return f"wants {short.wanted}, {count} there" if count else f"no {short.class_name}"
+        case 3:
+            return f"wants {short.wanted}, {funnel.free} of {funnel.selected} free"
+        case 4:
+            return f"wants {short.wanted}, {funnel.tolerated} without taint"
+        case 5:
+            return f"wants {short.wanted}, {funnel.fitting} with enough left"
+    return cause if len(cause) <= _BRIEF_MAX else "no device matches its selectors"
+
+
+_BRIEF_MAX: Final = 80
+
+
+def _joined(texts: Sequence[str], length_max: int) -> str:
+    """Return as many texts as there is room for, and how many more there are."""
+    for shown in range(len(texts), 0, -1):
+        more = len(texts) - shown
+        rest = f" and {more} more" if more else ""
+        text = f"{', '.join(texts[:shown])}{rest}"
+        if len(text) <= length_max:
+            return text
+    return f"{len(texts)} were tried"

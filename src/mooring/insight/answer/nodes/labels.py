@@ -1,0 +1,219 @@
+"""Node selectors and node affinities that keep a pod from the nodes that would do.
+
+    node selector, node affinity ─► wishes ─ those that the nodes do not fulfil ─► cause and repairs
+
+Devices of a claim are a reason by themselves to choose a node: a label that is wanted beside them
+is one reason too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from mooring.insight.answer.changes.edits import Edit, EditPath, change_of
+from mooring.insight.answer.changes.sources import Source
+from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
+from mooring.insight.messages import listed, nearest
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+NAME_FIELD: Final = "metadata.name"
+NODES_SHOWN_MAX: Final = 2
+REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+# What an image can run on is no matter of spelling.
+_PLATFORM: Final = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch")
+Labels = Mapping[str, str]
+
+
+class _Wish(NamedTuple):
+    """One thing that a pod wants of a node, and where it is written."""
+
+    where: str
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    path: EditPath  # of the value of a node selector, or of the expression
+    removal: EditPath
+
+    @property
+    def text(self) -> str:
+        if self.operator == "In":
+            values = listed(self.values)
+            return f"{self.key}={values}" if len(self.values) == 1 else f"{self.key} in {values}"
+        return " ".join((self.key, self.operator, ", ".join(self.values))).strip()
+
+    def holds(self, name: str, labels: Labels) -> bool:
+        """Return whether a node fulfils the wish."""
+        value = name if self.key == NAME_FIELD else labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        return _compares(self.operator, value, self.values)
+
+    def other_value(self, value: str) -> Edit:
+        """Return the edit that wants another value."""
+        if self.where == "node selector":
+            return Edit(self.path, value)
+        return Edit((*self.path, "values"), [value])
+
+    def other_key(self, key: str) -> list[Edit]:
+        """Return the edits that want another label."""
+        if self.where == "node selector":
+            return [Edit(("nodeSelector", key), self.values[0]), Edit(self.path)]
+        return [Edit((*self.path, "key"), key)]
+
+
+def _compares(operator: str, value: str | None, limits: Sequence[str]) -> bool:
+    try:
+        number, limit = int(value or ""), int(limits[0])
+    except (ValueError, IndexError):
+        return False
+    return number > limit if operator == "Gt" else number < limit
+
+
+def label_findings(case: Case, nodes: Sequence[str]) -> Iterator[Finding]:
+    """Find what the pod wants of nodes that would do otherwise, and that these do not have."""
+    states = case.cluster.snapshot.nodes
+    node = states[nodes[0]].facts
+    unmet = [wish for wish in _wishes(case) if not wish.holds(node.name, node.labels)]
+    if not unmet:
+        return
+    known: dict[str, set[str]] = {NAME_FIELD: set(states)}
+    for state in states.values():
+        for key, value in state.facts.labels.items():
+            known.setdefault(key, set()).add(value)
+    source = case.sources.of_pod(case.pod)
+    wish = unmet[0]
+    proposals: list[Proposal] = []
+    if source is not None:
+        proposals += _repairs(source, wish, known)
+        proposals += _removal(case, source, unmet)
+    proposals += _labelled(case, unmet, nodes)
+    yield Finding(_cause(case, wish, known, nodes), tuple(proposals))
+
+
+def _wishes(case: Case) -> Iterator[_Wish]:
+    """Yield what a node must be like; of several alternative terms, the first."""
+    spec = case.pod.spec
+    for key, value in sorted(spec.node_selector.items()):
+        path: EditPath = ("nodeSelector", key)
+        removal: EditPath = path if len(spec.node_selector) > 1 else path[:1]
+        yield _Wish("node selector", key, "In", (value,), path, removal)
+    affinity = spec.affinity and spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    terms = (required and required.node_selector_terms) or ()
+    for term in terms[:1]:
+        count = len(term.match_expressions) + len(term.match_fields)
+        for field, rules in (
+            ("matchExpressions", term.match_expressions),
+            ("matchFields", term.match_fields),
+        ):
+            for index, rule in enumerate(rules):
+                path = (*REQUIRED, "nodeSelectorTerms", 0, field, index)
+                removal = path if count > 1 or len(terms) > 1 else REQUIRED
+                yield _Wish("node affinity", rule.key, rule.operator, rule.values, path, removal)
+
+
+# --- the cause ------------------------------------------------------------------------------
+
+
+def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequence[str]) -> str:
+    wants = f"the {wish.where} wants {wish.text}"
+    states = case.cluster.snapshot.nodes
+    matching = [n for n, state in states.items() if wish.holds(n, state.facts.labels)]
+    here = listed(list(nodes), shown_max=2)
+    if matching:
+        what = "its devices are" if _has_claims(case) else "it would fit"
+        value = states[nodes[0]].facts.labels.get(wish.key, "no such label")
+        verb = "has" if len(nodes) == 1 else "have"
+        those = f"{', '.join(matching)} {'has' if len(matching) == 1 else 'have'}"
+        there = f", which {those}" if len(matching) <= NODES_SHOWN_MAX else ""
+        return f"{wants}{there}, but {what} on {here}, which {verb} {value}"
+    if wish.key not in known:
+        meant = nearest(wish.key, known)
+        return f"{wants}, a label that no node has" + (f": did you mean {meant}?" if meant else "")
+    if wish.operator != "In":
+        return f"{wants}, which no node fulfils: node {nodes[0]} has {_label(case, wish, nodes[0])}"
+    meant = nearest(wish.values[0], known[wish.key])
+    hint = f": did you mean {meant}?" if meant and wish.key not in _PLATFORM else ""
+    values = sorted(known[wish.key])
+    for shown_max in (3, 1):
+        text = f"{wants}; nodes have {listed(values, shown_max=shown_max)}{hint}"
+        if len(text) <= CAUSE_LENGTH_MAX:
+            return text
+    return f"{wants}{hint}"
+
+
+def _label(case: Case, wish: _Wish, node: str) -> str:
+    value = case.cluster.snapshot.nodes[node].facts.labels.get(wish.key)
+    return "no such label" if value is None else f"{wish.key}={value}"
+
+
+def _has_claims(case: Case) -> bool:
+    return bool(case.pod.spec.resource_claims)
+
+
+# --- what to do -----------------------------------------------------------------------------
+
+
+def _repairs(source: Source, wish: _Wish, known: Mapping[str, set[str]]) -> Iterator[Proposal]:
+    """Yield the wish with the value or label that was meant."""
+    if wish.operator != "In" or not wish.values:
+        return
+    value = wish.values[0]
+    meant = nearest(value, known.get(wish.key, ()))
+    if meant is not None and value not in known.get(wish.key, ()):
+        rank = FixRank.LESS if wish.key in _PLATFORM else FixRank.REPAIR
+        change = source.change(wish.other_value(meant))
+        image = ", if the image runs there" if wish.key in _PLATFORM else ""
+        yield Proposal(f"let the {wish.where} want {wish.key}={meant}{image}", rank, (change,))
+    other = nearest(wish.key, known) if wish.key not in known else None
+    if other is not None and value in known[other]:
+        change = source.change(*wish.other_key(other))
+        yield Proposal(f"let the {wish.where} want {other}={value}", FixRank.REPAIR, (change,))
+
+
+def _removal(case: Case, source: Source, unmet: Sequence[_Wish]) -> Iterator[Proposal]:
+    """Yield the pod without the wishes; where claims choose nodes, nothing is given up."""
+    removals = dict.fromkeys(wish.removal for wish in unmet)
+    whole = ("nodeSelector",)
+    selected = [wish for wish in unmet if wish.where == "node selector"]
+    if len(selected) == len(case.pod.spec.node_selector) and selected:
+        kept = [path for path in removals if path[:1] != whole]
+        removals = dict.fromkeys([*kept, whole])
+    # The last of a list first, so that the others keep their places.
+    edits = [Edit(path) for path in sorted(removals, key=str, reverse=True)]
+    keys = listed(list(dict.fromkeys(wish.key for wish in unmet)))
+    places = " and ".join(dict.fromkeys(wish.where for wish in unmet))
+    text = f"remove {keys} from the {places}"
+    rank = FixRank.GIVE_UP
+    if _has_claims(case) and not any(wish.key in _PLATFORM for wish in unmet):
+        text, rank = f"{text}: claims already choose nodes with the devices", FixRank.GIVE
+    yield Proposal(text, rank, (source.change(*edits),))
+
+
+def _labelled(case: Case, unmet: Sequence[_Wish], nodes: Sequence[str]) -> Iterator[Proposal]:
+    """Yield a node with the labels that are wanted."""
+    node = next((n for n in case.snapshot.nodes if n.metadata.name in nodes), None)
+    labels = {
+        wish.key: (wish.values or ("true",))[0]
+        for wish in unmet
+        if wish.operator in ("In", "Exists") and wish.key not in (NAME_FIELD, HOSTNAME)
+    }
+    if node is None or len(labels) < len(unmet) or any(map(_is_of_kubernetes, labels)):
+        return
+    edits = (Edit(("metadata", "labels", key), value) for key, value in labels.items())
+    said = listed([f"{key}={value}" for key, value in labels.items()])
+    text = f"label node {node.metadata.name} {said} (an administrator's change)"
+    yield Proposal(text, FixRank.ADMINISTRATOR, (change_of(node, *edits),))
+
+
+def _is_of_kubernetes(key: str) -> bool:
+    """Return whether Kubernetes or a cloud sets a label, such as a zone, which says what is so."""
+    return key.partition("/")[0].endswith("kubernetes.io")

@@ -1,0 +1,261 @@
+"""Rules about other pods that keep a pod from a node: ports, affinity, spreading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from mooring.api.codec import to_tree
+from mooring.insight.answer.changes.edits import APPEND, Edit, EditPath, change_of
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.messages import listed, nearest
+from mooring.scheduler.affinity import AffinityTerm
+from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.node_info import NodeInfo
+from mooring.scheduler.plugins import inter_pod_affinity, node_filters, pod_topology_spread
+from mooring.scheduler.pod_signature import PodInfo
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+WEIGHT: Final = 100
+
+
+def neighbour_findings(case: Case, node: str, status: Unschedulable) -> Iterator[Finding]:
+    """Find the rule about other pods by which a node rejects the pod."""
+    if status == node_filters.PORTS_USED:
+        yield from _ports(case, case.cluster.snapshot.nodes[node])
+    elif status == inter_pod_affinity.NO_AFFINITY:
+        yield from _affinity(case, node)
+    elif status == inter_pod_affinity.ANTI_AFFINITY:
+        yield from _anti_affinity(case, node)
+    elif status == inter_pod_affinity.EXISTING_ANTI_AFFINITY:
+        yield from _kept_away(case, node)
+    elif status.plugin == pod_topology_spread.PLUGIN:
+        yield from _spread(case, node, is_labelled=status != pod_topology_spread.NO_DOMAIN)
+
+
+# --- ports ----------------------------------------------------------------------------------
+
+
+def _ports(case: Case, state: NodeInfo) -> Iterator[Finding]:
+    node, source = state.facts.name, case.sources.of_pod(case.pod)
+    for index, container in enumerate(case.pod.spec.containers):
+        for number, port in enumerate(container.ports):
+            users = [
+                _name(pod)
+                for pod in state.pods.values()
+                if any(used[1] == port.host_port for _, used in pod.signature.host_ports)
+            ]
+            if not port.host_port or not users:
+                continue
+            edit = Edit(("containers", index, "ports", number, "hostPort"))
+            proposals = [
+                Proposal(
+                    f"wait until pod {users[0]} leaves node {node}, or ask its owner", FixRank.FREE
+                )
+            ]
+            if source is not None:
+                text = f"do without host port {port.host_port} in container {container.name}"
+                proposals.append(Proposal(text, FixRank.LESS, (source.change(edit),)))
+            yield Finding(
+                f"host port {port.host_port} is in use on node {node} by pod {listed(users)}",
+                tuple(proposals),
+            )
+
+
+# --- affinity -------------------------------------------------------------------------------
+
+
+def _affinity(case: Case, node: str) -> Iterator[Finding]:
+    """Find pods that the pod wants to be near, and that are not there."""
+    affinity = case.pod.spec.affinity and case.pod.spec.affinity.pod_affinity
+    written = affinity.required_during_scheduling_ignored_during_execution if affinity else ()
+    terms = case.cluster.signature(case.pod).affinity_terms.affinity
+    for index, (term, rule) in enumerate(zip(terms, written, strict=False)):
+        where = _nodes_with(case, term)
+        labels = rule.label_selector.match_labels if rule.label_selector is not None else {}
+        wanted = _labels_text(labels) or "other pods"
+        near = f"the pod affinity wants pods with {wanted} on the same {term.topology_key}"
+        path = ("affinity", "podAffinity", REQUIRED, index)
+        given_up = _softened(case, "podAffinity", index, f"pods with {wanted}", near=True)
+        if where:
+            if node in where:
+                continue
+            cause = f"{near}: they are on {listed(where)}"
+            yield Finding(cause, tuple(given_up))
+            continue
+        meant = _meant(case, labels)
+        hint = f": did you mean {_labels_text(meant)}?" if meant else ""
+        yield Finding(f"{near}, no pod has that{hint}", (*_renamed(case, path, meant), *given_up))
+
+
+def _renamed(case: Case, path: EditPath, meant: Mapping[str, str]) -> Iterator[Proposal]:
+    source = case.sources.of_pod(case.pod)
+    if source is None or not meant:
+        return
+    base = (*path, "labelSelector", "matchLabels")
+    change = source.change(*(Edit((*base, key), value) for key, value in meant.items()))
+    text = f"let the pod affinity want {_labels_text(meant)}"
+    yield Proposal(text, FixRank.REPAIR, (change,))
+
+
+def _meant(case: Case, labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that labels of placed pods have, where they are similar."""
+    known: dict[str, set[str]] = {}
+    for pod in _placed(case):
+        for key, value in pod.signature.labels.items():
+            known.setdefault(key, set()).add(value)
+    return {
+        key: meant
+        for key, value in labels.items()
+        if value not in known.get(key, ()) and (meant := nearest(value, known.get(key, ())))
+    }
+
+
+def _anti_affinity(case: Case, node: str) -> Iterator[Finding]:
+    terms = case.cluster.signature(case.pod).affinity_terms.anti_affinity
+    for index, term in enumerate(terms):
+        others = [_name(pod) for pod in _selected(case, term) if _is_near(case, pod, term, node)]
+        if others:
+            yield Finding(
+                f"the pod's anti-affinity keeps it from {node}: pod {listed(others)} has the same "
+                f"{term.topology_key}",
+                (
+                    *_softened(case, "podAntiAffinity", index, f"another {term.topology_key}"),
+                    Proposal(f"add a node like {node}", FixRank.HARDWARE),
+                ),
+            )
+
+
+def _kept_away(case: Case, node: str) -> Iterator[Finding]:
+    labels = case.pod.metadata.labels
+    for pod in _placed(case):
+        for term in pod.signature.affinity_terms.anti_affinity:
+            if term.matches(case.namespace, labels, {}) and _is_near(case, pod, term, node):
+                name = _name(pod)
+                text = f"wait until pod {name} leaves node {node}, or ask its owner"
+                yield Finding(
+                    f"the anti-affinity of pod {name} keeps pods with {_labels_text(labels)} from "
+                    f"{node}",
+                    (Proposal(text, FixRank.FREE),),
+                )
+                return
+
+
+def _softened(
+    case: Case, kind: str, index: int, what: str, *, near: bool = False
+) -> Iterator[Proposal]:
+    """Yield a required term as a preferred one."""
+    source = case.sources.of_pod(case.pod)
+    affinity: Any = case.pod.spec.affinity
+    if source is None or affinity is None:
+        return
+    rules = affinity.pod_affinity if near else affinity.pod_anti_affinity
+    term = to_tree(rules.required_during_scheduling_ignored_during_execution[index])
+    base = ("affinity", kind)
+    value = {"weight": WEIGHT, "podAffinityTerm": term}
+    edits = (Edit((*base, PREFERRED, APPEND), value), Edit((*base, REQUIRED, index)))
+    text = f"prefer {what} instead of requiring it: {PREFERRED}"
+    yield Proposal(text, FixRank.LESS, (source.change(*edits),))
+
+
+# --- spreading ------------------------------------------------------------------------------
+
+
+def _spread(case: Case, node: str, *, is_labelled: bool) -> Iterator[Finding]:
+    source = case.sources.of_pod(case.pod)
+    labels = case.cluster.snapshot.nodes[node].facts.labels
+    for index, rule in enumerate(case.pod.spec.topology_spread_constraints):
+        if rule.when_unsatisfiable != "DoNotSchedule":
+            continue
+        key = rule.topology_key
+        if not is_labelled and key in labels:
+            continue
+        proposals: list[Proposal] = []
+        if source is not None:
+            edit = Edit(("topologySpreadConstraints", index, "whenUnsatisfiable"), "ScheduleAnyway")
+            text = f"prefer an even spread over {key}: whenUnsatisfiable ScheduleAnyway"
+            proposals.append(Proposal(text, FixRank.LESS, (source.change(edit),)))
+        if is_labelled:
+            cause = (
+                f"the topology spread constraint over {key} (maxSkew {rule.max_skew}) keeps the "
+                f"pod from {node}: too many of its pods are there already"
+            )
+            yield Finding(cause, tuple(proposals))
+            return
+        yield _unlabelled(case, node, index, key, proposals)
+        return
+
+
+def _unlabelled(
+    case: Case, node: str, index: int, key: str, proposals: Sequence[Proposal]
+) -> Finding:
+    source = case.sources.of_pod(case.pod)
+    labels = case.cluster.snapshot.nodes[node].facts.labels
+    meant = _similar_key(key, labels)
+    hint = f": did you mean {meant}?" if meant else ""
+    found = list(proposals)
+    if meant is not None and source is not None:
+        edit = Edit(("topologySpreadConstraints", index, "topologyKey"), meant)
+        text = f"spread over {meant} instead of {key}"
+        found.append(Proposal(text, FixRank.REPAIR, (source.change(edit),)))
+    for each in case.snapshot.nodes:
+        if each.metadata.name == node:
+            change = change_of(each, Edit(("metadata", "labels", key), node))
+            text = f"label node {node} {key} (an administrator's change)"
+            found.append(Proposal(text, FixRank.ADMINISTRATOR, (change,)))
+    return Finding(
+        f"the topology spread constraint needs label {key}, which node {node} lacks{hint}",
+        tuple(found),
+    )
+
+
+def _similar_key(key: str, known: Iterable[str]) -> str | None:
+    """Return the label that was meant; the part after the domain decides."""
+    found = nearest(key, known)
+    if found is None or nearest(key.rpartition("/")[2], (found.rpartition("/")[2],)) is None:
+        return found if found and found.rpartition("/")[2] == key.rpartition("/")[2] else None
+    return found
+
+
+# --- other pods -----------------------------------------------------------------------------
+
+
+def _placed(case: Case) -> Iterator[PodInfo]:
+    for state in case.cluster.snapshot.nodes.values():
+        yield from state.pods.values()
+
+
+def _selected(case: Case, term: AffinityTerm) -> Iterator[PodInfo]:
+    for pod in _placed(case):
+        if term.matches(pod.signature.namespace, pod.signature.labels, {}):
+            yield pod
+
+
+def _nodes_with(case: Case, term: AffinityTerm) -> list[str]:
+    return [
+        name
+        for name, state in case.cluster.snapshot.nodes.items()
+        if any(
+            term.matches(pod.signature.namespace, pod.signature.labels, {})
+            for pod in state.pods.values()
+        )
+    ]
+
+
+def _is_near(case: Case, pod: PodInfo, term: AffinityTerm, node: str) -> bool:
+    nodes = case.cluster.snapshot.nodes
+    value = nodes[node].facts.labels.get(term.topology_key)
+    return any(
+        pod.key in state.pods and state.facts.labels.get(term.topology_key) == value
+        for state in nodes.values()
+    )
+
+
+def _name(pod: PodInfo) -> str:
+    return pod.name
+
+
+def _labels_text(labels: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
+    pairs = labels.items() if isinstance(labels, Mapping) else labels
+    return listed([f"{key}={value}" for key, value in pairs])
