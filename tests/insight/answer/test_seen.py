@@ -67,7 +67,7 @@ EXPECTED = {
         "different nodes: claim a on n1, claim b on n2", "template", ADVICE
     ),
     "class-of-other-hardware": Expected(
-        "tpu.google.com does not exist; there is gpu", "--profile", ADVICE
+        "tpu.google.com does not exist; there is gpu", "install the driver", ADVICE
     ),
     "constraint-of-unknown-request": Expected(
         "request gqu.*did you mean gpu", "gpu instead of gqu"

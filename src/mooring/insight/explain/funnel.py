@@ -11,12 +11,13 @@ no solution, the conflict explains why.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from mooring.allocator.node_view import NodeView
 from mooring.allocator.pool_facts import PoolFacts
-from mooring.allocator.pools import bits
+from mooring.allocator.pools import PoolState, bits
 from mooring.allocator.problem import Problem, Slot
 from mooring.allocator.requests import SubRequest
 from mooring.allocator.rules.constraints import Constraint, Element, MatchAttribute
@@ -130,27 +131,53 @@ def devices_left(problem: Problem) -> dict[SubRequest, tuple[int, ...]]:
 
 
 def found_devices(problem: Problem) -> tuple[int, ...]:
-    """Return how many devices each request finds.
+    """Return how many devices each request finds, and how many pools cannot be used.
 
-    Those of the class, those that are selected as well, and of these those that are free: a node
-    without such devices is not like one whose devices are not selected.
+    Those of the class, those that are selected as well, those that are tolerated, too, and of these
+    those that are free: a node without such devices is not like one whose devices are tainted.
     """
     free = ~problem.allocated.whole
     masks = [
-        (_of_class(problem, slot), slot.candidates, slot.candidates & free)
+        (
+            of_class := _of_class(problem, slot),
+            of_class & _selected(problem, slot),
+            slot.candidates,
+            slot.candidates & free,
+        )
         for slot in problem.slots.values()
     ]
-    return (0, *(mask.bit_count() for each in masks for mask in each))
+    return (_unusable(problem), *(mask.bit_count() for each in masks for mask in each))
 
 
-def missing_devices(problem: Problem) -> tuple[int, int]:
-    """Return how many requests find no device of their class, and how many devices are missing."""
-    without = missing = 0
+class Missing(NamedTuple):
+    """What a node lacks for claims."""
+
+    classes: int = 0  # requests that find no device of their class, and no pool that may have some
+    devices: int = 0
+    passed: int = 0  # questions that are answered by enough devices for every request
+
+
+def missing_devices(problem: Problem) -> Missing:
+    """Return what a node lacks."""
+    classes = devices = 0
+    passed = len(STAGES)
     for ask, masks in devices_left(problem).items():
-        without += not masks[STAGES.index(CLASS)]
         wanted = masks[SELECTED].bit_count() if ask.wants_all else ask.count
-        missing += max(wanted - masks[TOGETHER].bit_count(), 0)
-    return without, missing
+        counts = [mask.bit_count() for mask in masks]
+        classes += not counts[STAGES.index(CLASS)] and not _unusable(problem)
+        devices += max(wanted - counts[TOGETHER], 0)
+        failing = (number for number, count in enumerate(counts) if count < max(wanted, 1))
+        passed = min(passed, next(failing, passed))
+    return Missing(classes, devices, passed)
+
+
+def _unusable(problem: Problem) -> int:
+    return sum(pool.state is not PoolState.USABLE for pool in problem.view.seen)
+
+
+def _selected(problem: Problem, slot: Slot) -> int:
+    selectors = slot.request.requirements.selectors
+    return _joined(problem.view, lambda facts: facts.selected(selectors).yes)
 
 
 def _of_class(problem: Problem, slot: Slot) -> int:
@@ -166,7 +193,7 @@ def _masks(problem: Problem, slot: Slot) -> list[int]:
         if spot.slice.spec.per_device_node_selection and not view.is_for_node(position):
             here &= ~(1 << position)
     classed = here & _of_class(problem, slot)
-    selected = classed & _joined(view, lambda facts: facts.selected(ask.requirements.selectors).yes)
+    selected = classed & _selected(problem, slot)
     free = selected if ask.is_admin else selected & ~problem.allocated.whole
     tolerated = free
     if view.features.device_taints:

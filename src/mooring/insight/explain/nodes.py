@@ -31,7 +31,7 @@ from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
-from mooring.insight.explain.funnel import found_devices, missing_devices
+from mooring.insight.explain.funnel import Missing, found_devices, missing_devices
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
 from mooring.insight.plan.decisions import placed_anywhere
@@ -144,10 +144,10 @@ class NodeProbe:
                 return (1,)
         return ()
 
-    def lack(self, name: str) -> tuple[int, int]:
-        """Return how many requests find no device of their class on a node, and devices missing."""
+    def lack(self, name: str) -> Missing:
+        """Return what a node lacks for the claims."""
         problem = self.problem(name)
-        return (0, 0) if problem is None else missing_devices(problem)
+        return Missing() if problem is None else missing_devices(problem)
 
     def shortfall(self, name: str, rejection: Unschedulable) -> int:
         """Return how much of the amounts that a pod requests a node has not, in percent."""

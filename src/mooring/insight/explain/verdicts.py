@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mooring.allocator.allocation import Budget
 from mooring.api.core.pod import Pod
 from mooring.insight.explain.diagnosis import Diagnosis
+from mooring.insight.explain.funnel import Missing
 from mooring.insight.explain.nodes import DeviceCounts, NodeProbe
 from mooring.insight.explain.trials import Effort
 from mooring.insight.plan.planner import Progress, unwatched
@@ -44,8 +45,9 @@ NODE_TROUBLES = {
     "node.cloudprovider.kubernetes.io/shutdown": "is shut down",
 }
 VerdictKey = tuple[tuple[str, ...], DeviceCounts]
-# How much is wrong with nodes, how many devices they lack, and how much of other resources.
-Distance = tuple[int, int, int]
+# How much is wrong with nodes, how many devices they lack, how few questions devices pass, and how
+# much they lack of other resources.
+Distance = tuple[int, int, int, int]
 
 
 class NodeVerdict(Struct, frozen=True):
@@ -57,7 +59,7 @@ class NodeVerdict(Struct, frozen=True):
     diagnosis: Diagnosis | None = None  # of the claims, there
     is_behind: bool = False  # the diagnosis is not why the nodes reject the pod, but comes next
     is_short: bool = False  # of devices; without a diagnosis if there were too many kinds of nodes
-    distance: Distance = (0, 0, 0)  # from taking the pod
+    distance: Distance = (0, 0, 0, 0)  # from taking the pod
 
 
 def look_at_nodes(
@@ -111,17 +113,18 @@ def _kinds(
         nodes.sort(key=short.__getitem__)
         rejection = survey.node_to_status[nodes[0]]
         facts, is_behind = tuple(probe.facts(nodes[0], rejection)), rejection.plugin != CLAIMS
-        wrong, lacking = int(is_behind or not counts) + TROUBLED * bool(_trouble(facts)), 0
+        wrong = int(is_behind or not counts) + TROUBLED * bool(_trouble(facts))
+        missing = Missing()
         if counts:
-            without, lacking = probe.lack(nodes[0])
-            wrong += 1 + FAR * without
-        distance = (wrong, lacking, short[nodes[0]])
+            missing = probe.lack(nodes[0])
+            wrong += 1 + FAR * missing.classes
+        distance = (wrong, missing.devices, -missing.passed, short[nodes[0]])
         yield NodeVerdict(tuple(nodes), texts, facts, None, is_behind, bool(counts), distance)
     if survey.feasible:
         yield NodeVerdict(tuple(state.facts.name for state in survey.feasible), ())
     unasked = sorted(set(probe.all_nodes) - survey.node_to_status.keys())
     if survey.excluded is not None and unasked:
-        yield NodeVerdict(tuple(unasked), survey.excluded.reasons, distance=(1, 0, 0))
+        yield NodeVerdict(tuple(unasked), survey.excluded.reasons, distance=(1, 0, 0, 0))
 
 
 class _DeviceCounter:

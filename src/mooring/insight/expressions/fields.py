@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from mooring.api.quantity import Quantity
 from mooring.cel.lang import ast
 from mooring.insight.expressions.mistake import (
     Mistake,
@@ -31,6 +32,8 @@ from mooring.insight.expressions.syntax import DeviceField, DeviceRead
 from mooring.insight.messages import counted
 
 OPTIONS_MAX: Final = 6
+SEEN: Final = 256  # devices that are asked whether a capacity counts bytes
+_BYTES: Final = Quantity.parse("1Mi")
 NAMES_SHOWN_MAX: Final = 8
 NOUNS: Final = {"attributes": "attribute", "capacity": "capacity"}
 
@@ -50,6 +53,21 @@ def fields_with_value(
                 break
 
 
+def _amount_of_bytes(
+    read: DeviceField, known: Iterable[DeviceField], fleet: PublishedDevices
+) -> list[DeviceField]:
+    """Return the only capacity of a domain that counts bytes, which drivers name differently."""
+    if read.field != "capacity" or not read.name:
+        return []
+    found = [
+        each
+        for each in known
+        if each[:2] == read[:2]
+        and any((device.value(each) or Quantity.ZERO) >= _BYTES for device in fleet.devices[:SEEN])
+    ]
+    return found if len(found) == 1 else []
+
+
 # --- mistakes -------------------------------------------------------------------------------
 
 
@@ -67,6 +85,7 @@ def unknown_field(
     known = [each for each in candidates if bool(each.name) is bool(read.name)]
     meant = similar_fields(read, known)
     meant += [each for each in having if each not in meant]
+    meant = meant or _amount_of_bytes(read, known, fleet)
     kind = MistakeKind.FIELD
     if not fleet.carriers[DeviceField(read.field, read.domain)]:
         kind = MistakeKind.DOMAIN

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.api.codec import to_tree
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.claims.pod_claims import controller_of, group_name
@@ -43,6 +44,19 @@ class Source(NamedTuple):
 
     value: Any
     prefix: EditPath
+
+    def has(self, path: EditPath) -> bool:
+        """Return whether something is written there; defaults are not."""
+        tree = to_tree(self.value)
+        for step in (*self.prefix, *path):
+            match tree, step:
+                case dict(), str() if step in tree:
+                    tree = tree[step]
+                case list(), int() if step < len(tree):
+                    tree = tree[step]
+                case _:
+                    return False
+        return True
 
     def change(self, *edits: Edit) -> ObjectChange:
         """Return edits of the spec as a change of the object."""

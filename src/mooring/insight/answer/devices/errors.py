@@ -202,7 +202,8 @@ def _cause(case: DeviceCase, fault: _Fault) -> str:
     fact, where = f"{count:,} of {counted(total, 'device')} {verb} no", f"{fault.where} reads"
     such = f" ({without[0].name})" if count == 1 else f" (such as {without[0].name})"
     if count == total:
-        fact, such = "no device has", ""
+        is_elsewhere = bool(case.case.fleet.carriers[read])
+        fact, such = f"no device of node {case.node} has" if is_elsewhere else "no device has", ""
         where += f" on {counted(total, 'device')}"
     return _fitting(
         f"{fact} {name}{such}, which {where}: {ends}",

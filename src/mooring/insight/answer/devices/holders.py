@@ -99,7 +99,7 @@ def _wanted_devices(case: DeviceCase, short: Shortage) -> set[str]:
 
 def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:
     """Return the claims that have devices which the request would do with."""
-    names = {str(device) for device in case.chosen_nearby(short)}
+    names = {str(device) for device in case.chosen_nearby(short.details)}
     holders = case.diagnosis.obstacles.holders
     found = [key for key, devices in holders.items() if names.intersection(devices)]
     return found or list(holders)

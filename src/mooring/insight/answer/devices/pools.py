@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mooring.hardware.machine import EXAMPLE_PROFILES
 from mooring.insight.answer.changes.edits import Edit, change_of
 from mooring.insight.answer.devices.selectors import class_mistake
 from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
@@ -130,17 +129,11 @@ def _unpublished(case: DeviceCase, name: str) -> Finding:
         rule = _selectors_text(case, name)
         if rule and len(cause) + len(rule) + 3 <= CAUSE_LENGTH_MAX:
             cause = f"{cause}: {rule}"
-        return Finding(cause, (*_profiles(name), Proposal(advice, FixRank.ADVICE)))
+        return Finding(cause, (Proposal(advice, FixRank.ADVICE),))
     return Finding(
         f"no driver publishes devices of class {name} on any node: is driver {driver} running?",
         (Proposal(f"start driver {driver} on the nodes with such devices", FixRank.ADVICE),),
     )
-
-
-def _profiles(name: str) -> Iterator[Proposal]:
-    if profile := EXAMPLE_PROFILES.get(name):
-        text = f"add machines with such devices: --profile {profile} has class {name}"
-        yield Proposal(text, FixRank.HARDWARE)
 
 
 def _selectors_text(case: DeviceCase, name: str) -> str:

@@ -159,10 +159,10 @@ class DeviceCase:
         slices = self.diagnosis.situation.slices
         return PublishedDevices(slices, names=self.case.context.extensions)
 
-    def chosen_nearby(self, short: Shortage) -> list[PublishedDevice]:
+    def chosen_nearby(self, details: Details) -> list[PublishedDevice]:
         """Return the devices around the node that a request would do with."""
-        found = self.case.cluster.inventory.device_class(short.class_name)
-        selectors = (*(() if found is None else found.spec.selectors), *short.details.selectors)
+        found = self.case.cluster.inventory.device_class(details.device_class_name)
+        selectors = (*(() if found is None else found.spec.selectors), *details.selectors)
         expressions = [s.cel.expression for s in selectors if s.cel is not None]
         return self.passing(expressions, list(self.nearby.devices), self.nearby)
 

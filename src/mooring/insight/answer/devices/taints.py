@@ -94,7 +94,7 @@ def _blocking(case: DeviceCase, short: Shortage) -> _Taints:
     named = getattr(nearest.refusal, "taint", "") if nearest is not None else ""
     found.sort(key=lambda taint: taint_text(taint.key, taint.value, taint.effect) != named)
     wanted = {(taint.key, taint.value, taint.effect) for taint in found}
-    devices = case.chosen_nearby(short)
+    devices = case.chosen_nearby(short.details)
     rules = [
         rule
         for rule in case.case.snapshot.taint_rules

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from mooring.api.quantity import Format, Quantity
 from mooring.insight.answer.changes.edits import Edit
 from mooring.insight.answer.devices.shortages import EXACT_COUNT, DeviceCase
 from mooring.insight.answer.finding import Finding, FixRank, Proposal
@@ -55,7 +56,7 @@ def competing(case: DeviceCase) -> Iterator[Finding]:
         return
     funnels = {funnel.request: funnel for funnel in case.diagnosis.funnels}
     claims = {place.claim for place in places}
-    names, wanted, fitting = [], 0, 0
+    names, wanted = [], 0
     for place in places:
         request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
         funnel = funnels.get(request.name)
@@ -64,16 +65,57 @@ def competing(case: DeviceCase) -> Iterator[Finding]:
         entry = situation.claims[place.claim].metadata.name
         names.append(request.name if len(claims) == 1 else f"{request.name} of claim {entry}")
         wanted += funnel.wanted or funnel.selected
-        fitting = max(fitting, funnel.fitting)
     class_name = situation.details(places[0]).device_class_name
+    together = f"requests {listed(names)} want {wanted} devices of class {class_name} together"
     yield Finding(
-        f"requests {listed(names)} want {wanted} devices of class {class_name} together, node "
-        f"{case.node} has {fitting} for them",
+        f"{together}, which node {case.node} cannot give at once{_of_counters(case, places)}",
         (
             *_fewer(case),
             Proposal(f"add a node with {wanted} devices of class {class_name}", FixRank.HARDWARE),
         ),
     )
+
+
+def _of_counters(case: DeviceCase, places: Sequence[RequestPath]) -> str:
+    """Return the counter of which requests need more than there is, if devices share counters."""
+    needed: dict[str, int] = {}
+    for place in places:
+        wanted = (funnel.wanted if (funnel := case.funnel(place)) else None) or 1
+        for name, amount in _least(case, place).items():
+            needed[name] = needed.get(name, 0) + wanted * amount
+    there: dict[str, int] = {}
+    for published in case.diagnosis.situation.slices:
+        for shared in published.spec.shared_counters or ():
+            for name, counter in shared.counters.items():
+                there[name] = there.get(name, 0) + counter.value.value
+    for name in sorted(needed):
+        if needed[name] > there.get(name, needed[name]):
+            return f": they need {_shown(needed[name])} of counter {name}, of {_shown(there[name])}"
+    return f": they share counters ({listed(sorted(needed))})" if needed else ""
+
+
+def _shown(value: int) -> str:
+    """Return a number, in binary units where it is one of bytes."""
+    is_bytes = value >= 1024 and value % 1024 == 0
+    return str(Quantity.from_int(value, Format.BINARY_SI if is_bytes else Format.DECIMAL_SI))
+
+
+def _least(case: DeviceCase, place: RequestPath) -> dict[str, int]:
+    """Return what each device of a request needs of counters, at least."""
+    details = case.diagnosis.situation.details(place)
+    chosen = {str(each) for each in case.chosen_nearby(details)}
+    found: list[dict[str, int]] = []
+    for published in case.diagnosis.situation.slices:
+        spec = published.spec
+        for device in spec.devices or ():
+            if f"{spec.driver}/{spec.pool.name}/{device.name}" in chosen:
+                used: dict[str, int] = {}
+                for each in device.consumes_counters or ():
+                    for name, counter in each.counters.items():
+                        used[name] = used.get(name, 0) + counter.value.value
+                found.append(used)
+    names = set.intersection(*map(set, found)) if found else set()
+    return {name: min(each[name] for each in found) for name in names}
 
 
 def _fewer(case: DeviceCase) -> Iterator[Proposal]:

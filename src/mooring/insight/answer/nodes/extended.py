@@ -75,7 +75,7 @@ def _distance(class_name: str, resource: str) -> tuple[int, str]:
 def _renamed(case: Case, source: Source, name: str, new: str) -> Iterator[ObjectChange]:
     edits: list[Edit] = []
     for path, amounts in container_amounts(case):
-        if name in amounts:
+        if name in amounts and source.has((*path, name)):
             edits += [Edit((*path, new), str(amounts[name])), Edit((*path, name), REMOVED)]
     if edits:
         yield source.change(*edits)

@@ -34,6 +34,7 @@ class _ClassReference(NamedTuple):
     source: Source | None  # None if the template of the claim is gone
     path: EditPath
     name: str
+    alternative: str = ""  # of a request with several, which are all refused with it
 
 
 def missing_classes(case: Case) -> Iterator[Finding]:
@@ -41,11 +42,13 @@ def missing_classes(case: Case) -> Iterator[Finding]:
     known = {each.metadata.name for each in case.snapshot.classes}
     for reference in _class_references(case):
         if reference.name not in known:
-            meant = _meant_class(reference.name, known)
+            meant = _meant_class(reference.name, known) or _class_of_driver(case, reference.name)
             hint = f": did you mean {meant}?" if meant else f"; {_there_is('class', known)}"
+            if reference.alternative:
+                hint += f"{' it' if meant else '; it'} keeps all alternatives from being tried"
             yield Finding(
                 f"device class {reference.name} does not exist{hint}",
-                tuple(_class_proposals(reference, meant)),
+                tuple(_class_proposals(case, reference, meant)),
             )
 
 
@@ -66,12 +69,30 @@ def _meant_class(name: str, known: Iterable[str]) -> str | None:
     return found if is_alike or not all(own) else None
 
 
-def _class_proposals(reference: _ClassReference, meant: str | None) -> Iterator[Proposal]:
+def _class_of_driver(case: Case, driver: str) -> str | None:
+    """Return the only class that asks for a driver of a given name."""
+    asked = re.compile(rf"""device\.driver\s*==\s*['"]{re.escape(driver)}['"]""")
+    found = [
+        each.metadata.name
+        for each in case.snapshot.classes
+        if any(s.cel is not None and asked.search(s.cel.expression) for s in each.spec.selectors)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _class_proposals(
+    case: Case, reference: _ClassReference, meant: str | None
+) -> Iterator[Proposal]:
     name, source = reference.name, reference.source
     if meant is not None and source is not None:
         change = source.change(Edit(reference.path, meant))
         yield Proposal(f"use class {meant} instead of {name}", FixRank.REPAIR, (change,))
-    if profile := EXAMPLE_PROFILES.get(name):
+    if reference.alternative and source is not None:
+        change = source.change(Edit(reference.path[:-1]))
+        text = f"remove alternative {reference.alternative}, whose class {name} does not exist"
+        yield Proposal(text, FixRank.LESS, (change,))
+    profile = EXAMPLE_PROFILES.get(name)
+    if profile and not case.snapshot.slices:  # A real cluster has no profiles.
         text = f"add machines with such devices: --profile {profile} brings class {name}"
         yield Proposal(text, FixRank.HARDWARE)
     yield Proposal(f"install the driver that brings class {name}", FixRank.ADVICE)
@@ -88,7 +109,7 @@ def _class_references(case: Case) -> Iterator[_ClassReference]:
                 yield _ClassReference(source, path, request.exactly.device_class_name)
             for number, each in enumerate(request.first_available):
                 path = (*base, "firstAvailable", number, "deviceClassName")
-                yield _ClassReference(source, path, each.device_class_name)
+                yield _ClassReference(source, path, each.device_class_name, each.name)
 
 
 def claim_sources(case: Case) -> Iterator[Source]:

@@ -38,7 +38,8 @@ def scheduling_gates(case: Case) -> Iterator[Finding]:
     if not gates:
         return
     known = next((v for k, v in GATE_OWNERS.items() if gates[0].startswith(k)), None)
-    owner, advice = known or ("the controller that sets it", "see what that controller waits for")
+    what = f"it removes the gate {gates[0]} when that is done"
+    owner, advice = known or ("the controller that sets it", what)
     yield Finding(
         f"scheduling gate {listed(gates, shown_max=2)}: {owner} has not admitted the pod, so the "
         "scheduler does not look at it",
@@ -143,14 +144,12 @@ def claims_being_deleted(case: Case) -> Iterator[Finding]:
             continue
         users = [each.name for each in claim.status.reserved_for]
         by = f": it goes when pod {listed(users)} has ended" if users else ""
+        until = f"end pod {listed(users)}, or wait for it: then claim {name} goes"
+        if not users:
+            until = f"see what keeps claim {name}, its finalizers, wait until it is gone"
         yield Finding(
             f"claim {name} is being deleted since {claim.metadata.deletion_timestamp}{by}",
-            (
-                Proposal(
-                    f"wait until claim {name} is gone and create it anew, or use another claim",
-                    FixRank.FREE,
-                ),
-            ),
+            (Proposal(f"{until} and create it anew, or use another claim", FixRank.FREE),),
         )
 
 
