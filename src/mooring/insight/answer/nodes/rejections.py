@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from mooring.api.codec import to_tree
 from mooring.api.tolerations import tolerates
-from mooring.insight.answer.changes.edits import APPEND, REMOVED, Edit, EditPath, ObjectChange
+from mooring.insight.answer.changes.edits import APPEND, Edit
 from mooring.insight.answer.changes.sources import POD_COUNTS, Source
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.amounts import amount_findings
@@ -159,33 +158,9 @@ def _pinned_fixes(
         text = f"let the node selector want {nodes[0]}, where claim {claim} has its devices"
         yield Proposal(text, FixRank.REPAIR, (change,))
     elif source.value.kind in POD_COUNTS:
-        yield from _own_claims(case, source, claim)
-
-
-def _own_claims(case: Case, source: Source, name: str) -> Iterator[Proposal]:
-    """Yield a template in place of a claim that all pods of a workload share."""
-    claim = case.sources.find("ResourceClaim", case.namespace, name)
-    entries = enumerate(case.pod.spec.resource_claims)
-    index = next((n for n, entry in entries if entry.resource_claim_name == name), None)
-    if claim is None or index is None:
-        return
-    entry: EditPath = ("resourceClaims", index)
-    template = {
-        "apiVersion": claim.api_version,
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name, "namespace": case.namespace},
-        "spec": {"spec": to_tree(claim)["spec"]},
-    }
-    changes = (
-        ObjectChange("ResourceClaimTemplate", case.namespace, name, new=template),
-        source.change(
-            Edit((*entry, "resourceClaimName"), REMOVED),
-            Edit((*entry, "resourceClaimTemplateName"), name),
-        ),
-    )
-    workload = f"{source.value.kind.lower()} {source.value.metadata.name}"
-    text = f"give each pod of {workload} its own claim, by a template like claim {name}"
-    yield Proposal(text, FixRank.GIVE, changes)
+        workload = f"{source.value.kind.lower()} {source.value.metadata.name}"
+        text = f"replace claim {claim}, which all pods of {workload} share, by a template of claims"
+        yield Proposal(text, FixRank.GIVE)
 
 
 # --- taints ---------------------------------------------------------------------------------
