@@ -20,6 +20,7 @@ from mooring.insight.answer.devices.shortages import OF_CLASS, ON_NODE, DeviceCa
 from mooring.insight.answer.devices.taints import untolerated
 from mooring.insight.answer.devices.together import beyond_limit, competing
 from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Proposal
+from mooring.insight.answer.nodes.replicas import fewer_pods
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED
 
@@ -52,7 +53,8 @@ def device_findings(case: Case, diagnosis: Diagnosis) -> Iterator[Finding]:
         else:
             yield _of_alternatives(devices, group)
     holders = list(diagnosis.obstacles.holders)
-    yield from constraint_findings(devices, tuple(release_proposals(case, holders)))
+    freed = (*fewer_pods(case), *release_proposals(case, holders)) if holders else ()
+    yield from constraint_findings(devices, freed)
     if not shortages:
         contended = list(contention_findings(devices))
         yield from contended or competing(devices)
