@@ -405,10 +405,6 @@ def test_the_report_tells_requests_that_are_alike_at_once() -> None:
         "  devices: 2 in the fleet → 2 on the node",
         "impossible together:",
         "  requests a, b, c: 1 of class gpu each",
-        "any of these would make it fit, each was tried:",
-        "  drop request a",
-        "  drop request b",
-        "  drop request c",
     ]
 
 

@@ -2,8 +2,8 @@
 
 pods               explains a pending pod: the flow is drawn there
 verdicts           what nodes say, the nearest first
-nodes              probes nodes for a pod; tries changes to the pod
-report             explanations and diagnoses as lines, and as a tree
+nodes              probes nodes for a pod; changes to the pod
+report             explanations and diagnoses as lines
 phrases            phrases for changes, members of conflicts and rejections
 
 diagnosis          why claims cannot be allocated on one node

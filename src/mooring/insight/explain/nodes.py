@@ -7,7 +7,7 @@
                ├─ lack(name)           how far it is from having them
                └─ diagnose(name, …)    why the claims cannot be allocated there
 
-`pod_fixes` tries changes to the pod itself; changes to claims belong to their diagnosis.
+`pod_changes` are changes to the pod itself; changes to claims belong to their diagnosis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from mooring.allocator import AllocationFailed, Unsatisfied
@@ -34,7 +33,6 @@ from mooring.insight.explain.diagnosis import Diagnosis, diagnose_claims
 from mooring.insight.explain.funnel import Missing, found_devices, missing_devices
 from mooring.insight.explain.trials import Effort
 from mooring.insight.messages import full_name, listed, similar_hint, taint_text
-from mooring.insight.plan.decisions import placed_anywhere
 from mooring.scheduler import framework
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -54,7 +52,6 @@ from mooring.scheduler.scheduling_cycle import Attempt
 MILLI = "cpu"
 INSUFFICIENT = "Insufficient "
 IN_BYTES = ("memory", "ephemeral-storage")
-FIXES_MAX = 6
 TAINTS_MAX = 8  # that are tried
 
 DeviceShape = tuple[tuple[str, int, int], ...]  # driver, devices and taken ones, of each pool
@@ -307,25 +304,6 @@ def shown(value: int, name: str) -> str:
 
 
 # --- changes to the pod -------------------------------------------------------------------
-
-
-class PodFix(Struct, frozen=True):
-    """A tried change, as text, and the node that the pod would get."""
-
-    text: str
-    node: str
-
-
-def pod_fixes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[PodFix]:
-    """Yield single changes to the pod that would give it a node, the least invasive first."""
-    found = 0
-    for text, changed in pod_changes(cluster, pod, survey):
-        placed = placed_anywhere(cluster, changed)
-        if placed is not None:
-            yield PodFix(text, placed.node)
-            found += 1
-            if found == FIXES_MAX:
-                return
 
 
 def pod_changes(cluster: Cluster, pod: Pod, survey: FitDiagnosis) -> Iterator[tuple[str, Pod]]:

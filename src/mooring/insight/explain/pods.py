@@ -1,11 +1,11 @@
 """Why a pod gets no node: node by node, down to the device.
 
-    scheduler's rejections        why                       words          fixes
+    scheduler's rejections        why                       words
 
     pending pod ─┬─ no node asked ─► preconditions ──┐
-                 │                                   ├────► report ◄────── pod_fixes, each tried
+                 │                                   ├────► report
                  └─ nodes ─► NodeProbe ─► verdicts ──┘        ▲
-                                  └──► diagnosis of claims ─► phrases ◄─── fixes, each tried
+                                  └──► diagnosis of claims ─► phrases
 
 Nodes that reject a pod for the same reason, and whose devices leave requests equally short, share
 one verdict. If a node rejects the pod for a reason other than claims, its devices are checked as
@@ -41,7 +41,7 @@ from mooring.controllers.resource_claim_entries import (
     prepare,
 )
 from mooring.hardware.machine import EXAMPLE_PROFILES
-from mooring.insight.explain.nodes import NodeProbe, PodFix, pod_fixes
+from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.trials import EFFORT, Effort
 from mooring.insight.explain.verdicts import NodeVerdict, ended_verdict, nearest_verdicts
 from mooring.insight.messages import counted, full_name, listed
@@ -75,7 +75,6 @@ class Explanation(Struct, frozen=True):
     written: tuple[str, ...] = ()  # what Kubernetes writes besides its scheduler's message
     facts: tuple[str, ...] = ()
     verdicts: tuple[NodeVerdict, ...] = ()  # the nearest first
-    fixes: tuple[PodFix, ...] = ()  # changes to the pod itself, each tried
     undiagnosed: int = 0  # kinds of nodes that were not diagnosed
     companion: Explanation | None = None  # a pod of the group that gets none beside the others
 
@@ -109,7 +108,6 @@ def explain(
         written=_written(plan, pending),
         facts=tuple(_group_facts(plan.before, cluster, pod, survey)),
         verdicts=verdicts,
-        fixes=tuple(pod_fixes(cluster, pod, survey)),
         undiagnosed=sum(each.is_short and each.diagnosis is None for each in verdicts),
         companion=_companion(plan, pod, effort) if survey.feasible else None,
     )

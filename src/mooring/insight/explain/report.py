@@ -12,11 +12,10 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from mooring.insight.explain.diagnosis import Diagnosis
-from mooring.insight.explain.fixes import Fix, asks_for_nothing
 from mooring.insight.explain.funnel import STAGES, Funnel, values_text
-from mooring.insight.explain.phrases import change_text, member_texts, rejection_text
+from mooring.insight.explain.phrases import member_texts, rejection_text
 from mooring.insight.explain.pods import Explanation
-from mooring.insight.explain.situation import DropClassSelector, DropConstraint, FreeClaim
+from mooring.insight.explain.situation import DropConstraint, FreeClaim
 from mooring.insight.explain.verdicts import Distance, NodeVerdict
 from mooring.insight.messages import counted, full_name, listed, natural_order
 from mooring.insight.plan.placements import placement_of, stands_for
@@ -107,7 +106,7 @@ def _verdict(verdict: NodeVerdict) -> Iterator[str]:
         if len(verdict.nodes) > 1:
             # Devices and holders may differ from node to node.
             yield f"{indent}on {verdict.diagnosis.situation.node.metadata.name}, as an example:"
-        lines = diagnosis_lines(verdict.diagnosis, with_fixes=False)
+        lines = diagnosis_lines(verdict.diagnosis)
         yield from (f"{indent}{line}" for line in lines)
 
 
@@ -119,7 +118,7 @@ def distance(verdict: NodeVerdict) -> Distance:
 # --- diagnoses --------------------------------------------------------------------------
 
 
-def diagnosis_lines(diagnosis: Diagnosis, *, with_fixes: bool = True) -> Iterator[str]:
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield the lines of a diagnosis, without the node's name."""
     if diagnosis.message:
         yield diagnosis.message
@@ -129,8 +128,6 @@ def diagnosis_lines(diagnosis: Diagnosis, *, with_fixes: bool = True) -> Iterato
     for alike in _alike(diagnosis.funnels):
         yield from _funnel(alike, diagnosis)
     yield from _conflict(diagnosis)
-    if with_fixes:
-        yield from _fixes(diagnosis)
     yield from _limits(diagnosis)
 
 
@@ -196,17 +193,6 @@ def _member_lines(diagnosis: Diagnosis) -> list[str]:
     return found
 
 
-def _fixes(diagnosis: Diagnosis) -> Iterator[str]:
-    tried = counted(diagnosis.trials, "trial")
-    fixes = _useful_fixes(diagnosis)
-    if fixes:
-        yield "any of these would make it fit, each was tried:"
-        for fix in fixes:
-            yield f"  {_fix_text(fix, diagnosis)}"
-    elif diagnosis.trials:
-        yield f"no fix of one or two changes was found in {tried}"
-
-
 def _limits(diagnosis: Diagnosis) -> Iterator[str]:
     """Yield what limited the diagnosis."""
     if diagnosis.ended_by:
@@ -214,18 +200,3 @@ def _limits(diagnosis: Diagnosis) -> Iterator[str]:
     elif diagnosis.trials_given_up:
         given_up = counted(diagnosis.trials_given_up, "trial")
         yield f"{given_up} took too long; there may be more fixes"
-
-
-def _useful_fixes(diagnosis: Diagnosis) -> list[Fix]:
-    """Return the fixes worth showing, the nearest first."""
-    fixes = [fix for fix in diagnosis.fixes if not asks_for_nothing(fix, diagnosis.situation)]
-    # A class serves other claims too, so it is changed only if nothing else helps.
-    return [
-        fix
-        for fix in fixes
-        if not any(isinstance(change, DropClassSelector) for change in fix.changes)
-    ] or fixes
-
-
-def _fix_text(fix: Fix, diagnosis: Diagnosis) -> str:
-    return ", and ".join(change_text(change, diagnosis.situation) for change in fix.changes)

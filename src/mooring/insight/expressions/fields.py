@@ -126,11 +126,6 @@ def irregular_path(
     return Mistake(MistakeKind.FIELD, cause, options, text)
 
 
-def missing_text(read: DeviceField, fleet: PublishedDevices, meant: DeviceField | None) -> str:
-    """Return that a field does not exist, with the field that may have been meant."""
-    return _cause(read, [] if meant is None else [meant], fleet)
-
-
 def _cause(read: DeviceField, meant: Sequence[DeviceField], fleet: PublishedDevices) -> str:
     fact = _does_not_exist(read, fleet)
     if not meant:

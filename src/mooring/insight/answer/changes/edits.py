@@ -15,7 +15,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mooring.api.codec import decode_tree, to_tree
-from mooring.insight.messages import full_name
 
 Step = str | int
 EditPath = tuple[Step, ...]
@@ -173,17 +172,3 @@ def _found(tree: Any, path: EditPath) -> Any:
     for step in path:
         inner = inner[step]
     return copy.deepcopy(inner)
-
-
-def object_name(value: Any) -> str:
-    """Return an object as users name it: `template gpus`, `deployment train`."""
-    return f"{_SHORT_KINDS.get(value.kind, value.kind)} {full_name(value)}"
-
-
-_SHORT_KINDS: Final = {
-    "ResourceClaimTemplate": "template",
-    "ResourceClaim": "claim",
-    "DeviceClass": "class",
-    "ResourceQuota": "quota",
-    "Pod": "pod",
-}
