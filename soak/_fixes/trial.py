@@ -23,12 +23,12 @@ from mooring.cli.explain import fix_text
 from mooring.insight.answer.answer import answer, likeness
 from mooring.insight.answer.changes.edits import REMOVED
 from mooring.insight.answer.document import shown_explanations
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Answer, Fix
+from mooring.insight.answer.finding import Answer, Fix
 from mooring.insight.answer.groups import grouped
 from mooring.insight.answer.manifests import fixed_manifests
 from mooring.insight.answer.output import answer_lines
 from mooring.insight.explain.pods import Explanation, explain
-from mooring.insight.messages import full_name
+from mooring.insight.messages import CAUSE_LENGTH_MAX, full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.plan.refused import refused_results, with_refused

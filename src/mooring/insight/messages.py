@@ -13,6 +13,7 @@ from mooring.api.quantity import Quantity
 from mooring.api.semver import Version
 from mooring.kit.similar_names import nearest as nearest
 
+CAUSE_LENGTH_MAX: Final = 160
 NAMES_SHOWN_MAX: Final = 3
 ELEMENTS_SHOWN_MAX: Final = 8
 _DIGITS = re.compile(r"([0-9]+)")
@@ -60,6 +61,11 @@ def taint_text(key: str, value: str, effect: str) -> str:
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 
 
+def fitting(*texts: str) -> str:
+    """Return the first text that is short enough for a cause, else the last."""
+    return next((text for text in texts if len(text) <= CAUSE_LENGTH_MAX), texts[-1])
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its unit, singular or plural."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
@@ -83,7 +89,7 @@ def type_name(value: Any) -> str:
             return f"list of {type_name(first)}"
         case list() | tuple():
             return "empty list"
-    return type(value).__name__
+    return "value"
 
 
 def value_text(value: Any) -> str:

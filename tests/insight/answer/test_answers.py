@@ -12,7 +12,7 @@ from benchmarks.explain import CONTEXT as BENCHMARK
 from mooring.cel.device import Compiled
 from mooring.insight.answer import answer as answering
 from mooring.insight.answer.answer import answer, answers
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, one_line
+from mooring.insight.answer.finding import Finding, one_line
 from mooring.insight.explain.nodes import NodeProbe
 from mooring.insight.explain.pods import explain
 from mooring.insight.explain.trials import EFFORT
@@ -21,6 +21,7 @@ from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import TOO_COMPLEX
 from mooring.insight.expressions.published_devices import PublishedDevices
 from mooring.insight.expressions.repairs import diagnose
+from mooring.insight.messages import CAUSE_LENGTH_MAX
 from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.kit.bulkhead import Fault

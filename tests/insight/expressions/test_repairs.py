@@ -17,7 +17,7 @@ from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.hardware.catalogue import Catalogue
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, MatchOutcome, evaluator_of
-from mooring.insight.expressions.mistake import CAUSE_LENGTH_MAX, RepairKind
+from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.published_devices import (
     PublishedDevice,
     PublishedDevices,
@@ -26,6 +26,7 @@ from mooring.insight.expressions.published_devices import (
 from mooring.insight.expressions.repairs import SelectorDiagnosis, diagnose
 from mooring.insight.expressions.syntax import DeviceField
 from mooring.insight.expressions.values import compared, literal
+from mooring.insight.messages import CAUSE_LENGTH_MAX
 from tests.insight.fleets import GPU, device, fleet, slice_of
 
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True))

@@ -13,8 +13,9 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from mooring.insight.answer.changes.edits import ObjectChange, edited_tree
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Fix, FixRank, Proposal
+from mooring.insight.answer.finding import Case, Finding, Fix, FixRank, Proposal
 from mooring.insight.explain.pods import explain
+from mooring.insight.messages import CAUSE_LENGTH_MAX
 from mooring.insight.plan.decisions import decide
 from mooring.insight.plan.planner import Plan
 from mooring.scheduler.scheduling_cycle import Pending

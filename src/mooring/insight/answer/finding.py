@@ -29,13 +29,13 @@ from mooring.insight.expressions.evaluation import (
     evaluator_of,
 )
 from mooring.insight.expressions.published_devices import PublishedDevice, PublishedDevices
+from mooring.insight.messages import CAUSE_LENGTH_MAX
 from mooring.insight.plan.planner import Plan
 from mooring.insight.snapshot.builder import DroppedFields, RefusedObject
 from mooring.insight.snapshot.snapshot import Snapshot, is_new
 from mooring.scheduler.cluster import Cluster
 from mooring.validation.strategy import Context
 
-CAUSE_LENGTH_MAX: Final = 160
 Unread = Mapping[str, tuple[str, ...]]  # kinds that could not be read, but in these namespaces
 VERDICTS_TRIED_MAX: Final = 6
 NODES_TRIED_MAX: Final = 16  # of each verdict, before other nodes

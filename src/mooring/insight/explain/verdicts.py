@@ -31,7 +31,7 @@ DIAGNOSES_MAX = 12  # kinds of nodes whose devices are diagnosed, the nearest
 ALIKE_ASKED_MAX = 32  # nodes that seem alike, whose devices are looked at
 FAR = 10  # as much as a node without any device of a class has wrong with it
 TROUBLED = 3  # and a node that is not well: nothing that users write helps there
-# Taints by which Kubernetes keeps pods from nodes that are not well, and what they mean.
+# Taints that keep pods from nodes that are not well, and what they mean.
 NODE_TROUBLES = {
     "node.kubernetes.io/not-ready": "is not ready",
     "node.kubernetes.io/unreachable": "is unreachable",
@@ -43,6 +43,7 @@ NODE_TROUBLES = {
     "node.kubernetes.io/out-of-service": "is out of service",
     "node.cloudprovider.kubernetes.io/uninitialized": "is not initialised by its cloud yet",
     "node.cloudprovider.kubernetes.io/shutdown": "is shut down",
+    "ToBeDeletedByClusterAutoscaler": "is about to be deleted by the cluster autoscaler",
 }
 VerdictKey = tuple[tuple[str, ...], DeviceCounts]
 # How much is wrong with nodes, how many devices they lack, how few questions devices pass, and how

@@ -9,7 +9,7 @@ from mooring.api.quantity import Quantity
 from mooring.api.semver import Version
 from mooring.cel.lang import ast
 from mooring.insight.expressions.comparisons import ORDER, TEXT_FUNCTIONS, Comparison
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.mistyped import (
     Compared,
     mistyped_literal,
@@ -29,7 +29,7 @@ from mooring.insight.expressions.values import (
     tallied,
     tally_of,
 )
-from mooring.insight.messages import counted
+from mooring.insight.messages import counted, fitting
 from mooring.kit.similar_names import similar
 
 OTHER_VALUES_MAX: Final = 3

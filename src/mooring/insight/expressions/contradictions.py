@@ -13,9 +13,10 @@ from typing import Any
 from mooring.cel.lang import ast
 from mooring.insight.expressions.comparisons import ORDER, Comparison, comparison_of
 from mooring.insight.expressions.explanation import Parts
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.syntax import readings, shown, terms
 from mooring.insight.expressions.values import literal, quantity_of, version_of
+from mooring.insight.messages import fitting
 
 _WORDS = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
 

@@ -15,10 +15,10 @@ from mooring.insight.expressions.evaluation import (
     evaluator_of,
 )
 from mooring.insight.expressions.fields import unknown_field
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, RepairKind
 from mooring.insight.expressions.published_devices import written
 from mooring.insight.expressions.syntax import DeviceRead, readings, reads_of
-from mooring.insight.messages import counted
+from mooring.insight.messages import counted, fitting
 
 
 def derived_mistakes(

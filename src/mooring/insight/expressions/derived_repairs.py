@@ -31,6 +31,7 @@ from mooring.insight.expressions.evaluation import (
     InvalidExpression,
     evaluator_of,
 )
+from mooring.insight.expressions.fields import as_read
 from mooring.insight.expressions.published_devices import (
     PublishedDevice,
     PublishedDevices,
@@ -145,19 +146,19 @@ class _Search:
         unknown = [
             each
             for each in readings(self._root)
-            if each.read.name and not any(has_field(d, each.read) for d in self._candidates)
+            if each.read.name and not any(d.has(each.read) for d in self._candidates)
         ]
         if not unknown:
             return
         first = unknown[0].read
         tried = [f for f in field_candidates(first, fleet) if self._is_known(f)][:NAMES_TRIED_MAX]
         for field in tried:
-            instead = {e.node.id: _as_read(e, field) for e in unknown if e.read == first}
+            instead = {e.node.id: as_read(e.node, field) for e in unknown if e.read == first}
             text = f"read {written(field)} instead of {first.name}"
             yield DerivedRepair(text, self._parts.rewritten(instead))
 
     def _is_known(self, field: DeviceField) -> bool:
-        return any(has_field(device, field) for device in self._candidates)
+        return any(device.has(field) for device in self._candidates)
 
     def wrapped(self) -> Iterator[DerivedRepair]:
         """Yield the expression with an attribute in the type that is needed."""
@@ -220,21 +221,5 @@ def _lacking(evaluator: ExpressionEvaluator, device: PublishedDevice) -> Iterato
     value = evaluator.parts.value(evaluator.root, device.variables or {})
     if isinstance(value, Failure) and NO_SUCH_KEY in value.message:
         for each in readings(evaluator.root):
-            if each.read.name and not each.is_guarded and not has_field(device, each.read):
+            if each.read.name and not each.is_guarded and not device.has(each.read):
                 yield each
-
-
-def has_field(device: PublishedDevice, read: DeviceField) -> bool:
-    """Return whether a device has an attribute or a capacity."""
-    if device.variables is None:
-        return False
-    return read.name in device.variables["device"][read.field].get(read.domain, {})
-
-
-def _as_read(reading: DeviceRead, field: DeviceField) -> str:
-    match reading.node:
-        case ast.Select(test_only=True):
-            return f"has({written(field)})"
-        case ast.Call(function="_[?_]" | "_?._"):
-            return written(field, optional=True)
-    return written(field)

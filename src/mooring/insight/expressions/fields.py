@@ -13,13 +13,7 @@ from typing import Any, Final
 
 from mooring.api.quantity import Quantity
 from mooring.cel.lang import ast
-from mooring.insight.expressions.mistake import (
-    Mistake,
-    MistakeKind,
-    Option,
-    RepairKind,
-    fitting,
-)
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.paths import DevicePath
 from mooring.insight.expressions.published_devices import (
     Carriers,
@@ -29,7 +23,7 @@ from mooring.insight.expressions.published_devices import (
     written,
 )
 from mooring.insight.expressions.syntax import DeviceField, DeviceRead
-from mooring.insight.messages import counted
+from mooring.insight.messages import counted, fitting
 
 OPTIONS_MAX: Final = 6
 SEEN: Final = 256  # devices that are asked whether a capacity counts bytes

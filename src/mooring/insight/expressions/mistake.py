@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple
-
-CAUSE_LENGTH_MAX: Final = 160
+from typing import NamedTuple
 
 
 class RepairKind(IntEnum):
@@ -60,8 +58,3 @@ class Mistake(NamedTuple):
     selector: int = 0  # which of several expressions
     remedy: str = ""  # what to do, if it was tried
     repair: RepairKind = RepairKind.DROPPED  # how sure the remedy is
-
-
-def fitting(*texts: str, length_max: int = CAUSE_LENGTH_MAX) -> str:
-    """Return the first text that is short enough, else the last."""
-    return next((text for text in texts if len(text) <= length_max), texts[-1])

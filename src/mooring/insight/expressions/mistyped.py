@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mooring.insight.expressions.comparisons import ORDER, TEXT_FUNCTIONS, Comparison
 from mooring.insight.expressions.explanation import Atom
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.syntax import shown
 from mooring.insight.expressions.values import (
     compared as compared_text,
@@ -31,6 +31,7 @@ from mooring.insight.expressions.values import (
     version_of,
     with_article,
 )
+from mooring.insight.messages import fitting
 
 
 class Compared(NamedTuple):

@@ -24,7 +24,7 @@ from mooring.insight.expressions.candidates import Devices, Row
 from mooring.insight.expressions.comparisons import ITSELF, comparison_of
 from mooring.insight.expressions.explanation import Atom, Parts, explain
 from mooring.insight.expressions.fields import fields_with_value, irregular_path, unknown_field
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.mistyped import Compared
 from mooring.insight.expressions.paths import device_paths, meant_by
 from mooring.insight.expressions.published_devices import written
@@ -37,7 +37,7 @@ from mooring.insight.expressions.syntax import (
     readings,
     shown,
 )
-from mooring.insight.messages import counted
+from mooring.insight.messages import counted, fitting
 
 ROWS_SEARCHED_MAX = 64  # for attributes that have a value
 TEXT_LENGTH_MIN = 3  # of a value that tells for which attribute it is meant

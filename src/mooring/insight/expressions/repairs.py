@@ -25,16 +25,11 @@ from mooring.insight.expressions.evaluation import (
     InvalidExpression,
     evaluator_of,
 )
-from mooring.insight.expressions.mistake import (
-    Mistake,
-    MistakeKind,
-    Option,
-    RepairKind,
-    fitting,
-)
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.respelling import misspelt
 from mooring.insight.expressions.syntax import DeviceField, reads_of
 from mooring.insight.expressions.terms import Terms, of_selector
+from mooring.insight.messages import fitting
 
 STEPS_MAX: Final = 3  # of more mistakes nobody knows what was meant
 TRIED_MAX: Final = 48

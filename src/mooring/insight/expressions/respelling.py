@@ -20,8 +20,9 @@ from mooring.cel.device import DeviceCompiler
 from mooring.cel.lang.errors import CompileError
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import TOO_COMPLEX, TOO_LONG
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.miswritten import STRING, Respelt, Trees, outside_strings
+from mooring.insight.messages import fitting
 
 _PLACE: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _HAS_INDEX: Final = re.compile(r'has\((device\.\w+\["[^"]*"\])\["([A-Za-z_]\w*)"\]\)')

@@ -16,9 +16,10 @@ from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.contradictions import contradictions
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.explanation import Atom, atoms
-from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind, fitting
+from mooring.insight.expressions.mistake import Mistake, MistakeKind, Option, RepairKind
 from mooring.insight.expressions.questions import Questions
 from mooring.insight.expressions.syntax import reads_of, terms
+from mooring.insight.messages import fitting
 
 
 class _Term(NamedTuple):

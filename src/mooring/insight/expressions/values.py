@@ -16,6 +16,7 @@ from mooring.api.errors import QuantityError, VersionError
 from mooring.api.quantity import Quantity
 from mooring.api.semver import Version, parse_normalized, parse_version
 from mooring.insight.expressions.syntax import shown
+from mooring.insight.messages import type_name as attribute_type
 from mooring.kit.similar_names import similar
 
 VALUES_SHOWN_MAX: Final = 3
@@ -35,25 +36,15 @@ _UNITS: Final = ("", "k", "Ki", "M", "Mi", "G", "Gi", "T", "Ti", "P", "Pi")
 
 
 def type_name(value: Any) -> str:
-    """Return the type of a value as people call it: int, string, list."""
+    """Return the type of a value as expressions call it: int, string, list, map."""
     match value:
-        case bool():
-            return "bool"
-        case int():
-            return "int"
         case float():
             return "double"
-        case str():
-            return "string"
-        case Version():
-            return "version"
-        case Quantity():
-            return "quantity"
         case list() | tuple():
             return "list"
         case dict():
             return "map"
-    return "value"
+    return attribute_type(value)
 
 
 def with_article(name: str) -> str:

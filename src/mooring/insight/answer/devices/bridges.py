@@ -25,7 +25,6 @@ from mooring.insight.answer.devices.compared import (
     can_meet,
     derived_values,
     published_values,
-    selected_everywhere,
 )
 from mooring.insight.answer.devices.shortages import DeviceCase
 from mooring.insight.expressions.derived_repairs import derived_repairs, has_values
@@ -118,11 +117,12 @@ def bridges(case: DeviceCase, found: Compared, attribute: str) -> Iterator[Bridg
         requests = tuple(
             each.with_values(published_values(each.fitting, attribute)) for each in requests
         )
+    details = case.diagnosis.situation.details
     around = Surroundings(
         case.case.fleet,
         case.compiler,
         found.has_lists,
-        lambda request: selected_everywhere(case, request.place) or request.fitting,
+        lambda request: case.chosen(details(request.place)) or request.fitting,
     )
     yield from bridges_between(requests, attribute, around)
 

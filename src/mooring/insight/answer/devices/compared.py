@@ -148,13 +148,6 @@ def compared(case: DeviceCase, member: DropConstraint) -> Compared | None:
     return Compared(member, constraint, tuple(found), has_lists)
 
 
-def selected_everywhere(case: DeviceCase, place: RequestPath) -> list[PublishedDevice]:
-    """Return the devices of all nodes that a request selects, and its expressions may meet."""
-    details = case.diagnosis.situation.details(place)
-    expressions = [each.cel.expression for each in details.selectors if each.cel is not None]
-    return case.passing(expressions, case.of_class(details.device_class_name))
-
-
 def _values(
     devices: Iterable[PublishedDevice],
     attribute: str,

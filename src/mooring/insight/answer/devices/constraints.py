@@ -36,10 +36,18 @@ from mooring.insight.answer.devices.constraint_fixes import (
     similar_attributes,
 )
 from mooring.insight.answer.devices.shortages import DeviceCase
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, Proposal
+from mooring.insight.answer.finding import Finding, Proposal
 from mooring.insight.explain.situation import DropConstraint, FreeClaim, Tolerate
 from mooring.insight.expressions.syntax import DeviceField
-from mooring.insight.messages import counted, listed, natural_order, type_name, typed, value_text
+from mooring.insight.messages import (
+    CAUSE_LENGTH_MAX,
+    counted,
+    listed,
+    natural_order,
+    type_name,
+    typed,
+    value_text,
+)
 
 VALUES_SHOWN_MAX: Final = 4
 

@@ -17,10 +17,10 @@ from mooring.allocator.pools import bits
 from mooring.allocator.problem import Problem
 from mooring.insight.answer.devices.holders import release_proposals
 from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.explain.funnel import FITTING, SELECTED, TOGETHER, devices_left
 from mooring.insight.explain.situation import RequestPath
-from mooring.insight.messages import listed
+from mooring.insight.messages import fitting, listed
 
 DEVICES_MAX: Final = 1024  # that requests are matched with
 DEVICES_SHOWN_MAX: Final = 3
@@ -191,7 +191,7 @@ def _cause(case: DeviceCase, problem: Problem, found: Sequence[_Contender]) -> s
             f"{noun} {names} want {total} {what} together, {one} on node {node}: {shown}",
             f"{noun} {names} want {total} devices together, {one} on node {node}",
         ]
-    return next((text for text in texts if len(text) <= CAUSE_LENGTH_MAX), texts[-1])
+    return fitting(*texts)
 
 
 def _short_name(short: Shortage) -> str:

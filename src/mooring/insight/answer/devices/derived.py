@@ -9,9 +9,9 @@ from mooring.api.gates import Gate
 from mooring.api.resource.v1 import DeviceDerivedAttribute
 from mooring.insight.answer.changes.edits import APPEND, Edit, EditPath
 from mooring.insight.answer.devices.bridges import bridges
-from mooring.insight.answer.devices.compared import compared, selected_everywhere
+from mooring.insight.answer.devices.compared import compared
 from mooring.insight.answer.devices.shortages import DeviceCase
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.explain.situation import DropConstraint, RequestPath
 from mooring.insight.expressions.derived_repairs import (
     DerivedFault,
@@ -22,7 +22,7 @@ from mooring.insight.expressions.derived_repairs import (
 from mooring.insight.expressions.evaluation import ExpressionEvaluator
 from mooring.insight.expressions.published_devices import PublishedDevice, qualified, written
 from mooring.insight.expressions.syntax import DeviceField
-from mooring.insight.messages import counted, nearest
+from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, nearest
 
 REPAIRS_MAX: Final = 3
 DISABLED: Final = "derived attributes, the feature is disabled"
@@ -41,7 +41,7 @@ def derived_findings(case: DeviceCase) -> Iterator[Finding]:
     for place, details in case.diagnosis.situation.requests():
         if not details.derived_attributes:
             continue
-        devices = selected_everywhere(case, place)
+        devices = case.chosen(details)
         for number, each in enumerate(details.derived_attributes):
             evaluator = stored_evaluator(each.expression, case.compiler)
             if evaluator is not None:

@@ -11,15 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceClass
-from mooring.api.semver import Version
 from mooring.cel.device_values import NO_SUCH_KEY
 from mooring.cel.lang import ast
 from mooring.cel.lang.interpretable import Failure
 from mooring.insight.answer.changes.edits import Edit, ObjectChange, change_of
-from mooring.insight.answer.devices.shortages import DeviceCase
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
+from mooring.insight.answer.devices.shortages import DeviceCase, expressions_of
+from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.explain.situation import RequestPath
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
@@ -31,7 +29,8 @@ from mooring.insight.expressions.published_devices import (
 )
 from mooring.insight.expressions.repairs import ExpressionRepair, diagnose
 from mooring.insight.expressions.syntax import DeviceField, readings, shown, terms
-from mooring.insight.messages import counted
+from mooring.insight.expressions.values import type_name, with_article
+from mooring.insight.messages import counted, fitting
 
 REPAIRS_MAX: Final = 4
 DRIVERS_MAX: Final = 3  # that a guard names
@@ -42,14 +41,6 @@ _ERROR: Final = re.compile(
     re.DOTALL,
 )
 _AGAINST_ERRORS: Final = (*(RepairKind.NAME, RepairKind.SYNTAX, RepairKind.TYPE, RepairKind.GUARD),)
-_TYPES: Final = (
-    (bool, "a bool"),
-    (int, "an int"),
-    (str, "a string"),
-    (Version, "a version"),
-    (Quantity, "a quantity"),
-    (list | tuple, "a list"),
-)
 
 
 class _Fault(NamedTuple):
@@ -74,7 +65,7 @@ class _Fault(NamedTuple):
                 for each in readings(self.evaluator.root)
                 if each.read.name and not each.is_guarded
             )
-            if NO_SUCH_KEY in self.text and not all(_has(device, read) for device in self.failing)
+            if NO_SUCH_KEY in self.text and not all(device.has(read) for device in self.failing)
         ]
 
 
@@ -106,16 +97,18 @@ def _faults(case: DeviceCase, said: re.Match[str]) -> Iterator[_Fault]:
             if found is None or name != said["name"] or name in seen:
                 continue
             seen.add(name)
-            fault = _fault(case, f"class {name}", _expressions(found.spec.selectors), number, here)
+            fault = _fault(
+                case, f"class {name}", expressions_of(found.spec.selectors), number, here
+            )
             if fault is not None:
                 yield fault._replace(device_class=found)
             continue
         claim = situation.claims[place.claim].metadata
         if f"{claim.namespace}/{claim.name}" != said["name"]:
             continue
-        of_class = _passing(case, _expressions(found.spec.selectors) if found else [], here)
+        of_class = _passing(case, case.class_expressions(name), here)
         where = case.request_text(place)
-        fault = _fault(case, where, _expressions(details.selectors), number, of_class)
+        fault = _fault(case, where, expressions_of(details.selectors), number, of_class)
         if fault is not None:
             yield fault._replace(place=place)
 
@@ -161,16 +154,6 @@ def _value(evaluator: ExpressionEvaluator, device: PublishedDevice) -> Any:
     return evaluator.parts.value(evaluator.root, device.variables)
 
 
-def _expressions(selectors: Sequence[Any]) -> list[str]:
-    return ["" if each.cel is None else each.cel.expression for each in selectors]
-
-
-def _has(device: PublishedDevice, read: DeviceField) -> bool:
-    if device.variables is None:
-        return False
-    return read.name in device.variables["device"][read.field].get(read.domain, {})
-
-
 # --- causes ---------------------------------------------------------------------------------
 
 
@@ -180,7 +163,7 @@ def _mistake(case: DeviceCase, fault: _Fault, repair: ExpressionRepair) -> str:
     if fault.device_class is None and sum(1 for _ in case.diagnosis.situation.requests()) == 1:
         return cause
     ends = "" if repair.kind is RepairKind.NAME else "; the error ends the search"
-    return _fitting(f"{fault.where}: {cause}{ends}", f"{fault.where}: {cause}", cause)
+    return fitting(f"{fault.where}: {cause}{ends}", f"{fault.where}: {cause}", cause)
 
 
 def _cause(case: DeviceCase, fault: _Fault) -> str:
@@ -189,14 +172,14 @@ def _cause(case: DeviceCase, fault: _Fault) -> str:
     first = fault.failing[0]
     if not fault.lacking:
         fact = _type_fact(fault)
-        return _fitting(
+        return fitting(
             f"{fault.where} fails on device {first.name}: {fact}; {ends}",
             f"{fault.where} fails on device {first.name}: {fact}",
             f"{fault.where} fails: {fact}",
         )
     read = fault.lacking[0]
     name = f"{read.domain}/{read.name}"
-    without = [device for device in fault.devices if not _has(device, read)]
+    without = [device for device in fault.devices if not device.has(read)]
     total, count = len(fault.devices), len(without)
     verb = "has" if count == 1 else "have"
     fact, where = f"{count:,} of {counted(total, 'device')} {verb} no", f"{fault.where} reads"
@@ -205,7 +188,7 @@ def _cause(case: DeviceCase, fault: _Fault) -> str:
         is_elsewhere = bool(case.case.fleet.carriers[read])
         fact, such = f"no device of node {case.node} has" if is_elsewhere else "no device has", ""
         where += f" on {counted(total, 'device')}"
-    return _fitting(
+    return fitting(
         f"{fact} {name}{such}, which {where}: {ends}",
         f"{fact} {name}, which {where}: {ends}",
         f"{fact} {name}, which {fault.where} reads: {plain}",
@@ -233,17 +216,11 @@ def _type_fact(fault: _Fault) -> str:
     variables = fault.failing[0].variables
     for each in readings(fault.evaluator.root):
         read = each.read
-        if variables is not None and read.name and _has(fault.failing[0], read):
+        if variables is not None and read.name and fault.failing[0].has(read):
             value = variables["device"][read.field][read.domain][read.name]
-            noun = next((text for kind, text in _TYPES if isinstance(value, kind)), "")
-            if noun:
-                return f"{read.name} is {noun}, {shown(value)}: {fault.text}"
+            noun = with_article(type_name(value))
+            return f"{read.name} is {noun}, {shown(value)}: {fault.text}"
     return fault.text
-
-
-def _fitting(*texts: str) -> str:
-    """Return the first text that is short enough, else the last."""
-    return next((text for text in texts if len(text) <= CAUSE_LENGTH_MAX), texts[-1])
 
 
 # --- proposals ------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from mooring.allocator.ledger import ClaimKey
 from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.changes.edits import Edit
 from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.replicas import fewer_pods, of_workload, sibling_names
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
 from mooring.insight.explain.funnel import Nearest
 from mooring.insight.explain.situation import AskCapacity
-from mooring.insight.messages import counted, listed, nearest
+from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
 
 HOLDERS_SHOWN_MAX: Final = 3
 NONE: Final = "none"
@@ -56,8 +56,7 @@ def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, str]:
     """Return how many devices are in use: all there are, or those of the nearest node."""
     if case.case.cluster.inventory.devices_count > COUNTED_MAX:
         return short.funnel.selected, f" of node {case.node}"
-    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
-    chosen = case.passing(expressions, case.of_class(short.class_name))
+    chosen = case.chosen(short.details)
     taken = {
         f"{result.driver}/{result.pool}/{result.device}"
         for claim in case.case.cluster.claims.values()
@@ -79,7 +78,7 @@ def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequ
     own = sibling_names(case.case)
     if not own or not all(own.intersection(_owners(case.case, *key)) for key in keys):
         return keys
-    names = _wanted_devices(case, short)
+    names = {str(device) for device in case.chosen(short.details)}
     return [
         key
         for key, claim in case.case.cluster.claims.items()
@@ -89,12 +88,6 @@ def _others(case: DeviceCase, short: Shortage, keys: Sequence[ClaimKey]) -> Sequ
             for each in claim.status.allocation.devices.results
         )
     ]
-
-
-def _wanted_devices(case: DeviceCase, short: Shortage) -> set[str]:
-    """Return the names of the devices that a request would do with, on any node."""
-    expressions = [s.cel.expression for s in short.details.selectors if s.cel is not None]
-    return {str(each) for each in case.passing(expressions, case.of_class(short.class_name))}
 
 
 def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:

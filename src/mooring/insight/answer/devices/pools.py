@@ -9,9 +9,9 @@ from typing import Any, Final
 from mooring.insight.answer.changes.edits import Edit, change_of
 from mooring.insight.answer.devices.selectors import class_mistake
 from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.explain.diagnosis import UnusablePool
-from mooring.insight.messages import counted, listed
+from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed
 
 _DRIVER: Final = re.compile(r"""device\.driver\s*==\s*['"]([^'"]+)['"]""")
 _DOMAIN: Final = re.compile(r"""device\.attributes\[['"]([^'"]+)['"]\]""")
@@ -137,9 +137,7 @@ def _unpublished(case: DeviceCase, name: str) -> Finding:
 
 
 def _selectors_text(case: DeviceCase, name: str) -> str:
-    found = case.case.cluster.inventory.device_class(name)
-    expressions = [s.cel.expression for s in found.spec.selectors if s.cel] if found else []
-    return " && ".join(" ".join(each.split()) for each in expressions)
+    return " && ".join(" ".join(each.split()) for each in case.class_expressions(name))
 
 
 def driver_of_class(case: DeviceCase, name: str) -> str:

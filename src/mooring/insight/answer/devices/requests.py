@@ -19,10 +19,11 @@ from mooring.insight.answer.devices.selectors import faulty_selectors, unselecte
 from mooring.insight.answer.devices.shortages import OF_CLASS, ON_NODE, DeviceCase, Shortage
 from mooring.insight.answer.devices.taints import untolerated
 from mooring.insight.answer.devices.together import beyond_limit, competing
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, Proposal
+from mooring.insight.answer.finding import Case, Finding, Proposal
 from mooring.insight.answer.nodes.replicas import fewer_pods
 from mooring.insight.explain.diagnosis import Diagnosis
 from mooring.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED
+from mooring.insight.messages import CAUSE_LENGTH_MAX
 
 _FIND: Final[dict[int, Callable[[DeviceCase, Shortage], Iterator[Finding]]]] = {
     ON_NODE: too_few_of_class,

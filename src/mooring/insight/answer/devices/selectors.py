@@ -11,20 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mooring.insight.answer.changes.edits import Edit, ObjectChange, change_of, edited_tree, merged
-from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
+from mooring.insight.answer.devices.shortages import DeviceCase, Shortage, expressions_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.explain.funnel import SELECTED
 from mooring.insight.explain.situation import LowerCount
 from mooring.insight.expressions.candidates import Devices
-from mooring.insight.expressions.evaluation import (
-    InvalidExpression,
-    MatchOutcome,
-    compiler_for,
-    evaluator_of,
-)
-from mooring.insight.expressions.mistake import RepairKind, fitting
+from mooring.insight.expressions.mistake import RepairKind
 from mooring.insight.expressions.repairs import ExpressionRepair, SelectorDiagnosis, diagnose
-from mooring.insight.messages import counted, listed
+from mooring.insight.messages import counted, fitting, listed
 from mooring.insight.snapshot.builder import RefusedObject
 
 REPAIRS_MAX: Final = 6
@@ -42,7 +36,7 @@ _REQUEST: Final = re.compile(
 def unselected(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     """Find the mistake in selectors that leave too few of the devices of a class."""
     candidates = case.of_class(short.class_name)
-    expressions = _expressions(short.details.selectors)
+    expressions = expressions_of(short.details.selectors)
     passing = case.passing(expressions, candidates)
     found = diagnose(
         expressions,
@@ -75,22 +69,16 @@ def _elsewhere(case: DeviceCase, short: Shortage, nodes: list[str]) -> Finding:
 
 def faulty_selectors(case: DeviceCase) -> Iterator[Finding]:
     """Find selectors that cannot be evaluated on some device, which ends the search."""
-    situation = case.diagnosis.situation
-    funnels = {funnel.request: funnel for funnel in case.diagnosis.funnels}
-    for place, details in situation.requests():
-        funnel = funnels.get(situation.request_name(place))
+    for place, details in case.diagnosis.situation.requests():
+        funnel = case.funnel(place)
         if funnel is None:
             continue
         short = Shortage(place, details, funnel, SELECTED)
         candidates = tuple(case.of_class(short.class_name))
-        expressions = _expressions(details.selectors)
+        expressions = expressions_of(details.selectors)
         found = diagnose(expressions, case.compiler, Devices(candidates, case.case.fleet))
         if found is not None and found.cause:
             yield Finding(found.cause, tuple(_proposals(case, short, found, expressions)))
-
-
-def _expressions(selectors: Sequence[Any]) -> list[str]:
-    return ["" if each.cel is None else each.cel.expression for each in selectors]
 
 
 def _proposals(
@@ -123,7 +111,7 @@ def class_mistake(case: DeviceCase, name: str) -> Finding | None:
     found = case.case.cluster.inventory.device_class(name)
     if found is None or not case.case.fleet.devices:
         return None
-    expressions = _expressions(found.spec.selectors)
+    expressions = expressions_of(found.spec.selectors)
     devices = Devices(case.case.fleet.devices, case.case.fleet)
     diagnosis = diagnose(expressions, case.compiler, devices)
     if diagnosis is None or not diagnosis.cause:
@@ -177,9 +165,8 @@ def refused_selector(case: Case, noun: str, refused: RefusedObject) -> Finding |
         expressions = [each["cel"]["expression"] for each in details["selectors"]]
     except (KeyError, IndexError, TypeError):
         return None
-    compiler = compiler_for(case.context.gates, extensions=case.context.extensions)
     devices = _devices_of_class(case, str(details.get("deviceClassName", "")))
-    found = diagnose(expressions, compiler, devices)
+    found = diagnose(expressions, case.around.compiler, devices)
     if found is None or not found.cause:
         return None
     name = f"request {request.get('name', place[1])}"
@@ -201,18 +188,9 @@ def _devices_of_class(case: Case, name: str) -> Devices:
     """Return the devices of a class; all, if the class is unknown."""
     found = case.cluster.inventory.device_class(name)
     devices = list(case.fleet.devices)
-    compiler = compiler_for(case.context.gates, extensions=case.context.extensions)
-    for expression in _expressions(() if found is None else found.spec.selectors):
-        evaluator = evaluator_of(expression, compiler)
-        if isinstance(evaluator, InvalidExpression):
-            continue
-        results = evaluator.results(case.fleet, devices)
-        devices = [
-            each
-            for result in results
-            if result.outcome is MatchOutcome.MATCH
-            for each in result.devices
-        ]
+    for expression in expressions_of(() if found is None else found.spec.selectors):
+        passing = case.around.passing(expression)
+        devices = [each for each in devices if each.index in passing]
     return Devices(tuple(devices), case.fleet, found is not None)
 
 

@@ -8,9 +8,9 @@ funnel of a request ─ the first question that leaves too few devices ─► Sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -147,11 +147,19 @@ class DeviceCase:
         known = self.case.devices_of_class
         if name not in known:
             found = self.case.cluster.inventory.device_class(name)
-            selectors = () if found is None else found.spec.selectors
-            expressions = [s.cel.expression for s in selectors if s.cel is not None]
             everything = [] if found is None else list(self.case.fleet.devices)
-            known[name] = self.passing(expressions, everything)
+            known[name] = self.passing(self.class_expressions(name), everything)
         return known[name]
+
+    def class_expressions(self, name: str) -> list[str]:
+        """Return the expressions of a class; none if it does not exist."""
+        found = self.case.cluster.inventory.device_class(name)
+        return [] if found is None else expressions_of(found.spec.selectors)
+
+    def chosen(self, details: Details) -> list[PublishedDevice]:
+        """Return the devices of all nodes that a request would do with."""
+        of_class = self.of_class(details.device_class_name)
+        return self.passing(expressions_of(details.selectors), of_class)
 
     @cached_property
     def nearby(self) -> PublishedDevices:
@@ -161,9 +169,8 @@ class DeviceCase:
 
     def chosen_nearby(self, details: Details) -> list[PublishedDevice]:
         """Return the devices around the node that a request would do with."""
-        found = self.case.cluster.inventory.device_class(details.device_class_name)
-        selectors = (*(() if found is None else found.spec.selectors), *details.selectors)
-        expressions = [s.cel.expression for s in selectors if s.cel is not None]
+        of_class = self.class_expressions(details.device_class_name)
+        expressions = [*of_class, *expressions_of(details.selectors)]
         return self.passing(expressions, list(self.nearby.devices), self.nearby)
 
     def passing(
@@ -234,6 +241,11 @@ class DeviceCase:
             return ()
         fields = ("requests", "limits")
         return (source.change(*(Edit((*found.path, f, found.name), str(count)) for f in fields)),)
+
+
+def expressions_of(selectors: Iterable[Any]) -> list[str]:
+    """Return the expressions of selectors, each in its place; "" selects nothing."""
+    return ["" if each.cel is None else each.cel.expression for each in selectors]
 
 
 class ContainerResource(NamedTuple):

@@ -18,9 +18,8 @@ from mooring.insight.answer.nodes.rejections import (
 from mooring.insight.explain.funnel import Funnel
 from mooring.insight.explain.situation import Tolerate
 from mooring.insight.expressions.published_devices import PublishedDevice
-from mooring.insight.messages import listed, taint_text
+from mooring.insight.messages import fitting, listed, taint_text
 
-LENGTH_MAX: Final = 160
 # Words in taints that report a fault: nobody should tolerate these first of all.
 _SICK: Final = (
     *("unhealth", "broken", "fail", "error", "fault", "xid", "ecc", "lost", "degraded", "bad"),
@@ -67,7 +66,7 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         f"{devices}{c} {verb} taint {found.text}{by}{e}" for c in (of_class, "") for e in ends
     ]
     causes.append(f"{devices} {verb} taint {found.taints[0].key}{by}")
-    cause = next((each for each in causes if len(each) <= LENGTH_MAX), causes[-1])
+    cause = fitting(*causes)
     yield Finding(
         cause,
         (

@@ -8,6 +8,7 @@ from typing import Final
 
 from mooring.api.quantity import Format, Quantity
 from mooring.insight.answer.changes.edits import Edit
+from mooring.insight.answer.devices.conflicts import more_hardware
 from mooring.insight.answer.devices.shortages import EXACT_COUNT, DeviceCase
 from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.explain.situation import DropRequest, LowerCount, RequestPath
@@ -54,25 +55,17 @@ def competing(case: DeviceCase) -> Iterator[Finding]:
     ]
     if len(places) < 2:
         return
-    funnels = {funnel.request: funnel for funnel in case.diagnosis.funnels}
-    claims = {place.claim for place in places}
-    names, wanted = [], 0
-    for place in places:
-        request = (situation.claims[place.claim].spec.devices.requests or ())[place.request]
-        funnel = funnels.get(request.name)
-        if funnel is None:
-            return
-        entry = situation.claims[place.claim].metadata.name
-        names.append(request.name if len(claims) == 1 else f"{request.name} of claim {entry}")
-        wanted += funnel.wanted or funnel.selected
-    class_name = situation.details(places[0]).device_class_name
-    together = f"requests {listed(names)} want {wanted} devices of class {class_name} together"
+    funnels = [case.funnel(place) for place in places]
+    wanted = sum(each.wanted or each.selected for each in funnels if each is not None)
+    if None in funnels:
+        return  # Of alternatives, each has a funnel of its own.
+    names = [case.request_name(place) for place in places]
+    classes = dict.fromkeys(situation.details(place).device_class_name for place in places)
+    what = f"devices of class {next(iter(classes))}" if len(classes) == 1 else "devices"
     yield Finding(
-        f"{together}, which node {case.node} cannot give at once{_of_counters(case, places)}",
-        (
-            *_fewer(case),
-            Proposal(f"add a node with {wanted} devices of class {class_name}", FixRank.HARDWARE),
-        ),
+        f"requests {listed(names)} want {wanted} {what} together, which node {case.node} cannot "
+        f"give at once{_of_counters(case, places)}",
+        (*_fewer(case), more_hardware(case)),
     )
 
 

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from mooring.api.core.resources import ResourceRequirements
 from mooring.claims.extended_resources import is_device_resource
 from mooring.insight.answer.changes.edits import Edit, EditPath
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.extended import unbacked
 from mooring.insight.answer.nodes.replicas import fewer_pods, of_workload, sibling_names
 from mooring.insight.explain.nodes import INSUFFICIENT, amount, quantity, shown
-from mooring.insight.messages import counted, listed
+from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import node_resources
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from mooring.api.go_integers import parse_int64
+from mooring.api.labels import GREATER, LESS, LabelRule
 from mooring.insight.answer.changes.edits import Edit, EditPath, change_of
 from mooring.insight.answer.changes.sources import Source
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.messages import listed, nearest
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.messages import CAUSE_LENGTH_MAX, listed, nearest
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAME_FIELD: Final = "metadata.name"
@@ -44,17 +46,9 @@ class _Wish(NamedTuple):
 
     def holds(self, name: str, labels: Labels) -> bool:
         """Return whether a node fulfils the wish."""
-        value = name if self.key == NAME_FIELD else labels.get(self.key)
-        match self.operator:
-            case "In":
-                return value in self.values
-            case "NotIn":
-                return value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-        return _compares(self.operator, value, self.values)
+        limit = parse_int64(self.values[0]) if self.operator in (GREATER, LESS) else None
+        rule = LabelRule(self.key, self.operator, frozenset(self.values), limit)
+        return rule.holds({NAME_FIELD: name} if self.key == NAME_FIELD else labels)
 
     def other_value(self, value: str) -> Edit:
         """Return the edit that wants another value."""
@@ -67,14 +61,6 @@ class _Wish(NamedTuple):
         if self.where == "node selector":
             return [Edit(("nodeSelector", key), self.values[0]), Edit(self.path)]
         return [Edit((*self.path, "key"), key)]
-
-
-def _compares(operator: str, value: str | None, limits: Sequence[str]) -> bool:
-    try:
-        number, limit = int(value or ""), int(limits[0])
-    except (ValueError, IndexError):
-        return False
-    return number > limit if operator == "Gt" else number < limit
 
 
 def label_findings(case: Case, nodes: Sequence[str]) -> Iterator[Finding]:

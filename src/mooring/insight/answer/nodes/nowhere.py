@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from mooring.insight.answer.devices.requests import device_findings
 from mooring.insight.answer.devices.shortages import OF_CLASS, DeviceCase, Shortage
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.explain.funnel import FITTING, FREE, SELECTED, TOLERATED, Funnel
 from mooring.insight.explain.situation import RequestPath
 from mooring.insight.explain.verdicts import NodeVerdict, trouble_of
-from mooring.insight.messages import counted, listed
+from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed
 
 NODES_SHOWN_MAX: Final = 2
 VERDICTS_MAX: Final = 6  # whose findings are joined

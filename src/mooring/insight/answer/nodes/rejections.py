@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from mooring.api.tolerations import tolerates
 from mooring.insight.answer.changes.edits import APPEND, Edit
@@ -12,25 +12,11 @@ from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.amounts import amount_findings
 from mooring.insight.answer.nodes.labels import HOSTNAME, label_findings
 from mooring.insight.answer.nodes.neighbours import neighbour_findings
-from mooring.insight.explain.verdicts import NodeVerdict
+from mooring.insight.explain.verdicts import NODE_TROUBLES, NodeVerdict
 from mooring.insight.messages import listed, nearest, taint_text
 from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.plugins import node_affinity, node_filters, node_resources, taint_toleration
 from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE
-
-# Taints that Kubernetes sets on nodes that are not well: what to look at.
-_NODE_TROUBLE: Final = {
-    "node.kubernetes.io/not-ready": "is not ready",
-    "node.kubernetes.io/unreachable": "is unreachable",
-    "node.kubernetes.io/disk-pressure": "has too little disk left",
-    "node.kubernetes.io/memory-pressure": "has too little memory left",
-    "node.kubernetes.io/pid-pressure": "has too many processes",
-    "node.kubernetes.io/network-unavailable": "has no network yet",
-    "node.kubernetes.io/out-of-service": "is out of service",
-    "node.cloudprovider.kubernetes.io/uninitialized": "is not initialised by its cloud yet",
-    "node.cloudprovider.kubernetes.io/shutdown": "is shut down",
-    "ToBeDeletedByClusterAutoscaler": "is about to be deleted by the cluster autoscaler",
-}
 
 
 def node_findings(case: Case, verdict: NodeVerdict) -> Iterator[Finding]:
@@ -176,9 +162,9 @@ def _taints(case: Case, node: str) -> Iterator[Finding]:
     if not taints:
         return
     texts = [taint_text(t.key, t.value, t.effect) for t in taints]
-    trouble = next((t for t in taints if t.key in _NODE_TROUBLE), None)
+    trouble = next((t for t in taints if t.key in NODE_TROUBLES), None)
     if trouble is not None:
-        what = _NODE_TROUBLE[trouble.key]
+        what = NODE_TROUBLES[trouble.key]
         yield Finding(
             f"node {node}, which would do, {what}: taint {listed(texts)}",
             (
@@ -189,13 +175,14 @@ def _taints(case: Case, node: str) -> Iterator[Finding]:
         )
         return
     source = case.sources.of_pod(case.pod)
-    near = _near_toleration(case, taints[0], case.cluster.snapshot.nodes[node].facts.hard_taints)
+    hard = case.cluster.snapshot.nodes[node].facts.hard_taints
+    near = near_toleration(case.pod.spec.tolerations, taints[0].key, hard)
     if near is None:
         proposals = tuple(_tolerating(source, taints))
         cause = f"node {node} has taint {listed(texts)}, which the pod does not tolerate"
         yield Finding(cause, proposals)
         return
-    written = _written(case.pod.spec.tolerations[near])
+    written = written_toleration(case.pod.spec.tolerations[near])
     yield Finding(
         f"node {node} has taint {texts[0]}; the pod tolerates {written}, which is another",
         (*_corrected(source, near, written, taints), *_tolerating(source, taints)),
@@ -224,10 +211,6 @@ def _corrected(
     yield Proposal(f"tolerate {text} instead of {written} in the pod", FixRank.REPAIR, (change,))
 
 
-def _near_toleration(case: Case, taint: Any, taints: Sequence[Any]) -> int | None:
-    return near_toleration(case.pod.spec.tolerations, taint.key, taints)
-
-
 def near_toleration(tolerations: Sequence[Any], key: str, taints: Sequence[Any] = ()) -> int | None:
     """Return the toleration that was probably meant for a taint: of the same or a similar key.
 
@@ -238,10 +221,6 @@ def near_toleration(tolerations: Sequence[Any], key: str, taints: Sequence[Any] 
         if is_near and not any(tolerates(each, taint) for taint in taints):
             return index
     return None
-
-
-def _written(toleration: Any) -> str:
-    return written_toleration(toleration)
 
 
 def written_toleration(toleration: Any) -> str:

@@ -16,8 +16,9 @@ from mooring.api.resource.v1 import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
-from mooring.insight.messages import listed
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
+from mooring.insight.answer.preconditions.references import claims_of
+from mooring.insight.messages import fitting, listed
 from mooring.scheduler.binding_conditions import BINDING_TIMEOUT_S, must_be_reallocated
 
 TRUE: Final = "True"
@@ -25,7 +26,7 @@ TRUE: Final = "True"
 
 def failed_bindings(case: Case) -> Iterator[Finding]:
     """Find claims whose devices have failed, or have not got ready in time."""
-    for claim in _claims(case):
+    for claim in claims_of(case):
         if not must_be_reallocated(claim, case.cluster.now):
             continue
         allocation = claim.status.allocation
@@ -36,16 +37,6 @@ def failed_bindings(case: Case) -> Iterator[Finding]:
                 yield _failed(claim, result, failure)
             elif result.binding_conditions and not _is_ready(result, status):
                 yield _late(claim, result, status)
-
-
-def _claims(case: Case) -> Iterator[ResourceClaim]:
-    pod = case.pod
-    names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
-    for entry in pod.spec.resource_claims:
-        name = entry.resource_claim_name or names.get(entry.name)
-        claim = case.cluster.find_claim(case.namespace, name) if name else None
-        if claim is not None:
-            yield claim
 
 
 def _failed(
@@ -59,7 +50,7 @@ def _failed(
         f"{what}: {failure.type}, {failure.reason}",
         f"{what}: {failure.reason}",
     ]
-    cause = next((text for text in texts if len(text) <= CAUSE_LENGTH_MAX), texts[-1])
+    cause = fitting(*texts)
     return Finding(cause, (_repair(result, failure.reason), _other(claim, result)))
 
 

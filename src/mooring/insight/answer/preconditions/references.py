@@ -100,7 +100,7 @@ def _class_proposals(
 
 def _class_references(case: Case) -> Iterator[_ClassReference]:
     """Yield where the claims of the pod name their classes."""
-    for claim in _claims_of(case):
+    for claim in claims_of(case):
         source = case.sources.of_claim(claim, case.pod)
         for index, request in enumerate(claim.spec.devices.requests or ()):
             base: EditPath = ("devices", "requests", index)
@@ -121,7 +121,8 @@ def claim_sources(case: Case) -> Iterator[Source]:
             yield Source(found, CLAIM_TEMPLATE_SPEC if is_template else CLAIM_SPEC)
 
 
-def _claims_of(case: Case) -> Iterator[ResourceClaim]:
+def claims_of(case: Case) -> Iterator[ResourceClaim]:
+    """Yield the claims of the pod that exist."""
     pod = case.pod
     names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
     for entry in pod.spec.resource_claims:

@@ -16,8 +16,9 @@ from mooring.api.codec import decode_tree
 from mooring.api.errors import DecodeError
 from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.changes.edits import ObjectChange, edited_tree
-from mooring.insight.answer.finding import CAUSE_LENGTH_MAX, Case, Finding, FixRank, Proposal
+from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.preconditions.refusal_repairs import Refusal, Repair, repair_of
+from mooring.insight.messages import fitting
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.validation.registry import before_create
 
@@ -127,4 +128,4 @@ def _cause(title: str, error: Refusal | None, reason: str, repair: Repair | None
         f"{title} is refused at {field}: {kind} {value}",
     ]
     tidy = [re.sub(r"\s+", " ", text).replace(" :", ":").rstrip(": ") for text in texts]
-    return next((text for text in tidy if len(text) <= CAUSE_LENGTH_MAX), tidy[-1])
+    return fitting(*tidy)

@@ -21,7 +21,6 @@ from mooring.insight.answer.changes.edits import Edit, EditPath, ObjectChange, e
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.expressions.evaluation import (
     ExpressionEvaluator,
-    compiler_for,
     evaluator_of,
 )
 from mooring.insight.expressions.published_devices import qualified
@@ -264,7 +263,7 @@ def _uncompiled(
 
 
 def _in_other_types(case: Case, expression: str) -> Iterator[str]:
-    compiler = compiler_for(case.context.gates, extensions=case.context.extensions)
+    compiler = case.around.compiler
     inner = re.fullmatch(r"\s*(?:double|uint|dyn)\((.*)\)\s*", expression, re.DOTALL)
     bases = ([inner[1]] if inner else []) + [t.format(expression) for t in _CONVERTED]
     for base in bases:
