@@ -105,7 +105,10 @@ class LiveFix:
             return step
         value = self._existing[change.key]
         before = await self._read(value)
-        after = edited_tree(before, change.edits)
+        try:
+            after = edited_tree(before, change.edits)
+        except (LookupError, TypeError):  # The server may keep what is meant in another form.
+            raise NotPossibleError(f"{change} is written otherwise: use --write-fix") from None
         step = Step("change", type(value), *change.key[1:], before, after, _manager(before))
         try:
             await self._put(step, DRY_RUN)

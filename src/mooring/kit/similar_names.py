@@ -20,6 +20,8 @@ NAMES_TRIED_MAX: Final = 20_000
 COMPARED_MAX: Final = 32
 NAME_LENGTH_MAX: Final = 253
 _SEPARATORS: Final = re.compile(r"[-_./ :]+")
+_NO_WORD: Final = re.compile(r"[^a-z0-9]+")
+_PLAIN_WORDS: Final = frozenset({"com", "io", "dev", "org", "net", "k8s", "x", ""})
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
@@ -86,3 +88,8 @@ def _is_contained(name: str, other: str) -> bool:
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
+
+
+def telling_words(name: str) -> set[str]:
+    """Return the words of a name without those that domains have in common."""
+    return set(_NO_WORD.split(name.lower())) - _PLAIN_WORDS

@@ -47,6 +47,18 @@ EXPECTED = {
         "many .*4, 2.*big .*141Gi.*80Gi", "ask for 2 instead of 4"
     ),
     "amount-with-wrong-unit": Expected("memory 4GB.*4G", "4G instead of 4GB"),
+    "anti-affinity-without-label": Expected(
+        "pod other has the same kubernetes.io/hostname", "prefer another"
+    ),
+    "extended-of-other-hardware": Expected(
+        "nvidia.com/gpu: no device class", "install the DRA driver", ADVICE
+    ),
+    "more-than-a-ready-node": Expected(
+        "asks for 2 devices .*, node n1 has 1; node n2 is not ready", "ask for 1 instead of 2"
+    ),
+    "taint-of-other-devices": Expected(
+        "the only device .* taint a.com/x=1:NoSchedule; request", "tolerate a.com/x"
+    ),
     "anti-affinity": Expected("anti-affinity.*pod other", "prefer another"),
     "architecture": Expected("arch=amd64.*arm64", "arch=arm64"),
     "capacity-above-range": Expected("10Gi to 40Gi.*50Gi", "ask for 40Gi"),

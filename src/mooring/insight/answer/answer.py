@@ -308,10 +308,16 @@ def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:
             if not _was_meant_as_change(proposal):
                 found.append(Fix(proposal.text, proposal.rank))
             continue
-        node = None if case.is_late else case.rehearsal.node(proposal.changes)
-        if node is not None:
-            found.append(Fix(proposal.text, proposal.rank, proposal.changes, node))
+        if not case.is_late:
+            found += _guarded(case, _tried(case, proposal))
     return found
+
+
+def _tried(case: Case, proposal: Proposal) -> Iterator[Fix]:
+    """Yield a proposal as a fix, if the pod gets a node with its changes."""
+    node = case.rehearsal.node(proposal.changes)
+    if node is not None:
+        yield Fix(proposal.text, proposal.rank, proposal.changes, node)
 
 
 def _was_meant_as_change(proposal: Proposal) -> bool:

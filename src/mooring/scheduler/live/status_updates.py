@@ -69,7 +69,8 @@ def report_unscheduled(
     note = _joined(message, added, NOTE_MAX)
     yield RecordEvent(pod, "FailedScheduling", note, action="Scheduling", is_warning=True)
     if explanation and is_apart:
-        yield RecordEvent(pod, EXPLAINED, explanation, action="Scheduling")
+        own = _shortened(explanation, NOTE_MAX)
+        yield RecordEvent(pod, EXPLAINED, own, action="Scheduling")
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",
@@ -83,13 +84,19 @@ def report_unscheduled(
 
 def _joined(message: str, explanation: str, bytes_max: int) -> str:
     """Return Kubernetes' message followed by ours; where both are too long, theirs is shortened."""
-    if not explanation:
-        return message[:bytes_max]
-    room = bytes_max - byte_length(explanation) - 1
-    if byte_length(message) > room:
-        room = max(room - len(SHORTENED), 0)
-        message = message.encode("utf-8", "replace")[:room].decode("utf-8", "ignore") + SHORTENED
-    return f"{message} {explanation}"
+    own = _shortened(explanation, bytes_max)
+    room = bytes_max - byte_length(own) - 1
+    if not own or room <= len(SHORTENED):
+        return own or _shortened(message, bytes_max)
+    return f"{_shortened(message, room)} {own}"
+
+
+def _shortened(text: str, bytes_max: int) -> str:
+    """Return as much of a text as fits: the API counts bytes."""
+    if byte_length(text) <= bytes_max:
+        return text
+    kept = text.encode("utf-8", "replace")[: bytes_max - len(SHORTENED)]
+    return kept.decode("utf-8", "ignore") + SHORTENED
 
 
 def carry_out(cache: AssumeCache, key: str, deallocation: ClaimDeallocation) -> Steps[None]:

@@ -95,7 +95,7 @@ def _holders(case: DeviceCase, short: Shortage) -> list[ClaimKey]:
     names = {str(device) for device in case.chosen_nearby(short.details)}
     holders = case.diagnosis.obstacles.holders
     found = [key for key, devices in holders.items() if names.intersection(devices)]
-    return found or list(holders)
+    return found if names else list(holders)
 
 
 # --- amounts --------------------------------------------------------------------------------

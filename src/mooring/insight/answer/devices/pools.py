@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -56,7 +57,9 @@ def too_few_of_class(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     if not on_node:
         yield from _elsewhere(case, name)
         return
-    others = len(case.case.cluster.snapshot.nodes) > 1
+    counts = Counter(device.node for device in case.of_class(name) if device.node)
+    is_most = max(counts.values(), default=0) <= on_node  # Other nodes may be unwell.
+    others = len(case.case.cluster.snapshot.nodes) > 1 and is_most
     most = f"no node has more than {on_node}" if others else f"node {case.node} has {on_node}"
     yield Finding(
         f"{short.name} asks for {short.wanted} devices of class {name}, {most}",

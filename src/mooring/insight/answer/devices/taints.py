@@ -84,16 +84,18 @@ def _only(funnel: Funnel) -> str:
 
 def _blocking(case: DeviceCase, short: Shortage) -> _Taints:
     """Return the taints on the node that the request does not tolerate."""
+    devices = case.chosen_nearby(short.details)
+    theirs = set(_taints_of(case, devices))
     found = [
         taint
         for taint in _all_taints(case)
-        if not any(tolerates(each, taint) for each in short.details.tolerations)
+        if (taint.key, taint.value, taint.effect) in theirs
+        and not any(tolerates(each, taint) for each in short.details.tolerations)
     ]
     nearest = short.funnel.nearest
     named = getattr(nearest.refusal, "taint", "") if nearest is not None else ""
     found.sort(key=lambda taint: taint_text(taint.key, taint.value, taint.effect) != named)
     wanted = {(taint.key, taint.value, taint.effect) for taint in found}
-    devices = case.chosen_nearby(short.details)
     rules = [
         rule
         for rule in case.case.snapshot.taint_rules
@@ -109,6 +111,22 @@ def _all_taints(case: DeviceCase) -> list[DeviceTaint]:
         DeviceTaint(key=key, value=value, effect=effect)
         for key, value, effect in case.diagnosis.obstacles.taints
     ]
+
+
+def _taints_of(
+    case: DeviceCase, devices: Sequence[PublishedDevice]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the taints that devices have of their driver, or may have of a rule."""
+    names = {str(device) for device in devices}
+    for published in case.diagnosis.situation.slices:
+        spec = published.spec
+        for device in spec.devices or ():
+            if f"{spec.driver}/{spec.pool.name}/{device.name}" in names:
+                yield from ((t.key, t.value, t.effect) for t in device.taints)
+    for rule in case.case.snapshot.taint_rules:
+        if any(_may_select(rule, device) for device in devices):
+            taint = rule.spec.taint
+            yield taint.key, taint.value, taint.effect
 
 
 def _may_select(rule: DeviceTaintRule, device: PublishedDevice) -> bool:

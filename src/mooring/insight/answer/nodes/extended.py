@@ -9,6 +9,7 @@ from mooring.insight.answer.changes.edits import REMOVED, Edit, EditPath, Object
 from mooring.insight.answer.changes.sources import Source
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.messages import nearest
+from mooring.kit.similar_names import telling_words
 
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 
@@ -53,8 +54,8 @@ def _mappings(case: Case, source: Source | None, name: str) -> Iterator[Proposal
     classes = sorted(case.snapshot.classes, key=lambda c: _distance(c.metadata.name, name))
     for each in classes:
         class_name = each.metadata.name
-        if each.spec.extended_resource_name is not None:
-            continue
+        if each.spec.extended_resource_name is not None or not _common_words(class_name, name):
+            continue  # Other hardware is not what was meant.
         if source is not None:
             changes = tuple(_renamed(case, source, name, f"{IMPLICIT}{class_name}"))
             text = f"ask for {IMPLICIT}{class_name} instead of {name}: that is class {class_name}"
@@ -68,8 +69,11 @@ def _mappings(case: Case, source: Source | None, name: str) -> Iterator[Proposal
 
 
 def _distance(class_name: str, resource: str) -> tuple[int, str]:
-    words = set(resource.replace("/", ".").split("."))
-    return -len(words & set(class_name.split("."))), class_name
+    return -len(_common_words(class_name, resource)), class_name
+
+
+def _common_words(class_name: str, resource: str) -> set[str]:
+    return telling_words(resource) & telling_words(class_name)
 
 
 def _renamed(case: Case, source: Source, name: str, new: str) -> Iterator[ObjectChange]:

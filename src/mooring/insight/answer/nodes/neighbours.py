@@ -102,7 +102,7 @@ def _renamed(case: Case, path: EditPath, meant: Mapping[str, str]) -> Iterator[P
 def _meant(case: Case, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the values that labels of placed pods have, where they are similar."""
     known: dict[str, set[str]] = {}
-    for pod in _placed(case):
+    for _, pod in _placed(case):
         for key, value in pod.signature.labels.items():
             known.setdefault(key, set()).add(value)
     return {
@@ -115,7 +115,11 @@ def _meant(case: Case, labels: Mapping[str, str]) -> dict[str, str]:
 def _anti_affinity(case: Case, node: str) -> Iterator[Finding]:
     terms = case.cluster.signature(case.pod).affinity_terms.anti_affinity
     for index, term in enumerate(terms):
-        others = [_name(pod) for pod in _selected(case, term) if _is_near(case, pod, term, node)]
+        others = [
+            _name(pod)
+            for pod in _near(case, term, node)
+            if term.matches(pod.signature.namespace, pod.signature.labels, {})
+        ]
         if others:
             yield Finding(
                 f"the pod's anti-affinity keeps it from {node}: pod {listed(others)} has the same "
@@ -128,10 +132,11 @@ def _anti_affinity(case: Case, node: str) -> Iterator[Finding]:
 
 
 def _kept_away(case: Case, node: str) -> Iterator[Finding]:
-    labels = case.pod.metadata.labels
-    for pod in _placed(case):
+    labels, nodes = case.pod.metadata.labels, case.cluster.snapshot.nodes
+    for state, pod in _placed(case):
         for term in pod.signature.affinity_terms.anti_affinity:
-            if term.matches(case.namespace, labels, {}) and _is_near(case, pod, term, node):
+            is_near = _is_together(state, nodes[node], term)
+            if is_near and term.matches(case.namespace, labels, {}):
                 name = _name(pod)
                 text = f"wait until pod {name} leaves node {node}, or ask its owner"
                 yield Finding(
@@ -221,15 +226,18 @@ def _similar_key(key: str, known: Iterable[str]) -> str | None:
 # --- other pods -----------------------------------------------------------------------------
 
 
-def _placed(case: Case) -> Iterator[PodInfo]:
+def _placed(case: Case) -> Iterator[tuple[NodeInfo, PodInfo]]:
     for state in case.cluster.snapshot.nodes.values():
-        yield from state.pods.values()
+        for pod in state.pods.values():
+            yield state, pod
 
 
-def _selected(case: Case, term: AffinityTerm) -> Iterator[PodInfo]:
-    for pod in _placed(case):
-        if term.matches(pod.signature.namespace, pod.signature.labels, {}):
-            yield pod
+def _near(case: Case, term: AffinityTerm, node: str) -> Iterator[PodInfo]:
+    """Yield the pods in the topology domain of a node."""
+    nodes = case.cluster.snapshot.nodes
+    for state in nodes.values():
+        if _is_together(state, nodes[node], term):
+            yield from state.pods.values()
 
 
 def _nodes_with(case: Case, term: AffinityTerm) -> list[str]:
@@ -243,13 +251,10 @@ def _nodes_with(case: Case, term: AffinityTerm) -> list[str]:
     ]
 
 
-def _is_near(case: Case, pod: PodInfo, term: AffinityTerm, node: str) -> bool:
-    nodes = case.cluster.snapshot.nodes
-    value = nodes[node].facts.labels.get(term.topology_key)
-    return any(
-        pod.key in state.pods and state.facts.labels.get(term.topology_key) == value
-        for state in nodes.values()
-    )
+def _is_together(one: NodeInfo, other: NodeInfo, term: AffinityTerm) -> bool:
+    """Return whether nodes share a topology domain; without the label a node is in none."""
+    value = one.facts.labels.get(term.topology_key)
+    return value is not None and value == other.facts.labels.get(term.topology_key)
 
 
 def _name(pod: PodInfo) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.api.codec import to_tree
 from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
@@ -20,12 +20,9 @@ from mooring.insight.answer.preconditions.refused_claims import refused_claim
 from mooring.insight.messages import full_name, listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
 from mooring.insight.snapshot.completion import NO_PRIORITY, TERMINATING
-from mooring.kit.similar_names import LIKENESS_MIN
+from mooring.kit.similar_names import LIKENESS_MIN, telling_words
 
 # --- classes --------------------------------------------------------------------------------
-
-
-_PLAIN_WORDS: Final = {"com", "io", "dev", "org", "net", "k8s", "x", ""}
 
 
 class _ClassReference(NamedTuple):
@@ -55,15 +52,15 @@ def missing_classes(case: Case) -> Iterator[Finding]:
 def _meant_class(name: str, known: Iterable[str]) -> str | None:
     """Return the class that was meant: a similar one, or one with all the words of the name."""
     classes = sorted(known)
-    words = set(re.split(r"[^a-z0-9]+", name.lower())) - _PLAIN_WORDS
-    alike = [each for each in classes if words and words <= set(re.split(r"[^a-z0-9]+", each))]
+    words = telling_words(name)
+    alike = [each for each in classes if words and words <= telling_words(each)]
     if len(alike) == 1:
         return alike[0]
     found = nearest(name, classes)
     if found is None:
         return None
     # The last parts of domains are alike by themselves.
-    theirs = set(re.split(r"[^a-z0-9]+", found.lower())) - _PLAIN_WORDS
+    theirs = telling_words(found)
     own = "".join(sorted(words - theirs)), "".join(sorted(theirs - words))
     is_alike = all(own) and SequenceMatcher(None, *own, autojunk=False).ratio() > LIKENESS_MIN
     return found if is_alike or not all(own) else None
