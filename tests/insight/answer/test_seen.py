@@ -47,6 +47,13 @@ EXPECTED = {
         "many .*4, 2.*big .*141Gi.*80Gi", "ask for 2 instead of 4"
     ),
     "amount-with-wrong-unit": Expected("memory 4GB.*4G", "4G instead of 4GB"),
+    "constraint-with-two-mistakes": Expected(
+        "names request gup, which does not exist: did you mean gpu",
+        "request gpu instead of gup.*gpu.example.com/model instead of model",
+    ),
+    "expressions-in-two-requests": Expected(
+        "request gpu: .*= is no operator, == is", 'model == "a100";.*model == "a100" && true'
+    ),
     "anti-affinity-without-label": Expected(
         "pod other has the same kubernetes.io/hostname", "prefer another"
     ),

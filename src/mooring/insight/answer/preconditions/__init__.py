@@ -4,7 +4,6 @@ references       classes, templates and claims that do not exist
 refusals         objects that an API server refuses, in plain words
 refusal_repairs  what was meant in them
 refused_claims   claims that are refused for their constraints or derived attributes
-uncompiled       expressions that do not compile, and what was meant
 quotas           quotas that refuse the pod or its claims
 gates            fields that are ignored because their feature gate is off
 waits            gates, other schedulers, pod groups, claims that are being deleted

@@ -266,11 +266,12 @@ def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
     text = "; ".join(refused.reasons)
     found = refused_claim(case, noun, refused)
     if found is not None:
-        return found
+        return _with_all_repairs(case, refused, found)
     if ADMIN_NAMESPACE_LABEL not in text:
         found = refused_selector(case, noun, refused)
-        is_repaired = found is not None and any(each.changes for each in found.proposals)
-        return found if found is not None and is_repaired else refused_object(case, refused)
+        if found is not None and any(each.changes for each in found.proposals):
+            return _with_all_repairs(case, refused, found)
+        return refused_object(case, refused)
     label = f"{ADMIN_NAMESPACE_LABEL}=true"
     changes: tuple[ObjectChange, ...] = ()
     for space in case.snapshot.namespaces:
@@ -284,6 +285,17 @@ def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
         f"admin access in {noun} {refused.name} needs label {label} on namespace {case.namespace}",
         (Proposal(said, FixRank.ADMINISTRATOR, changes),),
     )
+
+
+def _with_all_repairs(case: Case, refused: RefusedObject, found: Finding) -> Finding:
+    """Return a finding about one mistake with the repair of all, where that one is not enough."""
+    is_one = len(refused.reasons) == 1
+    if is_one and any(each.changes for each in found.proposals):
+        return found
+    whole = refused_object(case, refused).proposals
+    if any(each.changes for each in whole):
+        return Finding(found.cause, (*whole, *found.proposals))
+    return found if is_one else Finding(found.cause, (*found.proposals, *whole))
 
 
 def _copied(

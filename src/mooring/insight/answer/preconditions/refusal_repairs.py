@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 from mooring.api.gates import Gate
 from mooring.insight.answer.changes.edits import REMOVED, Edit, EditPath
 from mooring.insight.answer.finding import Case, FixRank
-from mooring.insight.answer.preconditions.uncompiled import corrected, difference
+from mooring.insight.expressions.candidates import Devices
+from mooring.insight.expressions.evaluation import ExpressionEvaluator, evaluator_of
+from mooring.insight.expressions.respelling import misspelt
 from mooring.insight.messages import listed, nearest
 from mooring.insight.snapshot.builder import RefusedObject
 
 _AMOUNT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTPEkmgtpe])([iI]?)[bB]?\s*")
-_EXPRESSION_MAX: Final = 125  # characters of a cause
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 _QUOTED: Final = re.compile(r'"([^"]*)"')
 _ENTRY_KEYS: Final = ("name", "resourceClaimName", "resourceClaimTemplateName")
@@ -323,7 +324,7 @@ def _expression(case: Case, refused: RefusedObject, error: Refusal) -> Repair | 
     """Return an expression with the operator or name that was meant."""
     if error.path[-1] != "expression" or error.type != "Invalid value":
         return None
-    written = " ".join(str(_at(refused.tree, error.path)).split())
+    written = str(_at(refused.tree, error.path))
     lists = Gate.DRA_LIST_TYPE_ATTRIBUTES
     if ".includes(" in written and not case.context.enabled(lists):
         return Repair(
@@ -332,18 +333,13 @@ def _expression(case: Case, refused: RefusedObject, error: Refusal) -> Repair | 
             f"includes() in a selector needs feature gate {lists}, which is off in this cluster",
             FixRank.ADMINISTRATOR,
         )
-    changed = corrected(written, error.detail)
-    if changed == written:
-        return None
-    cause = f"`{written}` is no CEL expression: did you mean `{changed}`?"
-    if len(cause) > _EXPRESSION_MAX:
-        cause = f"its selector is no CEL expression: did you mean `{changed}`?"
-    if len(cause) > _EXPRESSION_MAX:
-        old, new = difference(written, changed)
-        cause = f"its selector is no CEL expression: did you mean `{new}` instead of `{old}`?"
-    if len(cause) > _EXPRESSION_MAX:
-        cause = f"a selector is no CEL expression: {error.detail.partition(chr(10))[0]}"
-    return Repair(f"write `{changed}` instead of `{written}`", (Edit(error.path, changed),), cause)
+    compiler, is_derived = case.around.compiler, "derivedAttributes" in error.path
+    devices = Devices(case.fleet.devices, case.fleet, is_class_known=False)
+    for option in misspelt(written, error.detail, compiler, devices).options:
+        evaluator = evaluator_of(option.whole, compiler, derived=is_derived)
+        if isinstance(evaluator, ExpressionEvaluator):
+            return Repair(option.text, (Edit(error.path, option.whole),), option.cause)
+    return None
 
 
 _REPAIRS: Final[tuple[RepairOf, ...]] = (
