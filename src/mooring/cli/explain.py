@@ -250,7 +250,7 @@ def _explain_absence(plan: Plan, subject: Subject) -> None:
     for each in of_kind:
         namespace, _, name = full_name(each).partition("/")
         if name == subject.name and subject.is_in(namespace):
-            echo(_well(each, subject._replace(namespace=namespace)))
+            echo(printable(_well(each, subject._replace(namespace=namespace))))
             sys.exit(FITS)
     raise no_such(subject, map(full_name, of_kind))
 

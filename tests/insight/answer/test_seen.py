@@ -34,6 +34,7 @@ class Expected(NamedTuple):
 
 
 EXPECTED = {
+    "affinity-of-two-terms": Expected("zone=eats or 1 other term;.*east", "zone=east"),
     "affinity-typo": Expected("zone=eats.*east", "zone=east"),
     "affinity-without-devices": Expected(
         "gpu=true.* n2.*devices.* n1", "remove gpu from the node affinity"

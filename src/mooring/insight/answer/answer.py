@@ -210,7 +210,7 @@ def _is_enough(fix: Fix) -> bool:
 def _findings(case: Case) -> Iterator[Finding]:
     found: list[Finding] = []
     for find in PRECONDITIONS:
-        found += _guarded(case, find(case))
+        found += _guarded(case, islice(find(case), FINDINGS_MAX))
         if found and find in (refused_pod, unscheduled):
             break  # Such a pod waits for nothing else yet.
     if found:

@@ -16,7 +16,7 @@ from mooring.api.labels import GREATER, LESS, LabelRule
 from mooring.insight.answer.changes.edits import Edit, EditPath, change_of
 from mooring.insight.answer.changes.sources import Source
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
-from mooring.insight.messages import CAUSE_LENGTH_MAX, listed, nearest
+from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 NAME_FIELD: Final = "metadata.name"
@@ -36,6 +36,7 @@ class _Wish(NamedTuple):
     values: tuple[str, ...]
     path: EditPath  # of the value of a node selector, or of the expression
     removal: EditPath
+    others: int = 0  # terms that would do instead
 
     @property
     def text(self) -> str:
@@ -103,14 +104,16 @@ def _wishes(case: Case) -> Iterator[_Wish]:
             for index, rule in enumerate(rules):
                 path = (*REQUIRED, "nodeSelectorTerms", 0, field, index)
                 removal = path if count > 1 or len(terms) > 1 else REQUIRED
-                yield _Wish("node affinity", rule.key, rule.operator, rule.values, path, removal)
+                wanted = (rule.key, rule.operator, rule.values)
+                yield _Wish("node affinity", *wanted, path, removal, len(terms) - 1)
 
 
 # --- the cause ------------------------------------------------------------------------------
 
 
 def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequence[str]) -> str:
-    wants = f"the {wish.where} wants {wish.text}"
+    instead = f" or {counted(wish.others, 'other term')}" if wish.others else ""
+    wants = f"the {wish.where} wants {wish.text}{instead}"
     states = case.cluster.snapshot.nodes
     matching = [n for n, state in states.items() if wish.holds(n, state.facts.labels)]
     here = listed(list(nodes), shown_max=2)
