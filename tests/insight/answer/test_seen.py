@@ -178,6 +178,9 @@ EXPECTED = {
     ),
     "group-too-small": Expected("group g needs 4 pods.*2 exist", "minCount 2 instead of 4"),
     "group-typo": Expected("pod group worker .*workers", "workers instead of worker"),
+    "host-port-of-other-protocol": Expected(
+        "host port 9090 is in use on node n1", "do without host port 9090"
+    ),
     "host-port-in-use": Expected("host port 8080.*n1.*other", "host port 8080"),
     "job-wider-than-devices": Expected(
         "2 of 3 pods of Job train fit", "parallelism 2 instead of 3", about="job/train"

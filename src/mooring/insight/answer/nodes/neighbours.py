@@ -14,6 +14,7 @@ from mooring.scheduler.framework import Unschedulable
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import inter_pod_affinity, node_filters, pod_topology_spread
 from mooring.scheduler.pod_signature import PodInfo
+from mooring.scheduler.resources import ALL_ADDRESSES, TCP, is_port_free, with_ports
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -39,16 +40,20 @@ def neighbour_findings(case: Case, node: str, status: Unschedulable) -> Iterator
 
 def _ports(case: Case, state: NodeInfo) -> Iterator[Finding]:
     node, source = state.facts.name, case.sources.of_pod(case.pod)
-    for index, container in enumerate(case.pod.spec.containers):
+    spec = case.pod.spec
+    lasting = [("containers", *each) for each in enumerate(spec.containers)]
+    lasting += [("initContainers", *e) for e in enumerate(spec.init_containers) if e[1].is_sidecar]
+    for field, index, container in lasting:
         for number, port in enumerate(container.ports):
+            wanted = (port.host_ip or ALL_ADDRESSES, (port.protocol or TCP, port.host_port))
             users = [
                 _name(pod)
                 for pod in state.pods.values()
-                if any(used[1] == port.host_port for _, used in pod.signature.host_ports)
+                if not is_port_free(wanted, with_ports({}, pod.signature.host_ports))
             ]
             if not port.host_port or not users:
                 continue
-            edit = Edit(("containers", index, "ports", number, "hostPort"))
+            edit = Edit((field, index, "ports", number, "hostPort"))
             proposals = [
                 Proposal(
                     f"wait until pod {users[0]} leaves node {node}, or ask its owner", FixRank.FREE
