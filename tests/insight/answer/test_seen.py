@@ -252,6 +252,9 @@ EXPECTED = {
     ),
     "scheduler-volcano": Expected("schedulerName volcano", "scheduler volcano runs", ADVICE),
     "slice-for-other-nodes": Expected("pool net .*rack In a", "label node n1 rack=a"),
+    "spread-over-two-keys": Expected(
+        "spread constraint over kubernetes.io/hostname.*n1", "ScheduleAnyway"
+    ),
     "spread-uneven": Expected(
         "spread constraint over kubernetes.io/hostname.*n1", "ScheduleAnyway"
     ),

@@ -15,6 +15,7 @@ from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins import inter_pod_affinity, node_filters, pod_topology_spread
 from mooring.scheduler.pod_signature import PodInfo
 from mooring.scheduler.resources import ALL_ADDRESSES, TCP, is_port_free, with_ports
+from mooring.scheduler.topology_state import DomainCounts
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -175,11 +176,12 @@ def _softened(
 def _spread(case: Case, node: str, *, is_labelled: bool) -> Iterator[Finding]:
     source = case.sources.of_pod(case.pod)
     labels = case.cluster.snapshot.nodes[node].facts.labels
-    for index, rule in enumerate(case.pod.spec.topology_spread_constraints):
-        if rule.when_unsatisfiable != "DoNotSchedule":
-            continue
+    written = enumerate(case.pod.spec.topology_spread_constraints)
+    hard = [each for each in written if each[1].when_unsatisfiable == "DoNotSchedule"]
+    state = case.cluster.snapshot.topology_state(case.cluster.signature(case.pod))
+    for (index, rule), counts in zip(hard, state.hard_spread, strict=False):
         key = rule.topology_key
-        if not is_labelled and key in labels:
+        if key in labels if not is_labelled else not _is_uneven(counts, labels):
             continue
         proposals: list[Proposal] = []
         if source is not None:
@@ -195,6 +197,13 @@ def _spread(case: Case, node: str, *, is_labelled: bool) -> Iterator[Finding]:
             return
         yield _unlabelled(case, node, index, key, proposals)
         return
+
+
+def _is_uneven(counts: DomainCounts, labels: Mapping[str, str]) -> bool:
+    """Return whether one pod more on a node with these labels would be too many."""
+    constraint = counts.constraint
+    pods = counts.pods_in.get(labels.get(constraint.topology_key, ""), 0)
+    return pods + constraint.counts_itself - counts.minimum > constraint.max_skew
 
 
 def _unlabelled(
