@@ -125,7 +125,8 @@ def _meant_lines(meant: SelectorDiagnosis | None) -> Iterator[str]:
     if meant is None or not meant.cause:
         return
     yield f"{coloured('cause', 'yellow')}: {printable(meant.cause)}"
-    for repair in meant.repairs[:1]:
+    # What gives a question up is another question.
+    for repair in [each for each in meant.repairs if each.kind < RepairKind.DROPPED][:1]:
         (expression,) = repair.expressions
         label = "did you mean" if repair.kind <= RepairKind.GUARD else "nearest that matches"
         yield f"{coloured(label, 'green')}: {printable(expression)}"

@@ -26,13 +26,14 @@ from mooring.insight.answer.manifests import FixedDocument, fixed_manifests
 from mooring.insight.answer.output import Tone, answer_lines
 from mooring.insight.explain.pods import DiagnosisTimeLimit, Explanation
 from mooring.insight.explain.report import name_of, placed_line
-from mooring.insight.messages import full_name
+from mooring.insight.messages import counted, full_name
 from mooring.insight.plan.placements import chosen_results, stand_ins, stands_for
 from mooring.insight.plan.planner import Plan, Result
 from mooring.insight.plan.refused import refused_results, with_refused, with_unscheduled
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 
+PLACED_SHOWN_MAX = 5
 _COLOURS = {Tone.CAUSE: ("", "red"), Tone.FIX: ("green", ""), Tone.HINT: ("", "cyan")}
 
 
@@ -322,14 +323,11 @@ def _print_text(
     is_full: bool,
     is_live: bool,
 ) -> None:
-    if not results:
+    if not results and not given.unreadable:
         echo("Nothing to explain: there are no pods that look for a node.")
-    placed = [each for each in results if isinstance(each, Reservation)]
-    for each in placed:
-        echo(printable(placed_line(each)))
     hint = ""
     for number, answered in enumerate(answers):
-        if number or placed:
+        if number:
             echo("")
         is_first, hint = not hint, hint or _hint(answered, given, is_live=is_live)
         lines = answer_lines(
@@ -341,6 +339,14 @@ def _print_text(
         for line in lines:
             lead_colour, colour = _COLOURS.get(line.tone, ("", ""))
             echo_paragraph(line.lead, line.text, lead_colour=lead_colour, colour=colour)
+    placed = [each for each in results if isinstance(each, Reservation)]
+    if placed and answers:
+        echo("")
+    for each in placed if is_full else placed[:PLACED_SHOWN_MAX]:
+        echo(printable(placed_line(each)))
+    more = len(placed) - PLACED_SHOWN_MAX
+    if more > 0 and not is_full:
+        echo(f"{counted(more, 'more pod')} {'gets' if more == 1 else 'get'} a node: moor plan")
 
 
 def _hint(answered: AnsweredPods, given: ClusterInput, *, is_live: bool) -> str:

@@ -64,6 +64,7 @@ def parse_subject(text: str, *, namespace: str) -> Subject:
     kind, slash, name = text.partition("/")
     if not slash:
         kind, name = "pod", text
+    kind = kind.partition(".")[0]  # deployment.apps/train, as kubectl writes it
     if kind.lower() not in KINDS:
         near = nearest(kind.lower(), KINDS)
         hint = f"; did you mean {near}?" if near else ""

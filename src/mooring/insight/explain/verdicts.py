@@ -7,7 +7,7 @@ Nearness is a matter of counting, so the nearest are known before any is diagnos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import DYNAMIC_RESOURCES as CLAIMS
 from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.plugins.taint_toleration import PLUGIN as TAINTS
 from mooring.scheduler.scheduling_cycle import Pending, attempt
 
 ENDS = "the attempt ends here, whatever other nodes have"
@@ -45,7 +46,9 @@ NODE_TROUBLES = {
     "node.cloudprovider.kubernetes.io/shutdown": "is shut down",
     "ToBeDeletedByClusterAutoscaler": "is about to be deleted by the cluster autoscaler",
 }
-VerdictKey = tuple[tuple[str, ...], DeviceCounts]
+# Nodes that are not meant for the pods of users.
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+VerdictKey = tuple[tuple[str, ...], DeviceCounts, tuple[str, ...]]
 # How much is wrong with nodes, how many devices they lack, how few questions devices pass, and how
 # much they lack of other resources.
 Distance = tuple[int, int, int, int]
@@ -108,13 +111,14 @@ def _kinds(
     counts_of = _DeviceCounter(probe, Budget(interrupt=effort().interrupt))
     for number, (name, rejection) in enumerate(sorted(survey.node_to_status.items())):
         progress(number, len(survey.node_to_status))
-        alike.setdefault((rejection.reasons, counts_of(name, rejection)), []).append(name)
-    for (texts, counts), nodes in alike.items():
+        taints = tuple(probe.facts(name, rejection)) if rejection.plugin == TAINTS else ()
+        alike.setdefault((rejection.reasons, counts_of(name, rejection), taints), []).append(name)
+    for (texts, counts, _), nodes in alike.items():
         short = {name: probe.shortfall(name, survey.node_to_status[name]) for name in nodes}
         nodes.sort(key=short.__getitem__)
         rejection = survey.node_to_status[nodes[0]]
         facts, is_behind = tuple(probe.facts(nodes[0], rejection)), rejection.plugin != CLAIMS
-        wrong = int(is_behind or not counts) + TROUBLED * bool(_trouble(facts))
+        wrong = int(is_behind or not counts) + TROUBLED * _is_for_others(facts)
         missing = Missing()
         if counts:
             missing = probe.lack(nodes[0])
@@ -153,6 +157,11 @@ class _DeviceCounter:
 def trouble_of(verdict: NodeVerdict) -> str:
     """Return what is wrong with nodes that are not well: `is not ready`; else nothing."""
     return _trouble(verdict.facts)
+
+
+def _is_for_others(facts: Sequence[str]) -> bool:
+    """Return whether nodes are not well, or not meant for the pods of users."""
+    return bool(_trouble(facts)) or any(key in fact for fact in facts for key in CONTROL_PLANE)
 
 
 def _trouble(facts: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ from mooring.insight.expressions.syntax import DeviceField, reads_of
 from mooring.insight.expressions.terms import Terms, of_selector
 from mooring.insight.messages import fitting
 
-STEPS_MAX: Final = 3  # of more mistakes nobody knows what was meant
+STEPS_MAX: Final = 4  # of more mistakes nobody knows what was meant
 TRIED_MAX: Final = 48
 EVALUATIONS_MAX: Final = 100_000
 SPENT_MAX: Final = 2 * COST_LIMIT

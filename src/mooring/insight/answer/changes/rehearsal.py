@@ -107,9 +107,14 @@ class Rehearsal:
         self._cluster, self._context = stage.plan.cluster, stage.context
 
     def node(self, changes: Sequence[ObjectChange]) -> str | None:
-        """Return the node that the pod would get with the changes; None if it would get none."""
+        """Return the node that the pod would get with the changes; None if it would get none.
+
+        A pod that the changes spare needs none: "".
+        """
         objects = self._objects(changes)
-        return None if objects is None else self._spared(objects) or self._scheduled(objects)
+        if objects is None:
+            return None
+        return "" if self._is_spared(objects) else self._scheduled(objects)
 
     @contextmanager
     def changed(self, changes: Sequence[ObjectChange]) -> Iterator[ChangedPod | None]:
@@ -131,18 +136,18 @@ class Rehearsal:
             return None
         return None if any(value is None for value in objects.values()) else objects
 
-    def _spared(self, objects: Objects) -> str | None:
-        """Return the node of another pod, if the workload has no more pods than have a node."""
+    def _is_spared(self, objects: Objects) -> bool:
+        """Return whether the workload has no more pods than have a node."""
         source = self._stage.sources.of_pod(self._pod)
         changed = None if source is None else objects.get(key_of(source.value))
         field = None if changed is None else POD_COUNTS.get(changed.kind)
         if source is None or changed is None or field is None:
-            return None
+            return False
         before, after = getattr(source.value.spec, field), getattr(changed.spec, field)
         if before == after or after is None:
-            return None
+            return False
         nodes = nodes_of_siblings(self._pod, self._stage.plan.before, self._cluster)
-        return nodes[0] if 0 < after <= len(nodes) else None
+        return 0 < int(after) <= len(nodes)
 
     def _changed(self, changes: Sequence[ObjectChange]) -> Iterator[tuple[Any, Any]]:
         """Yield the changed objects by key; None where an API server would refuse one."""

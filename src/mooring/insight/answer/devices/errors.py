@@ -76,6 +76,9 @@ def error_findings(case: DeviceCase) -> Iterator[Finding]:
         return
     for fault in _faults(case, said):
         found = _repairs(case, fault)
+        if any(case.case.fleet.carriers[read] for read in fault.lacking):
+            # Devices of other nodes have it: the name is right.
+            found = [each for each in found if each.kind is RepairKind.GUARD]
         is_mistake = bool(found) and found[0].kind is not RepairKind.GUARD
         cause = _mistake(case, fault, found[0]) if is_mistake else _cause(case, fault)
         offered = tuple(_proposals(case, fault, found))

@@ -30,13 +30,16 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         cause = (
             f"{short.name} wants all {funnel.selected} devices {of_class}, {used} of them in use"
         )
-    elif not funnel.free and funnel.selected == 1:
-        alone = "" if short.details.capacity is None else "cannot be shared and "
-        cause = f"{short.name}: the only device {of_class} {alone}is in use"
     elif not funnel.free:
-        count, where = _all_in_use(case, short)
-        both = "both" if count == 2 else f"all {count}"
-        cause = f"{short.name}: {both} devices {of_class}{where} are in use"
+        everywhere = _all_in_use(case, short)
+        count, where = funnel.selected, f" of node {case.node}"
+        if everywhere is not None:
+            count, keys, where = everywhere[0], everywhere[1], ""
+        alone = "" if short.details.capacity is None else "cannot be shared and "
+        both = "both devices" if count == 2 else f"all {count} devices"
+        cause = f"{short.name}: {both} {of_class}{where} are in use"
+        if count == 1:
+            cause = f"{short.name}: the only device {of_class}{where} {alone}is in use"
     else:
         wanted = counted(short.wanted, "device")
         cause = f"{short.name} wants {wanted} {of_class}: {funnel.free} of {funnel.selected} free"
@@ -52,20 +55,17 @@ def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
     )
 
 
-def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, str]:
-    """Return how many devices are in use: all there are, or those of the nearest node."""
+def _all_in_use(case: DeviceCase, short: Shortage) -> tuple[int, list[ClaimKey]] | None:
+    """Return how many devices there are and who has them; None if some are free or not counted."""
     if case.case.cluster.inventory.devices_count > COUNTED_MAX:
-        return short.funnel.selected, f" of node {case.node}"
-    chosen = case.chosen(short.details)
-    taken = {
-        f"{result.driver}/{result.pool}/{result.device}"
-        for claim in case.case.cluster.claims.values()
-        if claim.status.allocation is not None
-        for result in claim.status.allocation.devices.results
-    }
-    if all(str(device) in taken for device in chosen):
-        return len(chosen), ""
-    return short.funnel.selected, f" of node {case.node}"
+        return None
+    names, holders = {str(each) for each in case.chosen(short.details)}, dict[str, ClaimKey]()
+    for key, claim in case.case.cluster.claims.items():
+        for result in claim.status.allocation.devices.results if claim.status.allocation else ():
+            holders[f"{result.driver}/{result.pool}/{result.device}"] = key
+    if not all(name in holders for name in names):
+        return None
+    return len(names), list(dict.fromkeys(holders[name] for name in sorted(names)))
 
 
 def _more_hardware(case: DeviceCase, short: Shortage) -> Iterator[Proposal]:

@@ -60,6 +60,17 @@ def unselected(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
 
 def _elsewhere(case: DeviceCase, short: Shortage, nodes: list[str]) -> Finding:
     """Return that the devices which match are on other nodes."""
+    gone = [node for node in nodes if node not in case.case.cluster.snapshot.nodes]
+    if gone and len(gone) == len(nodes):
+        return Finding(
+            f"devices that match {short.name} are on {listed(gone)} only, which is gone",
+            (
+                Proposal(
+                    f"bring node {gone[0]} back, or have its slices deleted: they are left over",
+                    FixRank.ADVICE,
+                ),
+            ),
+        )
     verb = "has" if len(nodes) == 1 else "have"
     where = f": only {listed(nodes)} {verb} them" if nodes else ""
     cause = f"node {case.node} has too few devices that match the selectors of {short.name}{where}"

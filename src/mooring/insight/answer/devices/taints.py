@@ -72,7 +72,7 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         (
             *_corrected(case, short, near, found),
             *_advice(found),
-            *_tolerations(case, short),
+            *(() if near is not None else _tolerations(case, short)),
             *case.fewer(short, funnel.tolerated),
         ),
     )

@@ -8,7 +8,7 @@ is one reason too many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mooring.api.go_integers import parse_int64
@@ -125,7 +125,7 @@ def _cause(case: Case, wish: _Wish, known: Mapping[str, set[str]], nodes: Sequen
         there = f", which {those}" if len(matching) <= NODES_SHOWN_MAX else ""
         return f"{wants}{there}, but {what} on {here}, which {verb} {value}"
     if wish.key not in known:
-        meant = nearest(wish.key, known)
+        meant = _near_key(wish.key, known)
         return f"{wants}, a label that no node has" + (f": did you mean {meant}?" if meant else "")
     if wish.operator != "In":
         return f"{wants}, which no node fulfils: node {nodes[0]} has {_label(case, wish, nodes[0])}"
@@ -162,7 +162,7 @@ def _repairs(source: Source, wish: _Wish, known: Mapping[str, set[str]]) -> Iter
         change = source.change(wish.other_value(meant))
         image = ", if the image runs there" if wish.key in _PLATFORM else ""
         yield Proposal(f"let the {wish.where} want {wish.key}={meant}{image}", rank, (change,))
-    other = nearest(wish.key, known) if wish.key not in known else None
+    other = _near_key(wish.key, known) if wish.key not in known else None
     if other is not None and value in known[other]:
         change = source.change(*wish.other_key(other))
         yield Proposal(f"let the {wish.where} want {other}={value}", FixRank.REPAIR, (change,))
@@ -201,6 +201,17 @@ def _labelled(case: Case, unmet: Sequence[_Wish], nodes: Sequence[str]) -> Itera
     said = listed([f"{key}={value}" for key, value in labels.items()])
     text = f"label node {node.metadata.name} {said} (an administrator's change)"
     yield Proposal(text, FixRank.ADMINISTRATOR, (change_of(node, *edits),))
+
+
+def _near_key(key: str, known: Iterable[str]) -> str | None:
+    """Return the label that was meant; of labels with the same prefix only their names count."""
+    prefix, slash, name = key.rpartition("/")
+    if slash:
+        names = [each.rpartition("/")[2] for each in known if each.rpartition("/")[0] == prefix]
+        near = nearest(name, names)
+        if near is not None:
+            return f"{prefix}/{near}"
+    return nearest(key, [each for each in known if each.rpartition("/")[0] != prefix or not slash])
 
 
 def _is_of_kubernetes(key: str) -> bool:

@@ -185,7 +185,7 @@ def _taints(case: Case, node: str) -> Iterator[Finding]:
     written = written_toleration(case.pod.spec.tolerations[near])
     yield Finding(
         f"node {node} has taint {texts[0]}; the pod tolerates {written}, which is another",
-        (*_corrected(source, near, written, taints), *_tolerating(source, taints)),
+        tuple(_corrected(source, near, written, taints)),
     )
 
 

@@ -92,7 +92,8 @@ def _class_proposals(
     if profile and not case.snapshot.slices:  # A real cluster has no profiles.
         text = f"add machines with such devices: --profile {profile} brings class {name}"
         yield Proposal(text, FixRank.HARDWARE)
-    yield Proposal(f"install the driver that brings class {name}", FixRank.ADVICE)
+    if meant is None:
+        yield Proposal(f"install the driver that brings class {name}", FixRank.ADVICE)
 
 
 def _class_references(case: Case) -> Iterator[_ClassReference]:

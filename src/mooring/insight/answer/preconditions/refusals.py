@@ -127,5 +127,8 @@ def _cause(title: str, error: Refusal | None, reason: str, repair: Repair | None
         f"{title} is refused: {field}: {error.detail or kind}",
         f"{title} is refused at {field}: {kind} {value}",
     ]
-    tidy = [re.sub(r"\s+", " ", text).replace(" :", ":").rstrip(": ") for text in texts]
+    tidy = [
+        re.sub(r"\s+", " ", text).replace(" :", ":").replace("::", ":").rstrip(": ")
+        for text in texts
+    ]
     return fitting(*tidy)
