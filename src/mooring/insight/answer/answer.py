@@ -125,8 +125,7 @@ def _answer(case: Case) -> Answer:
     rest = list(chain(*(more for _, more in others if _helps(more))))
     fixes, cause = _unique([*fixes, *rest]), finding.cause
     if not any(_is_enough(fix) for fix in fixes):
-        several = combined(case, findings, _findings)
-        if several is not None:
+        for several in _guarded(case, combined(case, findings, _findings)):
             cause, fixes = several.cause if case.is_new else cause, [several.fix, *fixes]
     if not any(fix.kind == "change" and fix.rank < FixRank.GIVE_UP for fix in fixes):
         fixes = _unique([*fixes, *_of_diagnosis(case)])

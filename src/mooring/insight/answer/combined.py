@@ -48,16 +48,16 @@ class _Step(NamedTuple):
     findings: Sequence[Finding]
 
 
-def combined(case: Case, findings: Sequence[Finding], find: Find) -> Combined | None:
-    """Return changes that give the pod a node together; `find` finds what is wrong with a case."""
+def combined(case: Case, findings: Sequence[Finding], find: Find) -> Iterator[Combined]:
+    """Yield changes that give the pod a node together; `find` finds what is wrong with a case."""
     step: _Step | None = _Step((), (), (), findings)
     while step is not None and len(step.taken) < STEPS_MAX and not case.is_late:
         if step.taken:
             done = _finished(case, step)
             if done is not None:
-                return done
+                yield done
+                return
         step = _next(case, step, find)
-    return None
 
 
 def _proposals(findings: Iterable[Finding]) -> Iterator[tuple[Finding, Proposal]]:
