@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from mooring.allocator.requests import RESULTS_MAX
-from mooring.api.quantity import Quantity
+from mooring.api.quantity import Format, Quantity
 from mooring.api.resource.v1 import DeviceCapacity, DeviceConstraint, DeviceTaint, DeviceToleration
 from mooring.api.tolerations import tolerates
 from mooring.insight.explain.conflict import Obstacles, features_that_matter
@@ -156,11 +156,16 @@ def smaller_amounts(situation: Situation, change: AskCapacity) -> list[AskCapaci
 
 def _amounts(capacity: DeviceCapacity, taken: Quantity | None) -> Iterator[Quantity]:
     """Yield the total of a capacity, the remaining amount, and the amounts its policy allows."""
+    left = capacity.value if taken is None else capacity.value - taken
     yield capacity.value
-    if taken is not None:
-        yield capacity.value - taken
+    yield left
     policy = capacity.request_policy
     if policy is not None:
+        between = policy.valid_range
+        if between is not None and between.step is not None and between.step.value > 0:
+            start = 0 if between.min is None else between.min.value
+            steps = (left.value - start) // between.step.value
+            yield Quantity.from_int(start + steps * between.step.value, Format.BINARY_SI)
         yield from policy.valid_values
         if policy.valid_range is not None and policy.valid_range.max is not None:
             yield policy.valid_range.max

@@ -25,7 +25,7 @@ from mooring.allocator.errors import AllocationError
 from mooring.allocator.problem import Problem
 from mooring.api.core.placement import Toleration
 from mooring.api.core.pod import Pod
-from mooring.api.quantity import Quantity
+from mooring.api.quantity import Format, Quantity
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims import DeviceClassIndex, pod_requests
 from mooring.claims.extended_resources import is_device_resource
@@ -291,7 +291,10 @@ def amount(amounts: ResourceAmounts, name: str) -> int:
 
 def quantity(value: int, name: str) -> Quantity:
     """Return an amount in base units as a quantity."""
-    return Quantity.from_milli(value) if name == MILLI else Quantity.from_int(value)
+    if name == MILLI:
+        return Quantity.from_milli(value)
+    is_binary = name in IN_BYTES and value % 2**20 == 0
+    return Quantity.from_int(value, Format.BINARY_SI if is_binary else Format.DECIMAL_SI)
 
 
 def shown(value: int, name: str) -> str:

@@ -76,8 +76,7 @@ def error_findings(case: DeviceCase) -> Iterator[Finding]:
         return
     for fault in _faults(case, said):
         found = _repairs(case, fault)
-        if any(case.case.fleet.carriers[read] for read in fault.lacking):
-            # Devices of other nodes have it: the name is right.
+        if _is_published(case, fault):
             found = [each for each in found if each.kind is RepairKind.GUARD]
         is_mistake = bool(found) and found[0].kind is not RepairKind.GUARD
         cause = _mistake(case, fault, found[0]) if is_mistake else _cause(case, fault)
@@ -229,10 +228,20 @@ def _type_fact(fault: _Fault) -> str:
 # --- proposals ------------------------------------------------------------------------------
 
 
+def _is_published(case: DeviceCase, fault: _Fault) -> bool:
+    """Return whether devices of other nodes have what is read: then the name is right."""
+    return any(case.case.fleet.carriers[read] for read in fault.lacking)
+
+
 def _repairs(case: DeviceCase, fault: _Fault) -> list[ExpressionRepair]:
     """Return the repairs that take the error away; another value would not."""
     text = fault.evaluator.parts.text(fault.evaluator.root)
-    found = diagnose([text], case.compiler, Devices(tuple(fault.devices), case.case.fleet))
+    devices: Sequence[PublishedDevice] = fault.devices
+    if fault.lacking and not _is_published(case, fault) and fault.place is not None:
+        # No device has it: what was meant may be true on other nodes only.
+        details = case.diagnosis.situation.details(fault.place)
+        devices = case.of_class(details.device_class_name)
+    found = diagnose([text], case.compiler, Devices(tuple(devices), case.case.fleet))
     repairs = () if found is None else found.repairs
     return [each for each in repairs if each.kind in _AGAINST_ERRORS][:REPAIRS_MAX]
 
@@ -248,7 +257,7 @@ def _proposals(
         offered.add(repair.text)
         rank = FixRank.GIVE if repair.kind is RepairKind.GUARD else FixRank.REPAIR
         yield from _proposal(case, fault, repair.text, repair.expressions[0], rank)
-    if fault.lacking:
+    if fault.lacking and (_is_published(case, fault) or not offered):
         guards = " && ".join(f"has({written(read)})" for read in fault.lacking)
         text = f"guard it: {guards} && …"
         if text not in offered:

@@ -62,6 +62,8 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         ends = [f"; the pod tolerates it, but {short.name} must"]
     by = f", set by DeviceTaintRule {found.rule_names}" if found.rules else ""
     of_class = f" of class {short.class_name}"
+    if len(case.of_class(short.class_name)) > funnel.of_class:
+        of_class += f" on node {case.node}"
     causes = [
         f"{devices}{c} {verb} taint {found.text}{by}{e}" for c in (of_class, "") for e in ends
     ]

@@ -81,7 +81,8 @@ def label_findings(case: Case, nodes: Sequence[str]) -> Iterator[Finding]:
     if source is not None:
         proposals += _repairs(source, wish, known)
         proposals += _removal(case, source, unmet)
-    proposals += _labelled(case, unmet, nodes)
+    if not any(each.rank is FixRank.REPAIR for each in proposals):  # No node gets a mistyped label.
+        proposals += _labelled(case, unmet, nodes)
     yield Finding(_cause(case, wish, known, nodes), tuple(proposals))
 
 
