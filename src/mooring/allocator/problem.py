@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.node_view import NodeView
@@ -117,6 +116,7 @@ class Problem:
         self.consumption = consumption_rule(view)
         self.compatibility = compatibility_rule(view)
         self.in_use = InUseRule(self.allocated.whole, view.shareable)
+        self.has_plain_rules = self.consumption is None and self.compatibility is None
         self.rules: list[Rule] = [self.in_use]
         self.rules += [rule for rule in (self.consumption, self.compatibility) if rule is not None]
         for index, rule in enumerate(self.rules):
@@ -126,26 +126,25 @@ class Problem:
         self._requirements_ids: dict[Requirements, int] = {}
         self.claims = tuple([request.claim for request in plan.requests])  # by stage
         self.start: States = [rule.start for rule in self.rules]
+        self.stages: tuple[tuple[Slot, ...], ...] = ()
+        self.devices_wanted = 0
+        self.is_near_limit = False
+        self._is_built = False
+        if not plan.checks:
+            self._build()
 
-    @cached_property
-    def stages(self) -> tuple[tuple[Slot, ...], ...]:
-        """The slots of each request. They are made after the checks, which may end the attempt."""
-        return tuple(
+    def _build(self) -> None:
+        """Make the slots; after the checks, which may end the attempt before a device is asked."""
+        self._is_built = True
+        self.stages = tuple(
             [
                 tuple([self._slot(subrequest) for subrequest in request.subrequests])
                 for request in self.plan.requests
             ]
         )
-
-    @cached_property
-    def devices_wanted(self) -> int:
-        """The most devices that all requests together can get."""
-        return sum([max([slot.count for slot in stage]) for stage in self.stages])
-
-    @cached_property
-    def is_near_limit(self) -> bool:
-        """Whether some alternatives could bring a claim over the limit of devices."""
-        return self.devices_wanted > RESULTS_MAX
+        # Whether some alternatives could bring a claim over the limit of devices.
+        self.devices_wanted = sum([max([slot.count for slot in s]) for s in self.stages])
+        self.is_near_limit = self.devices_wanted > RESULTS_MAX
 
     @property
     def is_lazy(self) -> bool:
@@ -158,6 +157,8 @@ class Problem:
         With `reached_only`, only for slots that a search has reached, and only devices that it can
         have.
         """
+        if not self._is_built:
+            self._build()
         for stage in self.stages:
             for slot in stage:
                 if reached_only and not (slot.is_lazy and slot.is_reached):
@@ -194,6 +195,8 @@ class Problem:
                 self._check_all(check.for_all, names)
             if check.limited is not None:
                 self._check_limit(*check.limited, names)
+        if not self._is_built:
+            self._build()
 
     def _check_all(self, subrequest: SubRequest, names: Names) -> None:
         """Raise why a subrequest for all devices cannot list them: pool by pool."""
@@ -269,6 +272,10 @@ class Problem:
             subrequest.requirements, len(self._requirements_ids)
         )
         slot = Slot(subrequest, requirements, static, takes)
+        if not subrequest.constraints and not static.open and self.has_plain_rules:
+            slot.rules = slot.sure = (self.in_use,)
+            slot.is_risky = bool(slot.faults)
+            return slot
         constraints = self._constraints_of(slot)
         rules = [rule for rule in (self.compatibility, self.consumption) if rule is not None]
         if slot.listed is None:
