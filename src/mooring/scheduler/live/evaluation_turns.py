@@ -35,7 +35,7 @@ NO_TIME = "no time left"
 LIGHT_COST = 250_000  # of one pod
 LANE_COST_PER_S = 1_000_000  # of all pods of a lane
 LANES_MAX = 4_096
-SLICE_S = 0.1
+SLICE_S = 0.05
 EXPLANATION_S = 0.1
 
 

@@ -149,6 +149,8 @@ class LiveScheduler:
         else:
             self._turns.begin(entry.lane, used_s=entry.used_s if entry.is_slice else None)
             self._try(entry)
+            if entry.is_slice:  # everything else gets as much time before the next
+                self.queue.slices_from_s = self._s + 2 * self._turns.took_s
         self._dispatch()
         return True
 
@@ -204,7 +206,7 @@ class LiveScheduler:
         ready = attempt(self.cache.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
         if self._turns.is_put_off and isinstance(outcome, Pending):
-            self._put_off(entry)
+            self.queue.put_off(entry, self._turns.used_s)
             return
         kind = None if isinstance(ready, Pending) else _kind(ready)
         self.metrics.algorithm_s.observe(self._elapsed() - self._s)
@@ -216,11 +218,6 @@ class LiveScheduler:
             self._count_rejected(outcome)
             self._failures.handle(outcome, self._moment)
             self._set_aside(entry, outcome, kind)
-
-    def _put_off(self, entry: QueuedPodInfo) -> None:
-        """Go on with an entry in its next slice."""
-        entry.used_s = self._turns.used_s
-        self.queue.put_off(entry, self._turns.took_s, self._s)
 
     def _resolves_double_allocation(self, pod: Pod) -> bool:
         """Deallocate the pod's claims whose devices other claims got first, if there are any."""
@@ -308,7 +305,7 @@ class LiveScheduler:
         )
         decision = decide_group(self.cache.cluster, gang, self._ids)
         if self._turns.is_put_off and not any(isinstance(r, Reservation) for r in decision.results):
-            self._put_off(entry)
+            self.queue.put_off(entry, self._turns.used_s)
             return
         self._count_group(decision, profile_of(pods[0]))
         for result in decision.results:

@@ -7,7 +7,7 @@
     backoffQ ◄─────────┴─ no node ──► unschedulable, until a hinted event or five minutes later
 
 An entry is a pod, or the pods of a group that are tried together. One whose expressions take long
-is put off: namespaces take turns, and entries of activeQ get as much time as all of these.
+is put off: namespaces take turns, and everything else gets as much time as all of these.
 
 Pods of one kind get the same answer from the same cluster. So of those that are unschedulable, one
 is activated for all: if it gets a node the next is activated, if not the others would not get one
@@ -104,7 +104,7 @@ class SchedulingQueue:
         self._kinds_waiting: defaultdict[ClusterEvent, dict[PodKind, None]] = defaultdict(dict)
         self._tickets = count(1)
         self._put_off: OrderedDict[str, deque[tuple[int, QueuedPodInfo]]] = OrderedDict()
-        self._slices_from_s = 0.0  # until then it is the turn of activeQ
+        self.slices_from_s = 0.0  # until then it is the turn of everything else
         self._was_slice = False  # the entry popped last
 
     # --- pods -------------------------------------------------------------------------------------
@@ -139,9 +139,8 @@ class SchedulingQueue:
     def pop(self, now_s: float) -> QueuedPodInfo | None:
         """Return the entry to try next, and remove it from the queue."""
         self.tick(now_s)
-        is_slice_due = not self._was_slice and now_s >= self._slices_from_s
-        entry = self._first_put_off() if is_slice_due else None
-        entry = entry or self._first_active() or self._first_put_off() or self._first_early()
+        entry = None if self._was_slice else self._first_put_off(now_s)
+        entry = entry or self._first_active() or self._first_put_off(now_s) or self._first_early()
         if entry is None:
             return None
         entry.is_slice = self._was_slice = entry.queue == PUT_OFF
@@ -182,13 +181,12 @@ class SchedulingQueue:
         self._unschedulable[entry.key] = entry
         self._listen(entry, hints, kind if hints.shared else None)
 
-    def put_off(self, entry: QueuedPodInfo, took_s: float, now_s: float) -> None:
-        """Try an entry again when it is its turn; others get as much time before."""
-        if entry.is_slice:
-            self._slices_from_s = now_s + 2 * took_s  # now is when it was popped
+    def put_off(self, entry: QueuedPodInfo, used_s: float) -> None:
+        """Go on with an entry when it is its turn; it has used some time already."""
         entry = self._back(entry)
         if entry.queue != OUT:
             return
+        entry.used_s = used_s
         entry.tries -= 1  # it is the same try
         entry.queue, entry.ticket = PUT_OFF, next(self._tickets)
         if entry.probes is not None and (bucket := self._buckets.get(entry.probes)) is not None:
@@ -233,6 +231,8 @@ class SchedulingQueue:
     def next_s(self) -> float | None:
         """Return when the next entry's time is up."""
         times = [row[0] for row in self._backoff_q[:1]]
+        if self._put_off:
+            times.append(self.slices_from_s)
         if self._unschedulable:
             oldest = next(iter(self._unschedulable.values()))
             times.append(oldest.unschedulable_since_s + self.backoff.parked_most_s)
@@ -286,9 +286,9 @@ class SchedulingQueue:
                 return entry
         return None
 
-    def _first_put_off(self) -> QueuedPodInfo | None:
+    def _first_put_off(self, now_s: float) -> QueuedPodInfo | None:
         """Take the first entry of the lane whose turn it is; that lane comes last then."""
-        while self._put_off:
+        while self._put_off and now_s >= self.slices_from_s:
             lane, rows = next(iter(self._put_off.items()))
             while rows:
                 ticket, entry = rows.popleft()
