@@ -168,7 +168,7 @@ class Problem:
                 for table in slot.derived:
                     table.ask(slot.candidates & wanted)
                 if slot.is_lazy:
-                    self._arrange(slot)
+                    self._arrange(slot, self._constraints_of(slot))
 
     def _available(self, slot: Slot) -> int:
         """Return the devices that a slot can have as things are allocated now."""
@@ -287,35 +287,34 @@ class Problem:
             before = [rule for rule in rules if rule is not self.consumption]
             after = [rule for rule in rules if rule is self.consumption]
             slot.rules = (self.in_use, *before, *ahead, *constraints, *after)
-        self._arrange(slot)
+        self._arrange(slot, constraints)
         return slot
 
     def _constraints_of(self, slot: Slot) -> list[Constraint]:
         request = slot.request
         return [self._constraints[request.claim][number] for number in request.constraints]
 
-    def _arrange(self, slot: Slot) -> None:
+    def _arrange(self, slot: Slot, constraints: Sequence[Constraint]) -> None:
         """Sort out the rules of a slot by what is known about its devices."""
         available = self._available(slot)
         is_open = bool(slot.open & available)
         wanted = slot.candidates & available
-        unsure: list[Constraint] = []
         slot.is_lazy = is_open
-        constraints = self._constraints_of(slot)
+        has_unsure = False
         for rule in constraints:
             table = rule.tables[slot.request]
             if not isinstance(table, DerivedTable):
                 continue
-            if not is_open and table.is_cheap:
+            if not is_open and wanted & ~table.asked and table.is_cheap:
                 table.ask(wanted)
-            is_lazy = is_open or bool(wanted & ~table.asked)
-            slot.is_lazy = slot.is_lazy or is_lazy
-            if is_lazy or table.faults:
-                unsure.append(rule)
-        slot.sure = (self.in_use, *(() if unsure else constraints))
+            if is_open or wanted & ~table.asked:
+                slot.is_lazy = has_unsure = True
+            elif table.faults:
+                has_unsure = True
+        slot.sure = (self.in_use,) if has_unsure else (self.in_use, *constraints)
         slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])
         slot.is_risky = bool(
-            slot.faults or unsure or is_open or self._may_violate(slot, constraints)
+            slot.faults or has_unsure or is_open or self._may_violate(slot, constraints)
         )
 
     def _may_violate(self, slot: Slot, constraints: Sequence[Constraint]) -> bool:

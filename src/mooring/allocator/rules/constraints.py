@@ -161,13 +161,9 @@ class DerivedTable(AttributeTable):
         super().__init__(with_lists=view.features.list_type_attributes)
         self.attribute = attribute
         self.asked = 0
+        self.is_cheap = all(facts.derived(expression).is_cheap for facts in view.pools[:1])
         self._expression = expression
         self._view = view
-
-    @property
-    def is_cheap(self) -> bool:
-        """Whether asking many devices at once costs little."""
-        return all(facts.derived(self._expression).is_cheap for facts in self._view.pools[:1])
 
     def ask(self, wanted: int) -> None:
         """Ask the devices that were not asked before; may raise Interrupted."""
