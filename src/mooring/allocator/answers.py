@@ -21,13 +21,9 @@ class Answers(ABC):
 
     def __init__(self, compiled: Compiled, devices: DeviceBatch) -> None:
         self.compiled = compiled
+        self.is_cheap = compiled.is_cheap  # whether asking many devices at once costs little
         self.asked = 0
         self._devices = devices
-
-    @property
-    def is_cheap(self) -> bool:
-        """Whether asking many devices at once costs little."""
-        return self.compiled.is_cheap
 
     def ask(self, wanted: int) -> None:
         """Ask the devices that were not asked before; may raise Interrupted."""
@@ -40,12 +36,16 @@ class Answers(ABC):
             return
         positions = bits(missing)
         for part, answers in self._devices.answers(self.compiled, positions):
-            self._take(part, answers)
-            self.asked |= missing if len(part) == len(positions) else mask_of(part)
+            asked = missing if len(part) == len(positions) else mask_of(part)
+            self._take(asked, part, answers)
+            self.asked |= asked
 
     @abstractmethod
     def _take(
-        self, positions: Sequence[int], answers: Sequence[DeviceAttribute | bool | str]
+        self,
+        asked: int,
+        positions: Sequence[int],
+        answers: Sequence[DeviceAttribute | bool | str],
     ) -> None:
         """Note the answers of devices; a text is an error."""
 
@@ -64,12 +64,19 @@ class SelectorAnswers(Answers):
         self.faults: dict[int, str] = {}
 
     def _take(
-        self, positions: Sequence[int], answers: Sequence[DeviceAttribute | bool | str]
+        self,
+        asked: int,
+        positions: Sequence[int],
+        answers: Sequence[DeviceAttribute | bool | str],
     ) -> None:
+        self.yes |= asked
+        if answers.count(True) == len(answers):
+            return  # as most often
         for position, answer in zip(positions, answers, strict=True):
             if answer is True:
-                self.yes |= 1 << position
-            elif answer is not False:
+                continue
+            self.yes ^= 1 << position
+            if answer is not False:
                 assert isinstance(answer, str)
                 self.faulty |= 1 << position
                 self.faults[position] = with_hint(answer)
@@ -87,7 +94,10 @@ class DerivedAnswers(Answers):
         self.values: dict[int, DeviceAttribute | str] = {}
 
     def _take(
-        self, positions: Sequence[int], answers: Sequence[DeviceAttribute | bool | str]
+        self,
+        asked: int,  # noqa: ARG002
+        positions: Sequence[int],
+        answers: Sequence[DeviceAttribute | bool | str],
     ) -> None:
         for position, answer in zip(positions, answers, strict=True):
             assert not isinstance(answer, bool)

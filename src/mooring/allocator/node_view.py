@@ -151,7 +151,7 @@ class NodeView:
 
     def is_cheap(self, selector: str) -> bool:
         """Return whether it costs little to ask many devices for a selector at once."""
-        return all(facts.selector(selector).is_cheap for facts in self.pools[:1])
+        return not self.pools or self.pools[0].selector(selector).is_cheap
 
     def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
         """Return the devices without a blocking taint that the tolerations do not cover."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mooring.allocator.requests import Requirements
 
 Stage = str  # "class", "request", "node" or "capacity"
+Selector = tuple[Stage, int, str]  # a selector: its number in its stage, and its expression
 
 
 class StaticFault(NamedTuple):
@@ -34,14 +35,6 @@ class StaticFault(NamedTuple):
     text: str
     selector: int = 0  # which one, of a stage that has several
     is_compile: bool = False
-
-
-class Selector(NamedTuple):
-    """A selector of a class or of a request."""
-
-    stage: Stage
-    number: int  # among those of its stage
-    expression: str
 
 
 class StaticCandidates:
@@ -71,10 +64,9 @@ class StaticCandidates:
         if view.features.consumable_capacity:
             self._fitting = self._fit(requirements)
         selectors = _selectors(requirements)
-        cheap = next(
-            (n for n, each in enumerate(selectors) if not view.is_cheap(each.expression)),
-            len(selectors),
-        )
+        cheap = 0
+        while cheap < len(selectors) and view.is_cheap(selectors[cheap][2]):
+            cheap += 1
         yes = view.all
         if not view.features.device_binding_and_status:
             yes &= ~view.waiting
@@ -150,8 +142,8 @@ class StaticCandidates:
 def _selectors(requirements: Requirements) -> tuple[Selector, ...]:
     """Return all selectors, in the order in which a device is asked for them."""
     return (
-        *[Selector("class", n, each) for n, each in enumerate(requirements.class_selectors)],
-        *[Selector("request", n, each) for n, each in enumerate(requirements.selectors)],
+        *[("class", n, each) for n, each in enumerate(requirements.class_selectors)],
+        *[("request", n, each) for n, each in enumerate(requirements.selectors)],
     )
 
 

@@ -33,8 +33,8 @@ from mooring.kit.lru import LRU
 
 COST_LIMIT = 1_000_000
 CACHE_SIZE = 1024
-# Up to this estimate an expression is evaluated for many devices at once, needed or not: then an
-# evaluation takes at most some ten microseconds, not much more than asking for it.
+# Up to this estimate an expression is evaluated for many devices at once, needed or not: the
+# evaluation takes less than, or hardly more than, what it takes to ask a device by itself.
 CHEAP_COST_MAX = 500
 ANSWERS_MAX = 65_536
 ANSWERS_SIZE_MAX = 64 << 20  # bytes of large ones
@@ -89,7 +89,7 @@ class Compiled:
         )
         return estimate.high
 
-    @property
+    @cached_property
     def is_cheap(self) -> bool:
         """Whether evaluating it for a device costs little, or it has no program."""
         return self.program is None or self.cost_max <= self.cheap_cost_max

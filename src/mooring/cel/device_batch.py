@@ -61,7 +61,10 @@ class DeviceBatch:
         if numbers and numbers[-1] - numbers[0] + 1 == len(numbers):
             numbers = range(numbers[0], numbers[-1] + 1)  # whose columns need not be picked
         ask = self.matches if compiled.kind == "selector" else self.attributes
-        count = max(CHUNK_COST // max(compiled.cost_max, 1), 1) if compiled.is_cheap else 1
+        count = CHUNK_COST // (compiled.cost_max or 1) if compiled.is_cheap else 1
+        if len(numbers) <= count:
+            yield numbers, ask(compiled, numbers)
+            return
         for start in range(0, len(numbers), count):
             part = numbers[start : start + count]
             yield part, ask(compiled, part)

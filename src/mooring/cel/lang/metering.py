@@ -114,8 +114,9 @@ class Meter:
             work = self._works[expression] = ExpressionWork()
         work.evaluations += evaluations
         work.seconds += seconds
-        work.cost += sum(costs)
-        work.cost_most = max(work.cost_most, *costs, 0)
+        if costs:
+            work.cost += sum(costs)
+            work.cost_most = max(work.cost_most, *costs)
 
     def now_s(self) -> float:
         """Return the clock's time; without a clock it stands still."""
