@@ -13,6 +13,7 @@ from mooring.api.resource.v1 import (
     DeviceConstraint,
     DeviceDerivedAttribute,
     DeviceRequest,
+    DeviceSelector,
     ResourceClaim,
     ResourcePool,
     ResourceSlice,
@@ -161,6 +162,28 @@ def test_too_few_devices_are_found_out_with_one_evaluation_each() -> None:
     assert evaluations(found, SLOW) == 14
 
 
+# The same estimates, but evaluated in no time: no id is negative.
+ODD_KEY = f'(device.attributes["{DRIVER}"].id < 0 && {WORK}) ? 0 : device.attributes["{DRIVER}"].id'
+ODD = f'device.attributes["{DRIVER}"].id >= 0 || {WORK}'
+
+
+@pytest.mark.parametrize("selectors", [(), selecting(ODD)])
+@pytest.mark.parametrize("distinct", [False, True])
+def test_a_derived_attribute_that_cannot_match_takes_an_evaluation_for_each_device(
+    selectors: tuple[DeviceSelector, ...], distinct: bool
+) -> None:
+    found = scene(pool(DRIVER, numbered(400), "gpus"))
+    derived = (DeviceDerivedAttribute("key", f"{ODD_KEY} * 0" if distinct else ODD_KEY),)
+    constraint = DeviceConstraint(distinct_attribute="key")
+    if not distinct:
+        constraint = DeviceConstraint(match_attribute="key")
+    request_ = gpu(count=3, selectors=selectors, derived_attributes=derived)
+    answer = asked(found, claim("claim", [request_], constraints=(constraint,)))
+    assert isinstance(answer, Unsatisfied)
+    assert evaluations(found, derived[0].expression) == 400
+    assert answer.steps < 3_000
+
+
 def test_a_trace_tells_of_devices_that_the_search_did_not_reach() -> None:
     found = scene(pool(DRIVER, numbered(2), "gpus"))
     wanted = claim(
@@ -220,6 +243,17 @@ def test_a_budget_ends_evaluations_over_six_pools() -> None:
     # An evaluation has a check for each part of its cost, and one before it.
     cost = found.compiler.compile(SLOW).cost_max
     assert evaluations(found, f"!({SLOW})") == 20 // (cost // CHECK_EVERY_COST + 1)
+
+
+def test_a_budget_ends_derived_attributes_over_six_pools() -> None:
+    pools = [pool(DRIVER, numbered(128, first=128 * n), f"pool-{n}") for n in range(6)]
+    found = scene(*pools)
+    derived = (DeviceDerivedAttribute("key", SLOW_KEY),)
+    wanted = matching(gpu(count=2, derived_attributes=derived))
+    answer = asked(found, wanted, budget=Budget(interrupt=after(30)))
+    assert isinstance(answer, AllocationFailed)
+    assert answer.message == "filter operation aborted: out of time"
+    assert 1 <= evaluations(found, SLOW_KEY) <= 3
 
 
 @pytest.mark.parametrize("expression", [SLOW, f"{SLOW} && {{'a': [1].map(x, x)}}.size() == 1"])

@@ -47,6 +47,7 @@ def test_near_capacity_it_still_is_where_the_plain_search_ends(family: str) -> N
         except plain.TooManyStepsError:
             continue
         assert described(answer(found)) == expected, f"problem({family!r}, NEAR_CAPACITY, {seed})"
+        assert described(lazy_answer(found)) == expected, (family, seed)
 
 
 @families

@@ -149,7 +149,7 @@ class Problem:
     @property
     def is_lazy(self) -> bool:
         """Whether some devices were not asked for all that the search may want to know."""
-        return any(slot.is_lazy for stage in self.stages for slot in stage)
+        return any(slot.is_lazy or slot.is_reached for stage in self.stages for slot in stage)
 
     def settle(self, *, reached_only: bool = False) -> None:
         """Ask the devices for all that is not known yet; may raise Interrupted.
@@ -161,14 +161,24 @@ class Problem:
             self._build()
         for stage in self.stages:
             for slot in stage:
-                if reached_only and not (slot.is_lazy and slot.is_reached):
+                if reached_only and not slot.is_reached:
                     continue
                 wanted = self._available(slot) if reached_only else self.view.all
                 slot.judge(wanted)
                 for table in slot.derived:
                     table.ask(slot.candidates & wanted)
-                if slot.is_lazy:
+                if slot.is_lazy or slot.is_reached:
                     self._arrange(slot, self._constraints_of(slot))
+                    slot.is_reached = False
+
+    def reach(self, slot: Slot) -> None:
+        """Make use of what a search has learnt about the devices of a lazy slot.
+
+        Once all were asked, rules narrow them at once. The slot stays one that may raise an error,
+        since feasibility checks of this search began without these answers.
+        """
+        self._arrange(slot, self._constraints_of(slot))
+        slot.is_reached = slot.is_risky = True
 
     def _available(self, slot: Slot) -> int:
         """Return the devices that a slot can have as things are allocated now."""

@@ -91,7 +91,7 @@ class _Pick:
         self.filled = filled
         self.states = states
         self.candidates = candidates
-        self.open = open_  # those among them that were not judged yet
+        self.open = open_  # those among them that must be looked at again when they are tried
         self.position = -1
 
 
@@ -194,7 +194,7 @@ class Search:
     ) -> object | None:
         open_ = 0
         if slot.is_lazy:
-            slot.is_reached = True
+            self._problem.reach(slot)
         if slot.listed is None:
             candidates = slot.candidates >> above << above
             for rule in slot.sure:
@@ -204,6 +204,8 @@ class Search:
             if slot.open:
                 open_ = self._problem.in_use.narrow(states, slot, slot.open) >> above << above
                 candidates |= open_
+            if slot.is_lazy:
+                open_ = candidates  # Once all are asked, rules that are unsure now are sure.
         else:
             candidates = 1 << slot.listed[filled]
         self._stack.append(_Pick(stage, slot, filled, states, candidates, open_))
