@@ -138,8 +138,9 @@ class AttributeTable:
         self.known |= bit
         if not elements:
             self.only_first |= bit
+        holders = self.holders
         for element in elements:
-            self.holders[element] = self.holders.get(element, 0) | bit
+            holders[element] = holders.get(element, 0) | bit
         self.elements[position] = elements
 
     def add_table(self, table: AttributeTable, offset: int) -> None:
