@@ -33,6 +33,10 @@ from mooring.cel.device import CelFeatures, DeviceCompiler
 
 # One for all problems: they have many expressions in common.
 COMPILER = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
+# To this one every expression is expensive, so that devices are asked one by one.
+LAZY_COMPILER = DeviceCompiler(
+    CelFeatures(list_attributes=True), extensions=False, cheap_cost_max=-1
+)
 SHARE_ID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -91,9 +95,14 @@ def answer(problem: Problem) -> Answer:
     return answer_with(filled(problem), problem)
 
 
-def filled(problem: Problem) -> Inventory:
+def lazy_answer(problem: Problem) -> Answer:
+    """Return the allocator's answer to a problem as if all its expressions were expensive."""
+    return answer_with(filled(problem, LAZY_COMPILER), problem)
+
+
+def filled(problem: Problem, compiler: DeviceCompiler = COMPILER) -> Inventory:
     """Return an inventory with the objects of a problem."""
-    inventory = Inventory(Features.named(sorted(problem.features)), compiler=COMPILER)
+    inventory = Inventory(Features.named(sorted(problem.features)), compiler=compiler)
     for slice_ in problem.slices:
         inventory.put_slice(slice_)
     for class_ in problem.classes:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from conformance import _plain as plain
-from conformance._allocation import essence, read_expected, read_problem, recorded_essence
-from conformance.allocator import AllocatorSuite, answer
+from conformance._allocation import (
+    Answer,
+    Problem,
+    essence,
+    read_expected,
+    read_problem,
+    recorded_essence,
+)
+from conformance.allocator import AllocatorSuite, answer, lazy_answer
 from conformance.runner import Case, Equal, read_cases
 from tests.corpus import corpus
 
@@ -20,8 +27,11 @@ PLAIN_STEPS_MAX = 2_000
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", FILES)
-def test_the_allocator_answers_as_kubernetes_does(name: str) -> None:
-    suite = AllocatorSuite(answer)
+@pytest.mark.parametrize("answering", [answer, lazy_answer])
+def test_the_allocator_answers_as_kubernetes_does(
+    name: str, answering: Callable[[Problem], Answer]
+) -> None:
+    suite = AllocatorSuite(answering)
     mismatched = {case.id for case in _cases(name) if not isinstance(suite.compare(case), Equal)}
     assert mismatched <= KNOWN_MISMATCHES, "\n".join(suite.figures())
 

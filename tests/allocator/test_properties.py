@@ -10,7 +10,7 @@ import pytest
 
 from conformance import _plain as plain
 from conformance._allocation import Problem
-from conformance.allocator import COMPILER, answer, answer_with, filled
+from conformance.allocator import COMPILER, answer, answer_with, filled, lazy_answer
 from mooring.allocator import Allocated, Features, Inventory, allocate
 from mooring.api.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 from tests.allocator.problems import FAMILIES, NEAR_CAPACITY, SMALL, problem
@@ -31,6 +31,14 @@ def test_the_answer_is_that_of_the_plain_search(family: str) -> None:
 
 
 @families
+def test_it_is_the_same_if_devices_are_asked_one_by_one(family: str) -> None:
+    for seed in range(200):
+        found = problem(family, SMALL, seed)
+        expected = described(plain.allocate(found))
+        assert described(lazy_answer(found)) == expected, f"problem({family!r}, SMALL, {seed})"
+
+
+@families
 def test_near_capacity_it_still_is_where_the_plain_search_ends(family: str) -> None:
     for seed in FEW_SEEDS:
         found = problem(family, NEAR_CAPACITY, seed)
@@ -39,6 +47,7 @@ def test_near_capacity_it_still_is_where_the_plain_search_ends(family: str) -> N
         except plain.TooManyStepsError:
             continue
         assert described(answer(found)) == expected, f"problem({family!r}, NEAR_CAPACITY, {seed})"
+        assert described(lazy_answer(found)) == expected, (family, seed)
 
 
 @families

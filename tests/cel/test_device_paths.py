@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace as changed
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,9 @@ from mooring.api.codec import decode_tree
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
 from mooring.cel.device import CelFeatures, Compiled, DeviceCompiler, ExpressionKind
-from mooring.cel.device_values import DeviceBatch, device_variables
+from mooring.cel.device_batch import DeviceBatch
+from mooring.cel.device_values import device_variables
+from mooring.kit.lru import LRU
 from tests.cel.generated import DEVICES, NAME_TERMS, TERMS, expressions
 from tests.cel.recorded import cases
 
@@ -85,6 +88,9 @@ def test_devices_are_answered_together_as_each_is_alone(
     some = data.draw(st.lists(st.sampled_from(range(len(fleet))), unique=True)) if fleet else []
     assert asked(devices, expression, some) == [expected[number] for number in some]
     assert asked(devices, expression, range(len(fleet))) == expected
+    expensive = changed(expression, cheap_cost_max=-1, answers=LRU(1000))
+    assert asked(devices, expensive, range(len(fleet))) == expected
+    assert asked(DeviceBatch(driver, fleet[::-1]), expensive, range(len(fleet))) == expected[::-1]
 
 
 def test_recorded_expressions_are_answered_as_for_each_device_alone() -> None:

@@ -1,23 +1,25 @@
 """The allocator: which devices claims get on a node, with the results of Kubernetes' allocator.
 
-errors       errors that end an allocation
-features     which feature gates of allocation are on
-requests     the requests of claims, in one form: the plan
-pools        slices grouped into pools, and node selection: which nodes may use a device
-pool_facts   facts about the devices of a pool, independent of allocations
-node_view    all candidate devices of one node, in the order tried
-ledger       which devices are allocated to which claims
-inventory    slices, classes and allocations, with everything derived from them
-taints       device taints, and those that DeviceTaintRules add
-rules        the rules that admit or refuse a pick
-problem      one plan on one node
-search       the first assignment that every rule admits
-feasibility  decides that a part of the search has no solution
-remaining    the demand that is left, and which parts are interchangeable
-bounds       demand that cannot be met, by counting
-bin_packing  demand on devices that can be shared
-allocation   the entry points, and the AllocationResult of each claim
-trace        why claims get no devices
+errors        errors that end an allocation
+features      which feature gates of allocation are on
+requests      the requests of claims, in one form: the plan
+pools         slices grouped into pools, and node selection: which nodes may use a device
+answers       what expressions say of the devices of a pool, as far as they were asked
+pool_facts    facts about the devices of a pool, independent of allocations
+static_rules  which devices some requirements admit, judged when the search reaches them
+node_view     all candidate devices of one node, in the order tried
+ledger        which devices are allocated to which claims
+inventory     slices, classes and allocations, with everything derived from them
+taints        device taints, and those that DeviceTaintRules add
+rules         the rules that admit or refuse a pick
+problem       one plan on one node
+search        the first assignment that every rule admits
+feasibility   decides that a part of the search has no solution
+remaining     the demand that is left, and which parts are interchangeable
+bounds        demand that cannot be met, by counting
+bin_packing   demand on devices that can be shared
+allocation    the entry points, and the AllocationResult of each claim
+trace         why claims get no devices
 """
 
 from mooring.allocator.allocation import (

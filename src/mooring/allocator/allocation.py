@@ -33,8 +33,11 @@ from mooring.api.resource.v1 import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
+from mooring.cel.lang.metering import Admit, Interrupted, NotAdmitted
 
 Interrupt = Callable[[], str | None]
+
+LAZY_STEPS = 2_000  # with feasibility checks, before devices are asked that were not reached
 
 
 class Budget(NamedTuple):
@@ -43,6 +46,7 @@ class Budget(NamedTuple):
     light_steps: int = 256  # without feasibility checks, besides one for each device
     steps: int = 20_000
     interrupt: Interrupt | None = None  # called now and then; a text ends the search
+    admit: Admit | None = None  # called before an evaluation with its cost; a text puts it off
 
 
 BUDGET = Budget()
@@ -57,6 +61,7 @@ class PreparedClaims(NamedTuple):
 
 
 NewShareId = Callable[[], str]
+Check = Callable[[], None]  # may raise
 
 
 class Allocated(Struct, frozen=True, eq=False):
@@ -76,8 +81,14 @@ class Unsatisfied(Struct, frozen=True, eq=False):
     """The claims cannot be allocated on the node now."""
 
     claims: Sequence[ResourceClaim]
-    problem: Problem
+    searched: Problem  # as the search left it: it may not have asked all devices
     steps: int
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, with all that can be known about its devices."""
+        self.searched.settle()
+        return self.searched
 
     def trace(self) -> Trace:
         """Return why: why each device is rejected, and which request gets stuck."""
@@ -91,6 +102,7 @@ class AllocationFailed(Struct, frozen=True, eq=False):
     node_only: bool = False
     steps: int = 0
     is_given_up: bool = False  # more steps or time might have found a result
+    is_put_off: bool = False  # an evaluation was not admitted; the next attempt goes on there
 
 
 AllocationOutcome = Allocated | Unsatisfied | AllocationFailed
@@ -116,20 +128,11 @@ def allocate_prepared(
     inventory: Inventory, node: Node, prepared: PreparedClaims, *, budget: Budget = BUDGET
 ) -> AllocationOutcome:
     """Return the devices that prepared claims get on the node, all of them or none."""
-    claims, names, plan = prepared
     try:
-        problem = inventory.problem(node, plan)
-        if plan.checks:
-            problem.check(names)
-        solution, steps = _search(problem, names, budget)
-        if solution is None:
-            if problem.view.is_invalid:
-                raise NodeError("invalid resource pools were encountered")
-            inventory.note_hopeless(problem)
-            return Unsatisfied(claims, problem, steps)
-        assert _has_one_user_each(problem, solution)
-        if problem.view.has_odd_selectors:
-            _check_node_selectors(problem, claims, solution)
+        if budget.interrupt is None and budget.admit is None:
+            return _allocate(inventory, node, prepared, budget)
+        with inventory.compiler.meter.bounded(budget.interrupt, budget.admit):
+            return _allocate(inventory, node, prepared, budget)
     except AllocationError as error:
         return AllocationFailed(
             str(error),
@@ -137,6 +140,29 @@ def allocate_prepared(
             steps=error.steps,
             is_given_up=isinstance(error, BudgetError),
         )
+    except Interrupted as cause:
+        message = f"filter operation aborted: {cause}"
+        return AllocationFailed(
+            message, is_given_up=True, is_put_off=isinstance(cause, NotAdmitted)
+        )
+
+
+def _allocate(
+    inventory: Inventory, node: Node, prepared: PreparedClaims, budget: Budget
+) -> Allocated | Unsatisfied:
+    claims, names, plan = prepared
+    problem = inventory.open_problem(node, plan)
+    if plan.checks:
+        problem.check(names)
+    solution, steps = _search(problem, names, budget)
+    if solution is None:
+        if problem.view.is_invalid:
+            raise NodeError("invalid resource pools were encountered")
+        inventory.note_hopeless(problem)
+        return Unsatisfied(claims, problem, steps)
+    assert _has_one_user_each(problem, solution)
+    if problem.view.has_odd_selectors:
+        _check_node_selectors(problem, claims, solution)
     return Allocated(claims, problem, solution, steps)
 
 
@@ -159,17 +185,34 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
     except AllocationError as error:
         error.steps = light.steps
         raise
-    feasibility = Feasibility(problem, interrupt=interrupt)
-    search = Search(
-        problem, names, steps_max=budget.steps, feasibility=feasibility, interrupt=interrupt
-    )
+    steps = light.steps
+    if problem.is_lazy:
+        # Feasibility checks stop before slots whose devices were not all asked. If that does not
+        # do, ask the devices of those that the search has reached.
+        try:
+            return _foreseeing(problem, names, min(LAZY_STEPS, budget.steps), steps, interrupt)
+        except OutOfStepsError:
+            steps += LAZY_STEPS
+        problem.settle(reached_only=True)
     try:
-        return search.run(), light.steps + search.steps
+        return _foreseeing(problem, names, budget.steps, steps, interrupt)
     except OutOfStepsError:
         cause = f"no answer after {budget.steps} steps of the search"
         raise BudgetError(f"filter operation aborted: {cause}") from None
+
+
+def _foreseeing(
+    problem: Problem, names: Sequence[str], steps_max: int, before: int, interrupt: Check
+) -> tuple[Solution | None, int]:
+    """Return the first solution and the number of steps, with those before: with foresight."""
+    feasibility = Feasibility(problem, interrupt=interrupt)
+    search = Search(
+        problem, names, steps_max=steps_max, feasibility=feasibility, interrupt=interrupt
+    )
+    try:
+        return search.run(), before + search.steps
     except AllocationError as error:
-        error.steps = light.steps + search.steps
+        error.steps = before + search.steps
         raise
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from weakref import WeakValueDictionary
 
+from mooring.allocator.errors import BudgetError
 from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.node_view import NodeView
@@ -21,6 +22,7 @@ from mooring.allocator.rules.consumption import amounts_of
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
 from mooring.cel.device import CelFeatures, DeviceCompiler
+from mooring.cel.lang.metering import Interrupted
 
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node
@@ -169,7 +171,19 @@ class Inventory:
         return view
 
     def problem(self, node: Node, plan: RequestPlan) -> Problem:
-        """Return a plan on a node; cached until an allocation there changes."""
+        """Return a plan on a node, with all that can be known about its devices."""
+        problem = self.open_problem(node, plan)
+        try:
+            problem.settle()
+        except Interrupted as cause:
+            raise BudgetError(f"filter operation aborted: {cause}") from None
+        return problem
+
+    def open_problem(self, node: Node, plan: RequestPlan) -> Problem:
+        """Return a plan on a node; cached until an allocation there changes.
+
+        Devices are asked for expensive expressions when a search reaches them.
+        """
         view = self.view(node)
         problem: Problem | None = view.problems.get(plan)
         if problem is None or problem.allocated is not view.allocated:

@@ -15,36 +15,17 @@ from typing import Any, NamedTuple
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger, consumed_by_shares
-from mooring.allocator.pool_facts import PoolFacts, SelectorFault
+from mooring.allocator.pool_facts import PoolFacts
 from mooring.allocator.pools import PoolState, PublishedDevice, bits, device_matches_node
 from mooring.allocator.requests import Requirements
-from mooring.allocator.rules.constraints import AttributeTable, AttributeTableBuilder
+from mooring.allocator.rules.constraints import AttributeTable, DerivedTable
+from mooring.allocator.static_rules import StaticCandidates
 from mooring.api.core.node import Node
 from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device
+from mooring.api.resource.v1 import Device, DeviceToleration
 
 NODE_OPERATIONS = "DRAOptionalNodeOperations"
-
-Stage = str  # "class", "request", "node" or "capacity"
-
-
-class StaticFault(NamedTuple):
-    """Why a static rule fails for a device; it only counts if the search reaches the device."""
-
-    stage: Stage
-    text: str
-    selector: int = 0  # which one, of a stage that has several
-    is_compile: bool = False
-
-
-class StaticCandidates(NamedTuple):
-    """The devices that the static rules admit for some requirements."""
-
-    selectable: int  # the devices that are selected
-    usable: int  # those that every static rule admits
-    faults: Mapping[int, StaticFault]
-    consumed: Mapping[int, Mapping[str, Quantity]]  # of shareable or partly taken devices
+JUDGEMENTS_MAX = 256  # requirements, and attributes, that a view remembers
 
 
 class AllocatedState(NamedTuple):
@@ -144,7 +125,10 @@ class NodeView:
         """Return the devices that the static rules admit."""
         found = self._static.get(requirements)
         if found is None:
-            found = self._static[requirements] = self._judge(requirements)
+            found = StaticCandidates(self, requirements)
+            if len(self._static) >= JUDGEMENTS_MAX:
+                self._static.clear()
+            self._static[requirements] = found
         return found
 
     def table(self, attribute: str, expression: str | None) -> AttributeTable:
@@ -152,95 +136,54 @@ class NodeView:
         key = (attribute, expression)
         found = self._tables.get(key)
         if found is None:
-            if len(self.pools) == 1:
-                found = self.pools[0].table(attribute, expression)
+            if expression is not None:
+                found = DerivedTable(attribute, expression, self)
+            elif len(self.pools) == 1:
+                found = self.pools[0].table(attribute)
             else:
-                builder = AttributeTableBuilder(with_lists=self.features.list_type_attributes)
+                found = AttributeTable(with_lists=self.features.list_type_attributes)
                 for facts, offset in zip(self.pools, self.offsets, strict=True):
-                    builder.add_table(facts.table(attribute, expression), offset)
-                found = builder.table()
+                    found.add_table(facts.table(attribute), offset)
+            if len(self._tables) >= JUDGEMENTS_MAX:
+                self._tables.clear()
             self._tables[key] = found
         return found
 
-    def _judge(self, requirements: Requirements) -> StaticCandidates:
-        faults: dict[int, StaticFault] = {}
-        yes = self.all
-        if not self.features.device_binding_and_status:
-            yes &= ~self._joined(lambda facts: facts.waiting)
-        yes = self._select(requirements.class_selectors, "class", yes, faults)
-        yes = self._select(requirements.selectors, "request", yes, faults)
-        if self._by_device & yes:
-            matching, unreadable = self._node_matches
-            for position in bits(yes & self._by_device):
-                if position in unreadable:
-                    faults[position] = StaticFault("node", unreadable[position])
-            yes &= matching | ~self._by_device
-        consumed: dict[int, Mapping[str, Quantity]] = {}
-        if self.features.consumable_capacity:
-            yes = self._fit(requirements, yes, consumed, faults)
-        return StaticCandidates(yes, yes & self._unhindered(requirements), faults, consumed)
+    def is_cheap(self, selector: str) -> bool:
+        """Return whether it costs little to ask many devices for a selector at once."""
+        return not self.pools or self.pools[0].selector(selector).is_cheap
 
-    def _select(
-        self,
-        expressions: tuple[str, ...],
-        stage: Stage,
-        yes: int,
-        faults: dict[int, StaticFault],
-    ) -> int:
-        if not expressions:
-            return yes
-        matching = 0
-        for facts, offset in zip(self.pools, self.offsets, strict=True):
-            selected = facts.selected(expressions)
-            matching |= selected.yes << offset
-            for position, fault in selected.faults.items():
-                if yes >> position + offset & 1:
-                    faults[position + offset] = _selector_fault(stage, fault)
-        return yes & matching
-
-    def _fit(
-        self,
-        requirements: Requirements,
-        yes: int,
-        consumed: dict[int, Mapping[str, Quantity]],
-        faults: dict[int, StaticFault],
-    ) -> int:
-        enough = 0
-        for facts, offset in zip(self.pools, self.offsets, strict=True):
-            fitting = facts.fitting(requirements.amounts)
-            enough |= fitting.yes << offset
-            for position, text in fitting.faults.items():
-                if yes >> position + offset & 1:
-                    faults[position + offset] = StaticFault("capacity", text)
-            for position, amounts in fitting.consumed.items():
-                if amounts:
-                    consumed[position + offset] = amounts
-        return yes & enough
-
-    def _unhindered(self, requirements: Requirements) -> int:
-        """Return the devices that a request may use if it selects them."""
-        usable = self.all
-        if not self.features.partitionable_devices:
-            usable &= ~self.consumers
-        if not (
-            self.features.optional_node_operations
-            and NODE_OPERATIONS in self.node.status.declared_features
-        ):
-            usable &= ~self._joined(lambda facts: facts.skipping)
-        if self.features.device_taints:
-            usable &= self._joined(lambda facts: facts.tolerated(requirements.tolerations))
-        return usable
+    def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
+        """Return the devices without a blocking taint that the tolerations do not cover."""
+        return self._joined(lambda facts: facts.tolerated(tolerations))
 
     @cached_property
-    def _by_device(self) -> int:
+    def waiting(self) -> int:
+        """The devices that make a pod wait for conditions."""
+        return self._joined(lambda facts: facts.waiting)
+
+    @property
+    def can_skip_operations(self) -> bool:
+        """Whether the node can leave out operations that some devices have none of."""
+        features = self.node.status.declared_features
+        return self.features.optional_node_operations and NODE_OPERATIONS in features
+
+    @cached_property
+    def skipping(self) -> int:
+        """The devices for which the node's agent must leave out some operations."""
+        return self._joined(lambda facts: facts.skipping)
+
+    @cached_property
+    def by_device(self) -> int:
+        """The devices with a node selection of their own."""
         return self._joined(lambda facts: facts.by_device)
 
     @cached_property
-    def _node_matches(self) -> tuple[int, dict[int, str]]:
+    def node_matches(self) -> tuple[int, dict[int, str]]:
         """Return the devices whose own node selection selects this node, and errors."""
         matching = 0
         unreadable: dict[int, str] = {}
-        for position in bits(self._by_device):
+        for position in bits(self.by_device):
             device = self.published[position].device
             try:
                 chosen = device_matches_node(device, self.node)
@@ -252,7 +195,7 @@ class NodeView:
 
     def is_for_node(self, position: int) -> bool:
         """Return whether a device with a node selection of its own selects this node."""
-        return bool(self._node_matches[0] >> position & 1)
+        return bool(self.node_matches[0] >> position & 1)
 
     def _joined(self, mask: Callable[[PoolFacts], int]) -> int:
         joined = 0
@@ -300,7 +243,3 @@ class NodeView:
             counters.append(None if facts.counters is None else facts.counters.left(taken))
             devices.append(tuple(taken))
         return AllocatedState(whole, shared, tuple(counters), capacity, tuple(devices))
-
-
-def _selector_fault(stage: Stage, fault: SelectorFault) -> StaticFault:
-    return StaticFault(stage, fault.text, fault.selector, fault.is_compile)

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from mooring.allocator.answers import DerivedAnswers, SelectorAnswers
 from mooring.allocator.errors import CapacityError
 from mooring.allocator.features import Features
 from mooring.allocator.pools import Pool, bits
 from mooring.allocator.rules.capacity import consumed_capacity
-from mooring.allocator.rules.constraints import AttributeTable, AttributeTableBuilder, published
+from mooring.allocator.rules.constraints import AttributeTable, published
 from mooring.allocator.rules.consumption import Counters, counters_of
 from mooring.allocator.taints import blocking_taint
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import DeviceToleration
 from mooring.cel.device import DeviceCompiler
-from mooring.cel.device_values import DeviceBatch, with_hint
+from mooring.cel.device_batch import DeviceBatch
+
+EXPRESSIONS_MAX = 512  # of each kind, that a pool remembers
 
 # Requested capacities: name, text and amount. Equal amounts may differ in their text, which the
 # result repeats.
@@ -49,6 +52,9 @@ class Selected(NamedTuple):
     faults: Mapping[int, SelectorFault]
 
 
+V = TypeVar("V")
+
+
 class PoolFacts:
     """Facts about the devices of one pool."""
 
@@ -56,10 +62,11 @@ class PoolFacts:
         self.pool = pool
         self._features = features
         self._compiler = compiler
-        self._selected: dict[tuple[str, ...], Selected] = {}
+        self._selectors: dict[str, SelectorAnswers] = {}
+        self._derived: dict[str, DerivedAnswers] = {}
         self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
         self._fitting: dict[CapacityRequests, FittingDevices] = {}
-        self._tables: dict[tuple[str, str | None], AttributeTable] = {}
+        self._tables: dict[str, AttributeTable] = {}
 
     @property
     def size(self) -> int:
@@ -125,16 +132,34 @@ class PoolFacts:
             for consumption in entry.device.consumes_counters
         )
 
-    def selected(self, expressions: tuple[str, ...]) -> Selected:
-        """Return which devices match all of the expressions."""
-        found = self._selected.get(expressions)
+    def selector(self, expression: str) -> SelectorAnswers:
+        """Return which devices an expression selects, as far as they were asked."""
+        found = self._selectors.get(expression)
         if found is None:
-            found = self._selected[expressions] = (
-                select(expressions, self.devices, self.all, compiler=self._compiler)
-                if expressions
-                else Selected(self.all, {})
-            )
+            compiled = self._compiler.compile(expression)
+            found = _kept(self._selectors, expression, SelectorAnswers(compiled, self.devices))
         return found
+
+    def derived(self, expression: str) -> DerivedAnswers:
+        """Return the attributes that an expression derives, as far as devices were asked."""
+        found = self._derived.get(expression)
+        if found is None:
+            compiled = self._compiler.compile(expression, kind="derived")
+            found = _kept(self._derived, expression, DerivedAnswers(compiled, self.devices))
+        return found
+
+    def selected(self, expressions: tuple[str, ...]) -> Selected:
+        """Return which devices match all of the expressions; asks every device."""
+        yes = self.all
+        faults: dict[int, SelectorFault] = {}
+        for number, expression in enumerate(expressions):
+            answers = self.selector(expression)
+            answers.ask(yes)
+            is_compile = answers.compiled.error is not None
+            for position in bits(yes & answers.faulty):
+                faults[position] = SelectorFault(number, answers.faults[position], is_compile)
+            yes &= answers.yes
+        return Selected(yes, faults)
 
     def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
         """Return the devices without a blocking taint that the tolerations do not cover."""
@@ -154,21 +179,15 @@ class PoolFacts:
             )
         return found
 
-    def table(self, attribute: str, expression: str | None) -> AttributeTable:
-        """Return the values of an attribute: published, or derived by an expression."""
-        found = self._tables.get((attribute, expression))
+    def table(self, attribute: str) -> AttributeTable:
+        """Return the values of a published attribute."""
+        found = self._tables.get(attribute)
         if found is None:
-            builder = AttributeTableBuilder(with_lists=self._features.list_type_attributes)
-            if expression is None:
-                driver = self.pool.id.driver
-                for position, entry in enumerate(self.pool.published):
-                    builder.add(position, published(entry.device, driver, attribute))
-            else:
-                ids = {
-                    n: f"{self.pool.id}/{s.device.name}" for n, s in enumerate(self.pool.published)
-                }
-                derive(attribute, expression, self.devices, ids, builder, compiler=self._compiler)
-            found = self._tables[attribute, expression] = builder.table()
+            found = AttributeTable(with_lists=self._features.list_type_attributes)
+            driver = self.pool.id.driver
+            for position, entry in enumerate(self.pool.published):
+                found.add(position, published(entry.device, driver, attribute))
+            _kept(self._tables, attribute, found)
         return found
 
     def _fit(self, requests: Mapping[str, Quantity]) -> FittingDevices:
@@ -197,53 +216,9 @@ class PoolFacts:
         return mask
 
 
-# --- CEL expressions ------------------------------------------------------------------------------
-
-
-def select(
-    expressions: Iterable[str], devices: DeviceBatch, among: int, *, compiler: DeviceCompiler
-) -> Selected:
-    """Return which devices match all expressions; each is evaluated for those left before it."""
-    yes = among
-    faults: dict[int, SelectorFault] = {}
-    for number, expression in enumerate(expressions):
-        positions = bits(yes)
-        compiled = compiler.compile(expression)
-        if compiled.error is not None:
-            fault = SelectorFault(number, compiled.error, is_compile=True)
-            return Selected(0, faults | dict.fromkeys(positions, fault))
-        matches = devices.matches(compiled, positions)
-        for position, match in zip(positions, matches, strict=True):
-            if match is True:
-                continue
-            yes ^= 1 << position
-            if match is not False:
-                faults[position] = SelectorFault(number, with_hint(match), is_compile=False)
-    return Selected(yes, faults)
-
-
-def derive(
-    attribute: str,
-    expression: str,
-    devices: DeviceBatch,
-    ids: Mapping[int, str],
-    builder: AttributeTableBuilder,
-    *,
-    compiler: DeviceCompiler,
-) -> None:
-    """Add the value of an expression for each device to a table of the attribute."""
-    compiled = compiler.compile(expression, kind="derived")
-    if compiled.error is not None:
-        for position in ids:
-            builder.add_fault(
-                position, f"compile derived attribute {attribute} failed: {compiled.error}"
-            )
-        return
-    positions = list(ids)
-    values = devices.attributes(compiled, positions)
-    for position, value in zip(positions, values, strict=True):
-        if isinstance(value, str):
-            where = f"attribute {attribute} on device {ids[position]}"
-            builder.add_fault(position, f"evaluate derived {where} failed: {value}")
-        else:
-            builder.add(position, value)
+def _kept(cache: dict[str, V], key: str, value: V) -> V:
+    """Return the value, and keep it; a cache that is full begins again."""
+    if len(cache) >= EXPRESSIONS_MAX:
+        cache.clear()
+    cache[key] = value
+    return value

@@ -2,6 +2,9 @@
 
 # slot: a subrequest on this node; the search fills it with `count` devices
 # stage: the slots of one request; the search fills one of them
+# open: a device that no static rule has refused yet, but that was not asked for all (see
+#     `static_rules`); the search judges it when it reaches it
+# lazy: a slot with open devices, or whose devices were not all asked for a derived attribute
 """
 
 from __future__ import annotations
@@ -10,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 
 from mooring.allocator.errors import AllocationError
-from mooring.allocator.node_view import NodeView, StaticCandidates, StaticFault
+from mooring.allocator.node_view import NodeView
 from mooring.allocator.pools import PoolState, bits
 from mooring.allocator.requests import RESULTS_MAX, RequestPlan, Requirements, SubRequest, too_many
 from mooring.allocator.rules.base import InUseRule, NarrowingRule, Rule, States
 from mooring.allocator.rules.constraints import (
     Constraint,
+    DerivedTable,
     DistinctAttribute,
     MatchAttribute,
     compatibility_rule,
@@ -26,6 +30,7 @@ from mooring.allocator.rules.consumption import (
     field_width,
     packed_takes,
 )
+from mooring.allocator.static_rules import StaticCandidates, StaticFault
 from mooring.api.resource.v1 import DeviceConstraint
 
 Names = Sequence[str]  # of claims, as messages have them
@@ -41,11 +46,15 @@ class Slot:
         "consumed",
         "count",
         "faults",
+        "is_lazy",
+        "is_reached",
         "is_risky",
         "listed",
+        "open",
         "request",
         "requirements_id",
         "rules",
+        "static",
         "sure",
         "takes",
         "unsure",
@@ -60,7 +69,9 @@ class Slot:
     ) -> None:
         self.request = request
         self.requirements_id = requirements_id  # the same for equal requirements
+        self.static = static
         self.candidates = static.usable
+        self.open = static.open
         self.consumed = static.consumed
         self.faults = static.faults
         self.takes = takes  # how much a pick consumes of the device's capacity, packed
@@ -70,9 +81,24 @@ class Slot:
         self.sure: tuple[NarrowingRule, ...] = ()  # those whose `narrow` is exact
         self.unsure: tuple[Rule, ...] = ()  # the others
         self.is_risky = False  # whether searching it may raise an error
+        self.is_lazy = False
+        self.is_reached = False  # by a search, while it was lazy
         if request.wants_all:
             self.listed = tuple(bits(static.selectable))
             self.count = len(self.listed)
+
+    def judge(self, wanted: int) -> None:
+        """Judge the devices among these that are open; may raise Interrupted."""
+        self.static.judge(wanted)
+        self.candidates = self.static.usable
+        self.open = self.static.open
+
+    @property
+    def derived(self) -> list[DerivedTable]:
+        """The derived attributes that constraints compare."""
+        constraints = [rule for rule in self.rules if isinstance(rule, Constraint)]
+        tables = [rule.tables[self.request] for rule in constraints]
+        return [table for table in tables if isinstance(table, DerivedTable)]
 
 
 def place(subrequest: SubRequest, names: Names) -> str:
@@ -90,6 +116,7 @@ class Problem:
         self.consumption = consumption_rule(view)
         self.compatibility = compatibility_rule(view)
         self.in_use = InUseRule(self.allocated.whole, view.shareable)
+        self.has_plain_rules = self.consumption is None and self.compatibility is None
         self.rules: list[Rule] = [self.in_use]
         self.rules += [rule for rule in (self.consumption, self.compatibility) if rule is not None]
         for index, rule in enumerate(self.rules):
@@ -97,15 +124,65 @@ class Problem:
         self._constraints = self._constraint_rules()
         self.slots: dict[SubRequest, Slot] = {}
         self._requirements_ids: dict[Requirements, int] = {}
-        self.stages: tuple[tuple[Slot, ...], ...] = tuple(
-            tuple([self._slot(subrequest) for subrequest in request.subrequests])
-            for request in plan.requests
-        )
         self.claims = tuple([request.claim for request in plan.requests])  # by stage
+        self.start: States = [rule.start for rule in self.rules]
+        self.stages: tuple[tuple[Slot, ...], ...] = ()
+        self.devices_wanted = 0
+        self.is_near_limit = False
+        self._is_built = False
+        if not plan.checks:
+            self._build()
+
+    def _build(self) -> None:
+        """Make the slots; after the checks, which may end the attempt before a device is asked."""
+        self._is_built = True
+        self.stages = tuple(
+            [
+                tuple([self._slot(subrequest) for subrequest in request.subrequests])
+                for request in self.plan.requests
+            ]
+        )
         # Whether some alternatives could bring a claim over the limit of devices.
         self.devices_wanted = sum([max([slot.count for slot in s]) for s in self.stages])
         self.is_near_limit = self.devices_wanted > RESULTS_MAX
-        self.start: States = [rule.start for rule in self.rules]
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether some devices were not asked for all that the search may want to know."""
+        return any(slot.is_lazy or slot.is_reached for stage in self.stages for slot in stage)
+
+    def settle(self, *, reached_only: bool = False) -> None:
+        """Ask the devices for all that is not known yet; may raise Interrupted.
+
+        With `reached_only`, only for slots that a search has reached, and only devices that it can
+        have.
+        """
+        if not self._is_built:
+            self._build()
+        for stage in self.stages:
+            for slot in stage:
+                if reached_only and not slot.is_reached:
+                    continue
+                wanted = self._available(slot) if reached_only else self.view.all
+                slot.judge(wanted)
+                for table in slot.derived:
+                    table.ask(slot.candidates & wanted)
+                if slot.is_lazy or slot.is_reached:
+                    self._arrange(slot, self._constraints_of(slot))
+                    slot.is_reached = False
+
+    def reach(self, slot: Slot) -> None:
+        """Make use of what a search has learnt about the devices of a lazy slot.
+
+        Once all were asked, rules narrow them at once. The slot stays one that may raise an error,
+        since feasibility checks of this search began without these answers.
+        """
+        self._arrange(slot, self._constraints_of(slot))
+        slot.is_reached = slot.is_risky = True
+
+    def _available(self, slot: Slot) -> int:
+        """Return the devices that a slot can have as things are allocated now."""
+        return self.view.all if slot.request.is_admin else self.view.all & ~self.allocated.whole
 
     def capacity_width(self, position: int) -> int:
         """Return the bits of a field of a device's capacity account, with the guard."""
@@ -143,21 +220,34 @@ class Problem:
                 self._check_all(check.for_all, names)
             if check.limited is not None:
                 self._check_limit(*check.limited, names)
+        if not self._is_built:
+            self._build()
 
     def _check_all(self, subrequest: SubRequest, names: Names) -> None:
         """Raise why a subrequest for all devices cannot list them: pool by pool."""
-        faults = self.view.static(subrequest.requirements).faults
-        first = min(faults, default=None)
-        pool_of_fault = None if first is None else self.view.pools[self.view.pool_of(first)].pool
-        for pool in self.view.seen:
+        view = self.view
+        static = view.static(subrequest.requirements)
+        usable = iter(zip(view.pools, view.offsets, strict=True))
+        for pool in view.seen:
             if pool.state is not PoolState.USABLE:
                 condition = "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
                 raise AllocationError(
                     f"{place(subrequest, names)}: asks for all devices, but resource pool "
                     f"{pool.id} is currently {condition}"
                 )
-            if first is not None and pool is pool_of_fault:
-                raise AllocationError(self.message(subrequest, first, faults[first], names))
+            facts, offset = next(usable)
+            self._judge_until_fault(static, facts.all << offset)
+            faults = [each for each in static.faults if offset <= each < offset + facts.size]
+            if faults:
+                first = min(faults)
+                raise AllocationError(self.message(subrequest, first, static.faults[first], names))
+
+    def _judge_until_fault(self, static: StaticCandidates, wanted: int) -> None:
+        """Judge devices in order, up to the first with an error."""
+        for position in bits(wanted & static.open):
+            if any(each < position for each in static.faults):
+                return
+            static.judge(1 << position)
 
     def _check_limit(self, first: int, end: int, names: Names) -> None:
         requests = self.plan.requests[first:end]
@@ -198,6 +288,8 @@ class Problem:
 
     def _make_slot(self, subrequest: SubRequest) -> Slot:
         static = self.view.static(subrequest.requirements)
+        if subrequest.wants_all:
+            static.judge(self.view.all)
         takes = NO_TAKES
         if self.consumption is not None and self.consumption.capacity:
             takes = packed_takes(self.view, subrequest.requirements)
@@ -205,9 +297,11 @@ class Problem:
             subrequest.requirements, len(self._requirements_ids)
         )
         slot = Slot(subrequest, requirements, static, takes)
-        constraints = [
-            self._constraints[subrequest.claim][number] for number in subrequest.constraints
-        ]
+        if not subrequest.constraints and not static.open and self.has_plain_rules:
+            slot.rules = slot.sure = (self.in_use,)
+            slot.is_risky = bool(slot.faults)
+            return slot
+        constraints = self._constraints_of(slot)
         rules = [rule for rule in (self.compatibility, self.consumption) if rule is not None]
         if slot.listed is None:
             slot.rules = (self.in_use, *rules, *constraints)
@@ -218,11 +312,35 @@ class Problem:
             before = [rule for rule in rules if rule is not self.consumption]
             after = [rule for rule in rules if rule is self.consumption]
             slot.rules = (self.in_use, *before, *ahead, *constraints, *after)
-        derived = [c for c in constraints if c.tables[subrequest].faults]
-        slot.sure = (self.in_use, *(() if derived else constraints))
-        slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])
-        slot.is_risky = bool(slot.faults or derived or self._may_violate(slot, constraints))
+        self._arrange(slot, constraints)
         return slot
+
+    def _constraints_of(self, slot: Slot) -> list[Constraint]:
+        request = slot.request
+        return [self._constraints[request.claim][number] for number in request.constraints]
+
+    def _arrange(self, slot: Slot, constraints: Sequence[Constraint]) -> None:
+        """Sort out the rules of a slot by what is known about its devices."""
+        available = self._available(slot)
+        is_open = bool(slot.open & available)
+        wanted = slot.candidates & available
+        slot.is_lazy = is_open
+        has_unsure = False
+        for rule in constraints:
+            table = rule.tables[slot.request]
+            if not isinstance(table, DerivedTable):
+                continue
+            if not is_open and wanted & ~table.asked and table.is_cheap:
+                table.ask(wanted)
+            if is_open or wanted & ~table.asked:
+                slot.is_lazy = has_unsure = True
+            elif table.faults:
+                has_unsure = True
+        slot.sure = (self.in_use,) if has_unsure else (self.in_use, *constraints)
+        slot.unsure = tuple([rule for rule in slot.rules if rule not in slot.sure])
+        slot.is_risky = bool(
+            slot.faults or has_unsure or is_open or self._may_violate(slot, constraints)
+        )
 
     def _may_violate(self, slot: Slot, constraints: Sequence[Constraint]) -> bool:
         """Return whether a slot that wants all may reach a device that violates a constraint.

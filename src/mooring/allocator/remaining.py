@@ -101,6 +101,7 @@ def _cannot_be_served(slot: Slot) -> bool:
     """Return whether a slot has too few candidates from the start, and only static errors."""
     return (
         slot.listed is None
+        and not slot.is_lazy
         and not slot.request.is_admin
         and slot.candidates.bit_count() < slot.count
         and not any(rule.is_constraint for rule in slot.unsure)

@@ -14,8 +14,8 @@ assignment is the result. The search knows no feature: it calls the rules of eac
 1. Enter the next stage. A slot that would bring its claim over the limit of devices is not tried:
    go back to the last fork of the claim, since other devices would not help.
 2. For a slot, narrow the candidates by the rules that can do so, and take them lowest first.
-3. A candidate with a static error ends the search: Kubernetes evaluates lazily, so an error counts
-   only when the search reaches its device.
+3. A device that is not judged yet is judged now. A candidate with a static error ends the search:
+   Kubernetes evaluates lazily, so an error counts only when the search reaches its device.
 4. Each rule takes the pick or refuses it. If all take it, go on; otherwise try the next candidate.
 
 That alone is exponential when there is no solution. So after a number of steps the search starts
@@ -81,16 +81,17 @@ class _Fork:
 class _Pick:
     """A decision which device is the next of a slot."""
 
-    __slots__ = ("candidates", "filled", "position", "slot", "stage", "states")
+    __slots__ = ("candidates", "filled", "open", "position", "slot", "stage", "states")
 
     def __init__(
-        self, stage: int, slot: Slot, filled: int, states: States, candidates: int
+        self, stage: int, slot: Slot, filled: int, states: States, candidates: int, open_: int
     ) -> None:
         self.stage = stage
         self.slot = slot
         self.filled = filled
         self.states = states
         self.candidates = candidates
+        self.open = open_  # those among them that must be looked at again when they are tried
         self.position = -1
 
 
@@ -191,15 +192,23 @@ class Search:
     def _open_pick(
         self, stage: int, slot: Slot, filled: int, states: States, above: int
     ) -> object | None:
+        open_ = 0
+        if slot.is_lazy:
+            self._problem.reach(slot)
         if slot.listed is None:
             candidates = slot.candidates >> above << above
             for rule in slot.sure:
                 candidates = rule.narrow(states, slot, candidates)
             if slot.faults:
                 candidates |= self._faulty(slot, states) >> above << above
+            if slot.open:
+                open_ = self._problem.in_use.narrow(states, slot, slot.open) >> above << above
+                candidates |= open_
+            if slot.is_lazy:
+                open_ = candidates  # Once all are asked, rules that are unsure now are sure.
         else:
             candidates = 1 << slot.listed[filled]
-        self._stack.append(_Pick(stage, slot, filled, states, candidates))
+        self._stack.append(_Pick(stage, slot, filled, states, candidates, open_))
         return _MORE
 
     def _next_device(self, frame: _Pick) -> object | None:
@@ -208,6 +217,8 @@ class Search:
             low = frame.candidates & -frame.candidates
             frame.candidates ^= low
             position = low.bit_length() - 1
+            if frame.open & low and not self._is_candidate(slot, states, position):
+                continue
             after = self._take(slot, states, position)
             if after is None:
                 continue
@@ -238,6 +249,16 @@ class Search:
         for sure in slot.sure:
             after[sure.index] = sure.add(states, slot, position)
         return after
+
+    def _is_candidate(self, slot: Slot, states: States, position: int) -> bool:
+        """Judge a device, and return whether it is a candidate, or its error is to be raised."""
+        bit = 1 << position
+        slot.judge(bit)
+        if position in slot.faults:
+            return True
+        if not slot.candidates & bit:
+            return False
+        return all(rule.narrow(states, slot, bit) for rule in slot.sure)
 
     def _take_listed(self, slot: Slot, states: States, position: int) -> States | None:
         """Take a device of a slot in mode All; a violated constraint is an error."""

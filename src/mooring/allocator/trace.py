@@ -149,7 +149,9 @@ def _static_cause(view: NodeView, slot: Slot, position: int) -> tuple[RejectionC
         (RejectionCause.SELECTOR, requirements.selectors),
     ):
         for expression in selectors:
-            if not facts.selected((expression,)).yes & local:
+            answers = facts.selector(expression)
+            answers.ask(local)
+            if not answers.yes & local:
                 return cause, expression
     if slice_.spec.per_device_node_selection and not view.is_for_node(position):
         return RejectionCause.NODE, ""

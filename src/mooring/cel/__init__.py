@@ -4,4 +4,5 @@ lang           the language: parse, check, plan, evaluate, estimate and track co
 library        Kubernetes' own libraries
 device         compile and evaluate expressions about devices; the cost limit
 device_values  devices as values, and values as matches and attributes
+device_batch   many devices of a driver: in columns, and answers that are kept
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
@@ -24,15 +24,22 @@ from mooring.cel.lang.costs import UNBOUNDED, DeclaredSizes, SizeBound
 from mooring.cel.lang.environment import Environment, Library
 from mooring.cel.lang.errors import CompileError, EvalError, InstantiationError
 from mooring.cel.lang.library import formatting, lists, optionals, standard, strings
+from mooring.cel.lang.metering import Meter
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type, full_name, same
 from mooring.cel.lang.values import runtime_type
 from mooring.cel.library import include_library, kubernetes_libraries, with_equality_costs
 from mooring.cel.library.quantity import QUANTITY, SEMVER
+from mooring.kit.lru import LRU
 
 COST_LIMIT = 1_000_000
 CACHE_SIZE = 1024
+# Up to this estimate an expression is evaluated for many devices at once, needed or not: the
+# evaluation takes less than, or hardly more than, what it takes to ask a device by itself.
+CHEAP_COST_MAX = 500
+ANSWERS_MAX = 65_536
+ANSWERS_SIZE_MAX = 64 << 20  # bytes of large ones
 
 DEVICE = "kubernetes.DRADevice"
 
@@ -70,6 +77,9 @@ class Compiled:
     program: Program | None
     error: str | None
     is_internal: bool = False  # the error is one of instantiation
+    cheap_cost_max: int = CHEAP_COST_MAX
+    meter: Meter = field(default_factory=Meter)
+    answers: LRU[Any, Any] = field(default_factory=lambda: LRU(ANSWERS_MAX, ANSWERS_SIZE_MAX))
 
     @cached_property
     def cost_max(self) -> int:
@@ -80,6 +90,11 @@ class Compiled:
             self.program.checked, self.program.environment, size_hints=device_sizes()
         )
         return estimate.high
+
+    @cached_property
+    def is_cheap(self) -> bool:
+        """Whether evaluating it for a device costs little, or it has no program."""
+        return self.program is None or self.cost_max <= self.cheap_cost_max
 
     def evaluate(
         self,
@@ -105,18 +120,25 @@ class Compiled:
             return Evaluated(None, None, str(error))
         return self.evaluate_variables(variables, cost_limit=cost_limit)
 
-    def evaluate_batch(self, batch: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Return the values for a batch, for `program.many.paths`; None where that fails."""
+    def evaluate_batch(
+        self, batch: Iterable[tuple[Any, ...]]
+    ) -> tuple[list[Any], list[int | None]]:
+        """Return values and costs for a batch, for `program.many.paths`; None where that fails."""
         assert self.program is not None
         assert self.program.many is not None
-        return self.program.many.evaluate(batch, COST_LIMIT)[0]
+        return self.program.many.evaluate(batch, *self.meter.checkpoints(COST_LIMIT))
 
     def evaluate_variables(
         self, variables: dict[str, Any], *, cost_limit: int = COST_LIMIT
     ) -> Evaluated:
         """Return the result of the expression for prepared variables."""
         assert self.program is not None
-        outcome = self.program.evaluate(variables, cost_limit=cost_limit)
+        return self.converted(
+            self.program.evaluate(variables, cost_limit=cost_limit, meter=self.meter)
+        )
+
+    def converted(self, outcome: Evaluated) -> Evaluated:
+        """Return an outcome whose value is a match, or an attribute, as the kind says."""
         if outcome.error is not None or self.kind == "raw":
             return outcome
         try:
@@ -130,9 +152,20 @@ class Compiled:
 class DeviceCompiler:
     """Compiles expressions for one set of features."""
 
-    def __init__(self, features: CelFeatures, *, extensions: bool = True) -> None:
+    def __init__(
+        self,
+        features: CelFeatures,
+        *,
+        extensions: bool = True,
+        cheap_cost_max: int = CHEAP_COST_MAX,
+    ) -> None:
         self.features = features
+        self._cheap_cost_max = cheap_cost_max
         self.extensions = extensions
+        self.meter = Meter()
+        self._answers: LRU[Any, Any] = LRU(
+            ANSWERS_MAX, ANSWERS_SIZE_MAX
+        )  # of all expensive expressions
         self._compile = lru_cache(maxsize=CACHE_SIZE)(self._compiled)
 
     def compile(
@@ -167,7 +200,15 @@ class DeviceCompiler:
         refused = self._refuse_type(program.output_type, kind, scope)
         if refused is not None:
             return Compiled(expression, kind, None, refused)
-        return Compiled(expression, kind, program, None)
+        return Compiled(
+            expression,
+            kind,
+            program,
+            None,
+            cheap_cost_max=self._cheap_cost_max,
+            meter=self.meter,
+            answers=self._answers,
+        )
 
     def _has_lists(self, scope: Scope) -> bool:
         return scope is Scope.STORED or self.features.list_attributes

@@ -4,36 +4,28 @@
     domains         attributes and capacities are grouped by domain; a name without one belongs to
                     the driver's. A domain that a device does not have is an empty map when it is
                     looked up, but not a member.
-    DeviceBatch     the devices of a driver, for expressions over many of them
 
 The maps of a device take longer to build than an expression to evaluate. Most expressions read a
-few constant paths; a batch takes those straight from the devices. The maps are built for a device
-when an expression reads something else, or fails.
+few constant paths, the cells; see `device_batch`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from itertools import repeat
 from sys import intern
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from mooring.api.errors import VersionError
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import Device, DeviceAttribute, DeviceCapacity
+from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.api.semver import Version, parse_version
-from mooring.cel.lang.attributes import ABSENT, Path, Pattern
+from mooring.cel.lang.attributes import Pattern
 from mooring.cel.lang.errors import EvalError
-from mooring.cel.lang.program import Evaluated
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.values import Optional, PythonTypes, TypeValue, UInt, runtime_type
-
-if TYPE_CHECKING:
-    from mooring.cel.device import Compiled
-
 
 VERSION_LENGTH_REMEMBERED = 64
 DOMAIN_FIELDS = ("attributes", "capacity")
@@ -248,135 +240,3 @@ def _list_attribute(values: tuple[Any, ...]) -> DeviceAttribute:
 
 def _go_name(value: Any) -> str:
     return _GO_NAMES.get(type(value), type(value).__name__)
-
-
-# --- many devices ---------------------------------------------------------------------------------
-
-
-# Paths that end in a map, which has to be built.
-MAPS: frozenset[Path] = frozenset([("device",), *(("device", name) for name in DOMAIN_FIELDS)])
-
-
-class DeviceBatch:
-    """Devices of one driver.
-
-    One with an invalid attribute fails for every expression, whatever that reads.
-    """
-
-    def __init__(self, driver: str, devices: Sequence[Device], *, names: bool = False) -> None:
-        self._driver = driver
-        self._devices = devices
-        self._names = names  # whether expressions may read device.name, an extension
-        self._numbers = list(range(len(devices)))
-        self._columns: dict[Path, list[Any]] = {}
-        self._variables: dict[int, dict[str, Any] | str] = {}
-        self._unreadable = {n for n, device in enumerate(devices) if not is_readable(device)}
-
-    def matches(self, compiled: Compiled, numbers: Sequence[int]) -> list[bool | str]:
-        """Return for each numbered device whether it matches, or the error."""
-        return [
-            value if type(value) is bool else self._planned(compiled, number)
-            for number, value in zip(numbers, self._values(compiled, numbers), strict=True)
-        ]
-
-    def attributes(self, compiled: Compiled, numbers: Sequence[int]) -> list[DeviceAttribute | str]:
-        """Return the attribute derived for each numbered device, or the error."""
-        found: list[DeviceAttribute | str] = []
-        for number, value in zip(numbers, self._values(compiled, numbers), strict=True):
-            try:
-                found.append(as_attribute(value))
-            except EvalError:
-                found.append(self._planned(compiled, number))
-        return found
-
-    def _values(self, compiled: Compiled, numbers: Sequence[int]) -> Iterable[Any]:
-        """Return the results of generated code for the devices; None where it fails."""
-        assert compiled.program is not None
-        many = compiled.program.many
-        if many is None or not MAPS.isdisjoint(many.paths):
-            return repeat(None, len(numbers))
-        columns = [self._column(path) for path in many.paths]
-        if list(numbers) != self._numbers:
-            columns = [[column[number] for number in numbers] for column in columns]
-        batch = zip(*columns, strict=True) if columns else repeat((), len(numbers))
-        values = compiled.evaluate_batch(batch)
-        if self._unreadable:
-            values = [
-                None if number in self._unreadable else value
-                for number, value in zip(numbers, values, strict=True)
-            ]
-        return values
-
-    def _column(self, path: Path) -> list[Any]:
-        """Return the values of all devices at the end of a path."""
-        column = self._columns.get(path)
-        if column is None:
-            column = self._columns[path] = list(self._cells(path))
-        return column
-
-    def _cells(self, path: Path) -> Iterable[Any]:
-        devices = self._devices
-        match path:
-            case (_, "driver"):
-                return repeat(self._driver, len(devices))
-            case (_, "name") if self._names:
-                return [device.name for device in devices]
-            case (_, "allowMultipleAllocations"):
-                return [bool(device.allow_multiple_allocations) for device in devices]
-            case (_, "attributes", domain, name):
-                return self._attribute_cells(domain, name)
-            case (_, "capacity", domain, name):
-                return self._capacity_cells(domain, name)
-        return repeat(ABSENT, len(devices))
-
-    def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
-        for number, device in enumerate(self._devices):
-            found = named(device.attributes, self._driver, domain, name)
-            if found is None or number in self._unreadable:
-                yield ABSENT
-            else:
-                yield attribute_value(found)
-
-    def _capacity_cells(self, domain: str, name: str) -> Iterator[Any]:
-        for device in self._devices:
-            found = named(device.capacity, self._driver, domain, name)
-            yield ABSENT if found is None else found.value
-
-    def _planned(self, compiled: Compiled, number: int) -> Any:
-        """Return the result of the plan for a device; a text is an error."""
-        variables = self._variables.get(number)
-        if variables is None:
-            variables = self._variables[number] = self._built(self._devices[number])
-        if isinstance(variables, str):
-            return variables
-        answer: Evaluated = compiled.evaluate_variables(variables)
-        return answer.value if answer.error is None else answer.error
-
-    def _built(self, device: Device) -> dict[str, Any] | str:
-        try:
-            return device_variables(
-                self._driver,
-                device.attributes,
-                device.capacity,
-                allow_multiple_allocations=device.allow_multiple_allocations,
-                name=device.name if self._names else None,
-            )
-        except EvalError as error:
-            return str(error)
-
-
-def is_readable(device: Device) -> bool:
-    """Return whether every attribute of a device has a valid value."""
-    for attribute in device.attributes.values():
-        if (
-            attribute.string_value is None
-            and attribute.int_value is None
-            and attribute.bool_value is None
-        ):
-            try:
-                attribute_value(attribute)
-            except ValueError:  # an invalid version
-                return False
-            except EvalError:
-                return False
-    return True

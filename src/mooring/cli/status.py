@@ -20,7 +20,10 @@ from mooring.cli.terminal import echo, printable, printable_lines, send
 
 if TYPE_CHECKING:
     from mooring.cluster.overview import Overview
+    from mooring.cluster.slow_expressions import SlowExpression
     from mooring.cluster.state_folder import ClusterState, ProcessState
+
+SCHEDULER = "scheduler"  # the name of its process
 
 
 @click.command(
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 def command(data_dir: Path, output: str) -> None:
     """Show what `moor up` runs in a directory: processes, nodes, pods and devices in use.
 
-    For this machine as a node, it shows the runtime and the drivers.
+    For this machine as a node, it shows the runtime and the drivers. If CEL expressions took the
+    scheduler long, it shows the slowest.
     """
     from mooring.cluster.state_folder import StateFolder
 
@@ -42,33 +46,54 @@ def command(data_dir: Path, output: str) -> None:
     if not pid or state is None or state.pid != pid:
         echo(f"no cluster runs in {data_dir}" if output == "table" else '{"running":false}')
         sys.exit(DOES_NOT_FIT)
-    overview, fault = asyncio.run(_overview(data_dir))
+    overview, slow, fault = asyncio.run(_overview(data_dir, state))
     if output == "json":
-        print_tree(_tree(state, overview, fault))
+        print_tree(_tree(state, overview, slow, fault))
     else:
-        _print(data_dir, state, overview, fault)
+        _print(data_dir, state, overview, slow, fault)
     sys.exit(FITS if state.is_working and overview is not None else DOES_NOT_FIT)
 
 
-async def _overview(data_dir: Path) -> tuple[Overview | None, str]:
+async def _overview(
+    data_dir: Path, state: ClusterState
+) -> tuple[Overview | None, Sequence[SlowExpression], str]:
     from mooring.client.client_factory import http_client, load_rest_config
     from mooring.client.errors import ClientError
     from mooring.cluster.overview import fetch_overview
+    from mooring.cluster.slow_expressions import fetch_slow_expressions
 
     try:
-        async with http_client(load_rest_config(str(data_dir / "kubeconfig"))) as client:
-            return await fetch_overview(client), ""
+        config = load_rest_config(str(data_dir / "kubeconfig"))
+        async with http_client(config) as client:
+            overview = await fetch_overview(client)
     except ClientError as error:
-        return None, error.message
+        return None, (), error.message
+    urls = [each.metrics for each in state.processes if each.name == SCHEDULER and each.metrics]
+    slow = [each for url in urls for each in await fetch_slow_expressions(config, url)]
+    return overview, slow, ""
 
 
-def _tree(state: ClusterState, overview: Overview | None, fault: str) -> dict[str, Any]:
+def _tree(
+    state: ClusterState, overview: Overview | None, slow: Sequence[SlowExpression], fault: str
+) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(state)
     counted = None if overview is None else msgspec.to_builtins(overview)
-    return {"running": True, **built, "overview": counted, "fault": fault}
+    return {
+        "running": True,
+        **built,
+        "overview": counted,
+        "slowExpressions": msgspec.to_builtins(list(slow)),
+        "fault": fault,
+    }
 
 
-def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault: str) -> None:
+def _print(
+    data_dir: Path,
+    state: ClusterState,
+    overview: Overview | None,
+    slow: Sequence[SlowExpression],
+    fault: str,
+) -> None:
     header = ("PROCESS", "STATE", "PID", "RESTARTS", "METRICS")
     print_table(header, map(_row, state.processes), is_wide=True)
     echo("")
@@ -80,6 +105,8 @@ def _print(data_dir: Path, state: ClusterState, overview: Overview | None, fault
         echo(f"{name:<8} {text}")
     if overview is not None and state.node is not None and overview.by_driver:
         echo(f"{'':<8} {overview.drivers}")
+    for number, each in enumerate(slow):
+        echo(f"{'' if number else 'slow CEL':<8} {printable(each.line)}")
 
 
 def _folders(data_dir: Path) -> str:

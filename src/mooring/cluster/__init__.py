@@ -10,6 +10,7 @@ supervisor           keeps those processes running
 state_folder         the state files of `moor up`; reset removes them
 driver_classes       DeviceClasses of bundled drivers
 overview             counts of a cluster's nodes, pods and devices
+slow_expressions     the CEL expressions that took the scheduler longest
 simulation           simulated nodes and the pods on them
 run                  `moor run`: a local command with devices
 """

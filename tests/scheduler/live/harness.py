@@ -44,9 +44,10 @@ class Rig:
         """Begin with a list of all that there is."""
         self.server = server
         self.elapsed_s = 0.0
+        self.clock: Callable[[], float] = lambda: self.elapsed_s  # while the scheduler computes
         self.trouble: Trouble = lambda _: None
         self.scheduler = LiveScheduler(
-            config or SchedulerConfig(), fresh_names(), elapsed=lambda: self.elapsed_s, **more
+            config or SchedulerConfig(), fresh_names(), elapsed=lambda: self.clock(), **more
         )
         self._told: deque[Change] = deque()
         self._requests: deque[EffectRequest] = deque()

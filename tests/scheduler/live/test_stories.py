@@ -467,7 +467,7 @@ def test_a_search_that_takes_too_long_is_given_up_and_tried_again() -> None:
     made = server(*claims, user("p", *"abc"), devices=96)
     rig = Rig(made)
     times = iter([0.0, *[20.0] * 50])
-    rig.scheduler._elapsed = lambda: next(times, 0.0)
+    rig.clock = lambda: next(times, 0.0)
     rig.run()
     (said,) = rig.told("FailedScheduling")
     assert said == (

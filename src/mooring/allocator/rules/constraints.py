@@ -8,17 +8,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mooring.allocator.errors import AllocationError
+from mooring.allocator.pools import bits
 from mooring.allocator.rules.base import NarrowingRule, Rule, State, States
 from mooring.api.resource.v1 import Device, DeviceAttribute
 
 if TYPE_CHECKING:
     from mooring.allocator.node_view import NodeView
-    from mooring.allocator.problem import Slot
-
-if TYPE_CHECKING:
     from mooring.allocator.problem import Slot
     from mooring.allocator.requests import SubRequest
 
@@ -41,9 +39,11 @@ class Constraint(NarrowingRule):
 
     def take(self, states: States, slot: Slot, position: int) -> State | None:
         """Return the state after the pick; raise the error of an attribute without a value."""
-        faults = self.tables[slot.request].faults
-        if position in faults:
-            raise AllocationError(faults[position])
+        table = self.tables[slot.request]
+        if isinstance(table, DerivedTable):
+            table.ask(1 << position)
+            if position in table.faults:
+                raise AllocationError(table.faults[position])
         return super().take(states, slot, position)
 
 
@@ -85,7 +85,10 @@ class DistinctAttribute(Constraint):
         self, index: int, attribute: str, tables: Mapping[SubRequest, AttributeTable]
     ) -> None:
         super().__init__(index, attribute, tables)
-        self._has_one_table = len({id(table) for table in tables.values()}) == 1
+        # The devices with an element are known from the start, unless they are asked one by one.
+        self._has_one_table = len({id(table) for table in tables.values()}) == 1 and not any(
+            table.is_lazy for table in tables.values()
+        )
 
     def narrow(self, states: States, slot: Slot, candidates: int) -> int:
         """Return the candidates that have none of the elements."""
@@ -111,14 +114,85 @@ class DistinctAttribute(Constraint):
         return count + 1, used.union(elements), holders
 
 
-class AttributeTable(NamedTuple):
+class AttributeTable:
     """The values of one attribute; masks have the bits of devices' positions."""
 
-    known: int
-    only_first: int
-    holders: Mapping[Element, int]  # the devices that have an element
-    elements: Mapping[int, tuple[Element, ...]]  # by position
-    faults: Mapping[int, str]  # why there is no answer for a position
+    is_lazy = False  # whether devices are asked for the value when it is needed
+
+    def __init__(self, *, with_lists: bool) -> None:
+        self._with_lists = with_lists
+        self.known = 0
+        self.only_first = 0
+        self.holders: dict[Element, int] = {}  # the devices that have an element
+        self.elements: dict[int, tuple[Element, ...]] = {}  # by position
+        self.faults: dict[int, str] = {}  # why there is no answer for a position
+
+    def add(self, position: int, attribute: DeviceAttribute | None) -> None:
+        """Take in the attribute of a device."""
+        if attribute is None:
+            return
+        elements = elements_of(attribute, with_lists=self._with_lists)
+        if not elements and self._with_lists:
+            return
+        bit = 1 << position
+        self.known |= bit
+        if not elements:
+            self.only_first |= bit
+        holders = self.holders
+        for element in elements:
+            holders[element] = holders.get(element, 0) | bit
+        self.elements[position] = elements
+
+    def add_table(self, table: AttributeTable, offset: int) -> None:
+        """Take in the table of a pool whose devices begin at a position."""
+        self.known |= table.known << offset
+        self.only_first |= table.only_first << offset
+        for element, mask in table.holders.items():
+            self.holders[element] = self.holders.get(element, 0) | mask << offset
+        for position, elements in table.elements.items():
+            self.elements[position + offset] = elements
+
+
+class DerivedTable(AttributeTable):
+    """The values that an expression derives of the devices of a node, as far as they were asked."""
+
+    is_lazy = True
+
+    def __init__(self, attribute: str, expression: str, view: NodeView) -> None:
+        super().__init__(with_lists=view.features.list_type_attributes)
+        self.attribute = attribute
+        self.asked = 0
+        self.is_cheap = all(facts.derived(expression).is_cheap for facts in view.pools[:1])
+        self._expression = expression
+        self._view = view
+
+    def ask(self, wanted: int) -> None:
+        """Ask the devices that were not asked before; may raise Interrupted."""
+        missing = wanted & ~self.asked
+        if not missing:
+            return
+        for facts, offset in zip(self._view.pools, self._view.offsets, strict=True):
+            local = missing >> offset & facts.all
+            if not local:
+                continue
+            answers = facts.derived(self._expression)
+            answers.ask(local)
+            is_compile = answers.compiled.error is not None
+            for place in bits(local):
+                value = answers.values[place]
+                if isinstance(value, str):
+                    self.faults[place + offset] = self._fault(
+                        place + offset, value, is_compile=is_compile
+                    )
+                else:
+                    self.add(place + offset, value)
+            self.asked |= local << offset
+
+    def _fault(self, position: int, text: str, *, is_compile: bool) -> str:
+        if is_compile:
+            return f"compile derived attribute {self.attribute} failed: {text}"
+        where = f"attribute {self.attribute} on device {self._view.device_id(position)}"
+        return f"evaluate derived {where} failed: {text}"
 
 
 def published(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:
@@ -152,54 +226,6 @@ def elements_of(attribute: DeviceAttribute, *, with_lists: bool) -> tuple[Elemen
     if attribute.version_value is not None:
         return (("version", attribute.version_value),)
     return ()
-
-
-class AttributeTableBuilder:
-    """Gathers the values of an attribute, device by device."""
-
-    def __init__(self, *, with_lists: bool) -> None:
-        self._with_lists = with_lists
-        self._known = 0
-        self._only_first = 0
-        self._holders: dict[Element, int] = {}
-        self._elements: dict[int, tuple[Element, ...]] = {}
-        self._faults: dict[int, str] = {}
-
-    def add(self, position: int, attribute: DeviceAttribute | None) -> None:
-        """Take in the attribute of a device."""
-        if attribute is None:
-            return
-        elements = elements_of(attribute, with_lists=self._with_lists)
-        if not elements and self._with_lists:
-            return
-        bit = 1 << position
-        self._known |= bit
-        if not elements:
-            self._only_first |= bit
-        for element in elements:
-            self._holders[element] = self._holders.get(element, 0) | bit
-        self._elements[position] = elements
-
-    def add_fault(self, position: int, text: str) -> None:
-        """Take in why there is no answer for a device."""
-        self._faults[position] = text
-
-    def add_table(self, table: AttributeTable, offset: int) -> None:
-        """Take in the table of a pool whose devices begin at a position."""
-        self._known |= table.known << offset
-        self._only_first |= table.only_first << offset
-        for element, mask in table.holders.items():
-            self._holders[element] = self._holders.get(element, 0) | mask << offset
-        for position, elements in table.elements.items():
-            self._elements[position + offset] = elements
-        for position, text in table.faults.items():
-            self._faults[position + offset] = text
-
-    def table(self) -> AttributeTable:
-        """Return the collected values."""
-        return AttributeTable(
-            self._known, self._only_first, self._holders, self._elements, self._faults
-        )
 
 
 SetKey = tuple[int, str]  # pool, counter set

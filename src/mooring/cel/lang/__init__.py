@@ -15,6 +15,7 @@ parser          text to AST
 environment     declarations, and dispatch to overloads
 inference       type parameters
 checker         the types of an AST
+metering        whether evaluations may go on, and which took longest
 interpretable   the plan of an evaluation
 attributes      variables and their qualifiers
 planner         AST to plan

@@ -71,7 +71,8 @@ class Attribute(Interpretable):
 
     def resolve(self, frame: Activation) -> Any:
         """Return the value; spend the cost of the parts."""
-        return _qualified(frame, self.source.begin(frame), self.qualifiers)
+        value = self.source.begin(frame)
+        return _qualified(frame, value, self.qualifiers) if self.qualifiers else value
 
     def run(self, frame: Activation) -> Any:
         """Return the value; spend the cost of the parts and the attribute."""

@@ -13,6 +13,7 @@ from typing import Any
 from mooring.cel.lang.attributes import ABSENT, look_up
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.interpretable import Failure
+from mooring.cel.lang.metering import CostExceeded
 from mooring.cel.lang.values import Optional, key_value
 
 LINES_MAX = 1500
@@ -97,6 +98,11 @@ COMPARISONS = {
 
 class Unusual(Exception):  # noqa: N818 - a signal to run the plan
     """Generated code leaves this to the plan."""
+
+
+def stop(cost: int) -> int:  # noqa: ARG001 - the same signature as a meter's
+    """Raise that the cost exceeds the limit, where no meter is asked."""
+    raise CostExceeded
 
 
 def indexed(value: Any, key: Any) -> Any:

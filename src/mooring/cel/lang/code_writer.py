@@ -382,7 +382,7 @@ class Writer(Lines):
                 self.line(f"if type({value}) is not bool: raise {self.unusual}")
             self.line(f"{accu} = {value}")
             self.flush()
-            self.line(f"if c > limit: raise {self.unusual}")
+            self.line("if c > limit: limit = more(c)")
 
 
 class _LazyVariable(NamedTuple):

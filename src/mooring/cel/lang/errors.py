@@ -3,8 +3,9 @@
 CompileError          an expression that does not parse or does not check; holds all its issues
 InstantiationError    a checked expression that cannot be planned
 EvalError             an expression without a value for some input; `&&`, `||` and macros absorb it
-Cancelled             an evaluation that exceeded its cost limit, which no operator absorbs; the
-                      filter timeout is checked by the allocator, between steps of its search
+Cancelled             an evaluation that exceeded its cost limit, which no operator absorbs
+Interrupted           an evaluation that its caller ended, such as by the filter timeout: it has no
+                      answer, and may be tried again (in `metering`)
 
 MacroError and LiteralError become issues of a CompileError.
 

@@ -17,6 +17,7 @@ from typing import Any
 from mooring.cel.lang.environment import Overload
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError
+from mooring.cel.lang.metering import CHECK_EVERY_COST, Meter
 from mooring.cel.lang.values import BoolKey, Optional, UInt, key_value, map_key, shown_key
 
 
@@ -35,17 +36,23 @@ class Failure:
 class Budget:
     """The cost tracker of an evaluation: its cost so far, and its limit."""
 
-    __slots__ = ("limit", "spent")
+    __slots__ = ("_meter", "_next", "limit", "spent")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, meter: Meter | None = None) -> None:
         self.limit = limit
         self.spent = 0
+        self._meter = meter
+        self._next = limit if meter is None else min(limit, CHECK_EVERY_COST)
 
     def spend(self, cost: int) -> None:
-        """Add a cost, and end the evaluation if it exceeds the limit."""
+        """Add a cost, and end the evaluation if it exceeds the limit, or is interrupted."""
         self.spent += cost
-        if self.spent > self.limit:
-            raise Cancelled(COST_EXCEEDED)
+        if self.spent > self._next:
+            if self.spent > self.limit:
+                raise Cancelled(COST_EXCEEDED)
+            assert self._meter is not None
+            self._meter.check()
+            self._next = min(self.spent + CHECK_EVERY_COST, self.limit)
 
 
 class Activation:

@@ -14,23 +14,26 @@ generated code never has to be right about errors, only never overlook one. It c
 names (t0, k1, …) and of nothing from the expression: constants and functions are passed in, there
 are no builtins, and no attribute of any value is read. The function for many evaluations takes a
 batch: for each evaluation the values at the end of the paths that the expression reads.
+
+Both count their cost, and beyond some cost ask the meter (see `metering`) whether to go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mooring.cel.lang import ast
 from mooring.cel.lang.ast import CheckedAST, Expr
 from mooring.cel.lang.attributes import Path, Pattern
 from mooring.cel.lang.checker import check
-from mooring.cel.lang.code_support import NotCompilable
+from mooring.cel.lang.code_support import NotCompilable, stop
 from mooring.cel.lang.code_writer import Writer
 from mooring.cel.lang.environment import Environment
 from mooring.cel.lang.errors import Cancelled, CompileError, EvalError, Issue, mismatch
 from mooring.cel.lang.interpretable import Activation, Budget, Failure, Interpretable
+from mooring.cel.lang.metering import Interrupted, Meter, More
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan
 from mooring.cel.lang.regex import compile_regex
@@ -68,18 +71,26 @@ class Program:
         """The generated code for many evaluations, made on demand."""
         return compile_many(self._step, self.environment.cells)
 
-    def evaluate(self, variables: dict[str, Any], *, cost_limit: int) -> Evaluated:
-        """Return the value for these variables; never raises."""
+    def evaluate(
+        self, variables: dict[str, Any], *, cost_limit: int, meter: Meter | None = None
+    ) -> Evaluated:
+        """Return the value for these variables; raises Interrupted if the meter does, only."""
         if self.fast is not None:
             try:
-                return Evaluated(*self.fast(variables, cost_limit))
+                if meter is None:
+                    return Evaluated(*self.fast(variables, cost_limit))
+                return Evaluated(*self.fast(variables, *meter.checkpoints(cost_limit)))
+            except Interrupted:
+                raise
             except Exception:  # noqa: S110 - the plan finds the error
                 pass
-        return self.run_plan(variables, cost_limit=cost_limit)
+        return self.run_plan(variables, cost_limit=cost_limit, meter=meter)
 
-    def run_plan(self, variables: dict[str, Any], *, cost_limit: int) -> Evaluated:
+    def run_plan(
+        self, variables: dict[str, Any], *, cost_limit: int, meter: Meter | None = None
+    ) -> Evaluated:
         """Return the value by running the plan, step by step."""
-        budget = Budget(cost_limit)
+        budget = Budget(cost_limit, meter)
         try:
             value = self._step.run(Activation(variables, budget))
         except Cancelled as cancelled:
@@ -219,25 +230,42 @@ def _held(type_: Type, *, optional: bool) -> Type:
 # --- code generation ------------------------------------------------------------------------------
 
 
-# Takes the variables and the cost limit; returns the value and the cost, or raises.
-Fast = Callable[[dict[str, Any], int], tuple[Any, int]]
-# The same for a batch: values and costs, None and None where it would raise.
-FastMany = Callable[[Iterable[tuple[Any, ...]], int], tuple[list[Any], list[int | None]]]
+class Fast(Protocol):
+    """Generated code for one evaluation."""
+
+    def __call__(
+        self, variables: dict[str, Any], limit: int, more: More = ..., /
+    ) -> tuple[Any, int]:
+        """Return the value and the cost, or raise; beyond the limit `more` returns the next."""
+
+
+class FastMany(Protocol):
+    """Generated code for many evaluations."""
+
+    def __call__(
+        self, batch: Iterable[tuple[Any, ...]], limit: int, more: More = ..., /
+    ) -> tuple[list[Any], list[int | None]]:
+        """Return values and costs, None and None where code for one would raise."""
+
+
 _ONE = """\
-def evaluate(variables, limit):
+def evaluate(variables, limit, more=stop):
 {inputs}
     c = 0
 {body}
     return {result}, c
 """
 _MANY = """\
-def evaluate(batch, limit):
+def evaluate(batch, first, more=stop):
     values = []
     costs = []
     for ({inputs}) in batch:
+        limit = first
         try:
             c = 0
 {body}
+        except Interrupted:
+            raise
         except Exception:
             values.append(None)
             costs.append(None)
@@ -289,7 +317,7 @@ def _written(writer: Writer, step: Interpretable) -> str | None:
     try:
         result = writer.write(step)
         writer.flush()
-        writer.line(f"if c > limit: raise {writer.unusual}")
+        writer.line("if c > limit: more(c)")
     except (NotCompilable, RecursionError):
         return None
     return result
@@ -300,7 +328,7 @@ def _indented(lines: Iterable[str], depth: int) -> str:
 
 
 def _function(source: str, writer: Writer) -> Any:
-    known = (type, len, dict, tuple, str, int, bool, Exception)
+    known = (type, len, dict, tuple, str, int, bool, Exception, Interrupted, stop)
     namespace: dict[str, Any] = {"__builtins__": {}, **{each.__name__: each for each in known}}
     namespace |= writer.constants
     try:

@@ -16,13 +16,8 @@ from typing import Any, Final, NamedTuple
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, ResourceSlice
 from mooring.api.semver import Version
-from mooring.cel.device_values import (
-    Domains,
-    attribute_value,
-    device_variables,
-    is_readable,
-    named,
-)
+from mooring.cel.device_batch import is_readable
+from mooring.cel.device_values import Domains, attribute_value, device_variables, named
 from mooring.cel.lang.errors import EvalError
 from mooring.insight.expressions.syntax import MAPS, DeviceField, shown
 from mooring.insight.messages import counted

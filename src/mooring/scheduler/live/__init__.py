@@ -6,6 +6,7 @@ assume_cache, claim_assume_cache
 double_allocation    devices that two schedulers gave away, and who was first
 queueing_hints, scheduling_queue
                      which events can help a pod; activeQ, backoffQ and unschedulable pods
+evaluation_turns     expressions that take long are evaluated in slices, between other pods
 effects              reads, writes and waits as values, and who runs them
 claim_writes, pre_bind, binding_cycle
                      claims allocated and deallocated; PreBind; a pod bound or all undone

@@ -7,7 +7,7 @@ aliases of the shipped ones. The requests and limits of pods are apart from the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -17,10 +17,12 @@ from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod, add_resources
 from mooring.api.core.resources import CPU, MEMORY, ResourceList
 from mooring.api.meta import object_text
 from mooring.api.resource.v1 import ResourceClaim
+from mooring.cel.lang.metering import ExpressionWork
 from mooring.claims.pod_resources import container_limits, is_huge_page, pod_requests
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Counter, Family, Gauge, Histogram, Labels, exponential_buckets
 from mooring.scheduler.binding_conditions import has_conditions
+from mooring.scheduler.live.assume_cache import AssumeCache
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -30,6 +32,10 @@ Look = Callable[[], Mapping[Labels, int]]
 
 REQUEST = "kube_pod_resource_request"
 LIMIT = "kube_pod_resource_limit"
+EXPRESSION_SECONDS = "mooring_cel_expression_seconds"
+EXPRESSION_EVALUATIONS = "mooring_cel_expression_evaluations"
+SLOWEST_SHOWN = 10
+EXPRESSION_SHOWN_MAX = 200  # characters
 ENDED = ("Succeeded", "Failed")
 _UNITS = {CPU: "cores", MEMORY: "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
 _LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
@@ -42,12 +48,20 @@ def profile_of(pod: Pod) -> str:
     return pod.spec.scheduler_name or DEFAULT_SCHEDULER
 
 
+def _shown(expression: str) -> Labels:
+    """Return an expression as a label: its beginning, if it is long."""
+    if len(expression) <= EXPRESSION_SHOWN_MAX:
+        return (expression,)
+    return (f"{expression[: EXPRESSION_SHOWN_MAX - 1]}…",)
+
+
 class GaugeSources(Struct, frozen=True):
     """Where gauges are computed."""
 
     pending: Look = dict  # by queue
     unschedulable: Look = dict  # by plugin and profile
     cached: Look = dict  # by type
+    slowest: Callable[[], Sequence[tuple[str, ExpressionWork]]] = tuple  # CEL expressions
 
 
 class Metrics:
@@ -108,6 +122,18 @@ class Metrics:
             "Nodes, pods and assumed pods that the scheduler knows.",
             ("type",),
             sources.cached,
+        )
+        self.expression_s = Gauge(
+            EXPRESSION_SECONDS,
+            "Seconds that evaluations took of the CEL expressions that took longest.",
+            ("expression",),
+            lambda: {_shown(text): work.seconds for text, work in sources.slowest()},
+        )
+        self.expression_evaluations = Gauge(
+            EXPRESSION_EVALUATIONS,
+            "Evaluations of the CEL expressions that took longest, each for one device.",
+            ("expression",),
+            lambda: {_shown(text): work.evaluations for text, work in sources.slowest()},
         )
 
     def _make_group_and_claim_metrics(self) -> None:
@@ -182,6 +208,16 @@ class Metrics:
     def families(self) -> Iterator[Family]:
         """Yield all metrics."""
         yield from (each for each in vars(self).values() if isinstance(each, Family))
+
+
+def cache_sizes(cache: AssumeCache) -> dict[Labels, int]:
+    """Return how many nodes, pods and assumed pods the scheduler knows."""
+    nodes = cache.cluster.snapshot.nodes
+    return {
+        ("nodes",): len(nodes),
+        ("pods",): sum(len(info.pods) for info in nodes.values()),
+        ("assumed_pods",): len(cache.assumed) + len(cache.in_flight),
+    }
 
 
 # --- requests and limits of pods ------------------------------------------------------------------

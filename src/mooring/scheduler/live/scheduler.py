@@ -19,7 +19,7 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_at_most_for, pod_consumer
 from mooring.kit.bulkhead import FAULTS
-from mooring.kit.metrics import Labels, exposition
+from mooring.kit.metrics import exposition
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.framework import SAMPLE_EVERY, PluginTimes
@@ -27,13 +27,16 @@ from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.binding_cycle import BindFailed, BindSucceeded, bind
 from mooring.scheduler.live.config import Moment, SchedulerConfig
 from mooring.scheduler.live.effects import EffectRequest, EffectResult, EffectRunner
+from mooring.scheduler.live.evaluation_turns import BoundedExplanation, EvaluationTurns
 from mooring.scheduler.live.failure_handler import Explain, FailureHandler
 from mooring.scheduler.live.metrics import (
     ERROR,
     SCHEDULED,
+    SLOWEST_SHOWN,
     UNSCHEDULABLE,
     GaugeSources,
     Metrics,
+    cache_sizes,
     profile_of,
     resource_families,
 )
@@ -50,8 +53,6 @@ from mooring.scheduler.pod_groups import Gang, GroupDecision, decide_group
 from mooring.scheduler.pod_signature import SchedulerProfile, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
-
-TIMED_OUT = "timed out trying to allocate devices"
 
 
 class LiveScheduler:
@@ -73,19 +74,26 @@ class LiveScheduler:
         self.queue = SchedulingQueue(config.backoff)
         self.effects = EffectRunner()
         self.metrics = Metrics(
-            GaugeSources(self._pending, lambda: self._failures.plugins(), self._cached)
+            GaugeSources(
+                lambda: {(queue,): count for queue, count in self.queue.counts().items()},
+                lambda: self._failures.plugins(),
+                lambda: cache_sizes(self.cache),
+                lambda: self._meter.slowest(SLOWEST_SHOWN),
+            )
         )
         self._times = PluginTimes(elapsed, self.metrics.plugin_s.observe)
         self._cycles = 0
         self._config = config
         self._ids = ids
         self._elapsed = elapsed
-        self._deadline_s = float("inf")
-        if config.filter_timeout_s:
-            cluster.budget = BUDGET._replace(interrupt=self._interrupt)
+        self._turns = EvaluationTurns(elapsed, timeout_s=config.filter_timeout_s)
+        cluster.budget = BUDGET._replace(interrupt=self._turns.interrupt, admit=self._turns.admit)
+        self._meter = cluster.inventory.compiler.meter
+        self._meter.clock = elapsed
         self._now: Moment | None = None
+        told = BoundedExplanation(explain, self._turns, self._meter)
         self._failures = FailureHandler(
-            self.cache, self.effects, self.metrics, explain, config.explain_in
+            self.cache, self.effects, self.metrics, told, config.explain_in
         )
         self._bind_context = BindContext(
             self.cache, lambda: self._moment, self.metrics, config.binding_timeout_s
@@ -136,12 +144,13 @@ class LiveScheduler:
             key: self.cache.pods[key] for key in entry.pods if self.cache.is_unscheduled(key)
         }
         self.cache.cluster.now = now.wall
-        if self._config.filter_timeout_s:
-            self._deadline_s = self._elapsed() + self._config.filter_timeout_s
         if not entry.pods:
             self.queue.placed(entry, None, now.elapsed_s)  # another of its kind is tried
         else:
+            self._turns.begin(entry.lane, used_s=entry.used_s if entry.is_slice else None)
             self._try(entry)
+            if entry.is_slice:  # everything else gets as much time before the next
+                self.queue.slices_from_s = self._s + 2 * self._turns.took_s
         self._dispatch()
         return True
 
@@ -196,6 +205,9 @@ class LiveScheduler:
             return
         ready = attempt(self.cache.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
+        if self._turns.is_put_off and isinstance(outcome, Pending):
+            self.queue.put_off(entry, self._turns.used_s)
+            return
         kind = None if isinstance(ready, Pending) else _kind(ready)
         self.metrics.algorithm_s.observe(self._elapsed() - self._s)
         if isinstance(outcome, Placed):
@@ -292,6 +304,9 @@ class LiveScheduler:
             existing=len(members),
         )
         decision = decide_group(self.cache.cluster, gang, self._ids)
+        if self._turns.is_put_off and not any(isinstance(r, Reservation) for r in decision.results):
+            self.queue.put_off(entry, self._turns.used_s)
+            return
         self._count_group(decision, profile_of(pods[0]))
         for result in decision.results:
             if isinstance(result, Reservation):
@@ -371,22 +386,6 @@ class LiveScheduler:
             if group is not None and group.spec.priority is not None:
                 return group.spec.priority
         return pod.spec.priority or 0
-
-    # --- gauges -------------------------------------------------------------------------------
-
-    def _pending(self) -> dict[Labels, int]:
-        return {(queue,): count for queue, count in self.queue.counts().items()}
-
-    def _cached(self) -> dict[Labels, int]:
-        nodes = self.cache.cluster.snapshot.nodes
-        return {
-            ("nodes",): len(nodes),
-            ("pods",): sum(len(info.pods) for info in nodes.values()),
-            ("assumed_pods",): len(self.cache.assumed) + len(self.cache.in_flight),
-        }
-
-    def _interrupt(self) -> str | None:
-        return TIMED_OUT if self._elapsed() > self._deadline_s else None
 
 
 def _kind(ready: Attempt) -> PodKind:

@@ -6,19 +6,21 @@
       │                │
     backoffQ ◄─────────┴─ no node ──► unschedulable, until a hinted event or five minutes later
 
-An entry is a pod, or the pods of a group that are tried together.
+An entry is a pod, or the pods of a group that are tried together. One whose expressions take long
+is put off: namespaces take turns, and everything else gets as much time as all of these.
 
 Pods of one kind get the same answer from the same cluster. So of those that are unschedulable, one
 is activated for all: if it gets a node the next is activated, if not the others would not get one
 either. An event costs by the kinds that it can help, and not by the pods.
 
     # probe: the entry that was activated for its kind, until it is tried
+    # put off: its attempt goes on when it is its turn (see `evaluation_turns`)
     # ticket: identifies the entry of a heap that still counts
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
@@ -35,6 +37,7 @@ ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
 GATED = "gated"
+PUT_OFF = "put off"  # counted as active
 OUT = ""  # not in the queue
 
 LOOKS_MAX = 16  # entries of a kind that are checked for one that need not back off
@@ -68,6 +71,13 @@ class QueuedPodInfo(Struct, eq=False):
     events: frozenset[ClusterEvent] = frozenset()
     kind: PodKind | None = None  # with which it waits
     probes: PodKind | None = None  # for which it was activated
+    used_s: float = 0.0  # by the slices of an attempt that was put off
+    is_slice: bool = False  # whether it was popped for a slice
+
+    @property
+    def lane(self) -> str:
+        """The namespace, whose entries take turns with those of others."""
+        return next((pod.metadata.namespace for pod in self.pods.values()), "")
 
 
 class _KindBucket(Struct, eq=False):
@@ -93,6 +103,9 @@ class SchedulingQueue:
         self._buckets: dict[PodKind, _KindBucket] = {}
         self._kinds_waiting: defaultdict[ClusterEvent, dict[PodKind, None]] = defaultdict(dict)
         self._tickets = count(1)
+        self._put_off: OrderedDict[str, deque[tuple[int, QueuedPodInfo]]] = OrderedDict()
+        self.slices_from_s = 0.0  # until then it is the turn of everything else
+        self._was_slice = False  # the entry popped last
 
     # --- pods -------------------------------------------------------------------------------------
 
@@ -126,9 +139,11 @@ class SchedulingQueue:
     def pop(self, now_s: float) -> QueuedPodInfo | None:
         """Return the entry to try next, and remove it from the queue."""
         self.tick(now_s)
-        entry = self._first_active() or self._first_early()
+        entry = None if self._was_slice else self._first_put_off(now_s)
+        entry = entry or self._first_active() or self._first_put_off(now_s) or self._first_early()
         if entry is None:
             return None
+        entry.is_slice = self._was_slice = entry.queue == PUT_OFF
         self._leave(entry)
         del self._entries[entry.key]
         entry.tries += 1
@@ -165,6 +180,18 @@ class SchedulingQueue:
             entry.backoff_until_s = now_s + wait_s
         self._unschedulable[entry.key] = entry
         self._listen(entry, hints, kind if hints.shared else None)
+
+    def put_off(self, entry: QueuedPodInfo, used_s: float) -> None:
+        """Go on with an entry when it is its turn; it has used some time already."""
+        entry = self._back(entry)
+        if entry.queue != OUT:
+            return
+        entry.used_s = used_s
+        entry.tries -= 1  # it is the same try
+        entry.queue, entry.ticket = PUT_OFF, next(self._tickets)
+        if entry.probes is not None and (bucket := self._buckets.get(entry.probes)) is not None:
+            bucket.probe = entry
+        self._put_off.setdefault(entry.lane, deque()).append((entry.ticket, entry))
 
     def back_off(self, entry: QueuedPodInfo, now_s: float) -> None:
         """Try an entry again after a while, whatever happens."""
@@ -204,6 +231,8 @@ class SchedulingQueue:
     def next_s(self) -> float | None:
         """Return when the next entry's time is up."""
         times = [row[0] for row in self._backoff_q[:1]]
+        if self._put_off:
+            times.append(self.slices_from_s)
         if self._unschedulable:
             oldest = next(iter(self._unschedulable.values()))
             times.append(oldest.unschedulable_since_s + self.backoff.parked_most_s)
@@ -214,7 +243,7 @@ class SchedulingQueue:
         found = dict.fromkeys((ACTIVE, BACKOFF, UNSCHEDULABLE, GATED), 0)
         for entry in self._entries.values():
             if entry.queue:
-                found[entry.queue] += len(entry.pods)
+                found[ACTIVE if entry.queue == PUT_OFF else entry.queue] += len(entry.pods)
         return found
 
     def entries(self) -> Iterator[QueuedPodInfo]:
@@ -255,6 +284,18 @@ class SchedulingQueue:
             *_, ticket, entry = heappop(self._active_q)
             if entry.ticket == ticket and entry.queue == ACTIVE:
                 return entry
+        return None
+
+    def _first_put_off(self, now_s: float) -> QueuedPodInfo | None:
+        """Take the first entry of the lane whose turn it is; that lane comes last then."""
+        while self._put_off and now_s >= self.slices_from_s:
+            lane, rows = next(iter(self._put_off.items()))
+            while rows:
+                ticket, entry = rows.popleft()
+                if entry.ticket == ticket and entry.queue == PUT_OFF:
+                    self._put_off.move_to_end(lane)
+                    return entry
+            del self._put_off[lane]
         return None
 
     def _first_early(self) -> QueuedPodInfo | None:
