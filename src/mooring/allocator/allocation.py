@@ -21,7 +21,7 @@ from mooring.allocator.feasibility import Feasibility
 from mooring.allocator.inventory import Inventory
 from mooring.allocator.problem import Problem
 from mooring.allocator.requests import PlannedRequest, RequestPlan, SubRequest, claim_name
-from mooring.allocator.search import Pick, Search, Solution
+from mooring.allocator.search import Pick, Search, Solution, is_short
 from mooring.allocator.trace import Trace, trace
 from mooring.api.core.node import Node
 from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -174,7 +174,7 @@ def _search(problem: Problem, names: Sequence[str], budget: Budget) -> tuple[Sol
         if cause is not None:
             raise BudgetError(f"filter operation aborted: {cause}")
 
-    if problem.is_short():
+    if is_short(problem):
         return None, 0
     steps_max = budget.light_steps + problem.devices_wanted if budget.light_steps else 0
     light = Search(problem, names, steps_max=steps_max, interrupt=interrupt)
@@ -394,8 +394,5 @@ def _add_requirements(
 
 
 def _same_requirement(one: NodeSelectorRequirement, other: NodeSelectorRequirement) -> bool:
-    return (
-        one.key == other.key
-        and one.operator == other.operator
-        and set(one.values) == set(other.values)
-    )
+    sides = ((each.key, each.operator, set(each.values)) for each in (one, other))
+    return next(sides) == next(sides)

@@ -188,21 +188,6 @@ class Problem:
         """Return the bits of a field of a device's capacity account, with the guard."""
         return field_width(self.view, position)
 
-    def is_short(self) -> bool:
-        """Return whether a request finds too few devices before any is picked.
-
-        Then no search has a solution; and none ends with an error, for that is excluded here.
-        """
-        if self.is_near_limit or any(slot.is_risky for slots in self.stages for slot in slots):
-            return False
-        return any(all(map(self._is_slot_short, slots)) for slots in self.stages)
-
-    def _is_slot_short(self, slot: Slot) -> bool:
-        free = self.in_use.narrow(self.start, slot, slot.candidates)
-        if slot.listed is None:
-            return free.bit_count() < slot.count
-        return not slot.listed or any(not free >> position & 1 for position in slot.listed)
-
     def cut(self, stages: int) -> Problem:
         """Return the problem with its first stages only."""
         shorter = copy(self)

@@ -365,3 +365,21 @@ class Search:
 
 _DONE = object()
 _MORE = object()
+
+
+def is_short(problem: Problem) -> bool:
+    """Return whether a request finds too few devices before any is picked.
+
+    Then no search has a solution; and none ends with an error, for that is excluded here.
+    """
+    slots = [slot for stage in problem.stages for slot in stage]
+    if problem.is_near_limit or any(slot.is_risky or slot.is_lazy for slot in slots):
+        return False
+    return any(all(_is_slot_short(problem, slot) for slot in stage) for stage in problem.stages)
+
+
+def _is_slot_short(problem: Problem, slot: Slot) -> bool:
+    free = problem.in_use.narrow(problem.start, slot, slot.candidates)
+    if slot.listed is None:
+        return free.bit_count() < slot.count
+    return not slot.listed or any(not free >> position & 1 for position in slot.listed)
