@@ -48,7 +48,7 @@ def test_a_pod_is_explained_down_to_the_device() -> None:
         "  fix 1: ask for 2 instead of 3 in request gpus → gets node dgx-h100-0\n"
         "  fix 2: run 1 replica of Deployment training instead of 2\n"
         "  fix 3 (advice): wait until claim notebook-0-gpu-0 of pod notebook-0, claim "
-        "notebook-1-gpu-0 of pod notebook-1 free their devices, or ask their owners\n"
+        "notebook-1-gpu-0 of pod notebook-1 free enough devices, or ask their owners\n"
         "  (moor explain pod/training-1 … --write-fix 1 prints the manifests with fix 1)\n\n"
     )
     assert "  node dgx-h100-0: cannot allocate all claims\n" in text
@@ -218,7 +218,7 @@ def test_a_claim_that_is_missing_is_said_to_be_silent() -> None:
     text = POD % (1, "resourceClaims: [{name: r, resourceClaimName: nowhere}]")
     result = explain("--profile", "dgx-h100", text=text)
     assert '  could not find ResourceClaim "default/nowhere"\n' in result.stdout
-    assert "  there is no claim at all\n" in result.stdout
+    assert "there is no claim at all\n" in result.stdout
     assert result.stdout.endswith("Kubernetes writes no event and no condition for this\n")
 
 

@@ -193,7 +193,7 @@ def _chosen(
         if not any(given.manifests.objects()):
             return list(plan.results)
         chosen = chosen_results(plan.results, given.manifests.with_objects(added))
-        return [*chosen, *refused_results(plan)]
+        return [*refused_results(plan), *chosen]
     objects = ObjectSources(plan.before)
     found = [each for each in plan.results if _is_about(each, subject, objects)]
     if not found:

@@ -219,8 +219,6 @@ def _instead(kind: str, name: str, known: Iterable[str]) -> Iterator[str]:
         yield f"did you mean the {kind} {near}?"
     elif names:
         yield f"the {kind} there is: {listed(names)}"
-    else:
-        yield f"there is no {kind} at all"
 
 
 def _group_facts(

@@ -241,12 +241,10 @@ def release_proposals(case: Case, holders: Sequence[ClaimKey]) -> Iterator[Propo
     parts = [f"{_named(case, *key)}{_age(case, *key)}" for key in holders[:HOLDERS_SHOWN_MAX]]
     more = len(holders) - len(parts)
     rest = f" and {more} more" if more > 0 else ""
-    ends = (
-        "frees its devices, or ask its owner"
-        if len(holders) == 1
-        else ("free their devices, or ask their owners")
-    )
-    yield Proposal(f"wait until {', '.join(parts)}{rest} {ends}", FixRank.FREE)
+    text = f"wait until {parts[0]} frees its devices, or ask its owner"
+    if len(holders) > 1:
+        text = f"wait until {', '.join(parts)}{rest} free enough devices, or ask their owners"
+    yield Proposal(text, FixRank.FREE)
 
 
 def _owners(case: Case, namespace: str, name: str) -> list[str]:

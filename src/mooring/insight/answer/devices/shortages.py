@@ -195,7 +195,8 @@ class DeviceCase:
         text = (
             f"ask for {count} instead of {'all' if short.is_all else short.wanted} in {short.name}"
         )
-        if short.wanted % count == 0 and not short.is_all:
+        is_elsewhere = short.stage <= OF_CLASS  # Other nodes have as many, and nobody has them yet.
+        if is_elsewhere and short.wanted % count == 0 and not short.is_all:
             text += f", and spread the work over {short.wanted // count} pods"
         changes = self._fewer(short, count)
         if changes:

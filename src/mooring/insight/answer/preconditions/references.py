@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
@@ -275,15 +275,18 @@ def _refused(case: Case, noun: str, refused: RefusedObject) -> Finding:
         return refused_object(case, refused)
     label = f"{ADMIN_NAMESPACE_LABEL}=true"
     changes: tuple[ObjectChange, ...] = ()
+    instead = ""
     for space in case.snapshot.namespaces:
         if space.metadata.name == case.namespace:
+            instead = _other_label(space.metadata.labels)
             changes = (
                 change_of(space, Edit(("metadata", "labels", ADMIN_NAMESPACE_LABEL), "true")),
                 ObjectChange(refused.kind, refused.namespace, refused.name, new=refused.tree),
             )
     said = f"label namespace {case.namespace} {label} (an administrator's change)"
     return Finding(
-        f"admin access in {noun} {refused.name} needs label {label} on namespace {case.namespace}",
+        f"admin access in {noun} {refused.name} needs label {label} on namespace {case.namespace}"
+        f"{instead}",
         (Proposal(said, FixRank.ADMINISTRATOR, changes),),
     )
 
@@ -310,6 +313,15 @@ def _copied(
             tree.pop("status", None)
             return (ObjectChange(each.kind, namespace, name, new=tree),)
     return ()
+
+
+def _other_label(labels: Mapping[str, str]) -> str:
+    """Return the label that was probably meant to allow admin access."""
+    value = labels.get(ADMIN_NAMESPACE_LABEL)
+    if value is not None:
+        return f', which has it as "{value}"'
+    near = nearest(ADMIN_NAMESPACE_LABEL, labels)
+    return f", which has {near}={labels[near]}" if near is not None else ""
 
 
 def _there_is(noun: str, names: Iterable[str]) -> str:
