@@ -10,8 +10,8 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -309,11 +309,17 @@ def test_programs_that_configure_nothing_log_in_lines() -> None:
 def on_terminal(print_it: Callable[[], None]) -> str:
     """Return what a call prints to a terminal."""
     reader, writer = pty.openpty()
-    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w") as terminal:
-        with redirect_stdout(terminal):
+    with os.fdopen(reader, "rb", buffering=0) as read:
+        with os.fdopen(writer, "w") as terminal, redirect_stdout(terminal):
             print_it()
-        terminal.flush()
-        return os.read(read.fileno(), 65536).decode().replace("\r\n", "\n")
+        return b"".join(_parts(read.fileno())).decode().replace("\r\n", "\n")
+
+
+def _parts(terminal: int) -> Iterator[bytes]:
+    """Yield what was written, which comes in parts; an error ends it when the writer is closed."""
+    with suppress(OSError):
+        while part := os.read(terminal, 65536):
+            yield part
 
 
 CAUSE = "request gpu asks for 9 devices of class gpu.nvidia.com, node dgx-h100-0 has 8"
