@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mooring.cli.explain import command as explain
 from mooring.insight.answer.changes.edits import APPEND, REMOVED, Edit, edited_tree, json_patch
-from tests.insight.answer.test_situations import FOLDER
+from tests.insight.answer.asking import FOLDER
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs/reference/explain.schema.json").read_text(encoding="utf-8"))

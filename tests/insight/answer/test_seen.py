@@ -6,32 +6,9 @@ an expert would do, and every change that is offered is valid and places the pod
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-from typing import Any, NamedTuple
-
 import pytest
-from click.testing import CliRunner
 
-from mooring.cli.explain import command as explain
-from mooring.cli.plan import command as plan
-from mooring.cli.validate import command as validate
-
-FOLDER = Path(__file__).parents[1] / "situations" / "seen"
-CAUSE_LENGTH_MAX = 160
-ADVICE = False
-
-
-class Expected(NamedTuple):
-    """Patterns of the cause and the first fix, and how to ask."""
-
-    cause: str
-    fix: str
-    is_change: bool = True
-    about: str = "pod/train"
-    gates: tuple[str, ...] = ()
-
+from tests.insight.answer.asking import ADVICE, FOLDER, Expected, Situations
 
 EXPECTED = {
     "affinity-of-two-terms": Expected("zone=eats or 1 other term;.*east", "zone=east"),
@@ -142,30 +119,30 @@ EXPECTED = {
         "adminAccess.*DRAAdminAccess is off",
         "switch .*DRAAdminAccess on",
         ADVICE,
-        gates=("--feature-gates", "DRAAdminAccess=false", "--emulated-version", "1.35"),
+        options=("--feature-gates", "DRAAdminAccess=false", "--emulated-version", "1.35"),
     ),
     "gate-of-alternatives": Expected(
         "firstAvailable.*DRAPrioritizedList is off",
         "first alternative",
-        gates=("--feature-gates", "DRAPrioritizedList=false", "--emulated-version", "1.35"),
+        options=("--feature-gates", "DRAPrioritizedList=false", "--emulated-version", "1.35"),
     ),
     "gate-of-capacity": Expected(
         "allowMultipleAllocations.*DRAConsumableCapacity is off",
         "DRAConsumableCapacity on",
         ADVICE,
-        gates=("--feature-gates", "DRAConsumableCapacity=false"),
+        options=("--feature-gates", "DRAConsumableCapacity=false"),
     ),
     "gate-of-derived-attributes": Expected(
         "derivedAttributes.*DRADerivedAttributes is off",
         "DRADerivedAttributes on",
         ADVICE,
-        gates=("--feature-gates", "DRADerivedAttributes=false"),
+        options=("--feature-gates", "DRADerivedAttributes=false"),
     ),
     "gate-of-lists": Expected(
         "includes.*DRAListTypeAttributes",
         "DRAListTypeAttributes on",
         ADVICE,
-        gates=("--feature-gates", "DRAListTypeAttributes=false"),
+        options=("--feature-gates", "DRAListTypeAttributes=false"),
     ),
     "gate-of-unknown-owner": Expected(
         "scheduling gate example.com/wait", "has not admitted", ADVICE
@@ -307,52 +284,18 @@ EXPECTED = {
     "taint-with-long-names": Expected("DeviceTaintRule quarantine", "DeviceTaintRule quar", ADVICE),
     "two-taints-one-tolerated": Expected("taint a.com/y=2.*does not tolerate", "tolerate a.com/y"),
 }
-
-
-def run(command: Any, *arguments: str, text: str | None = None) -> str:
-    """Return what a command prints."""
-    given = ["-f", "-"] if text is not None else []
-    result = CliRunner().invoke(command, [*arguments, *given], input=text)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.stdout
-
-
-def explained(name: str, *options: str) -> str:
-    expected = EXPECTED[name]
-    file = str(FOLDER / f"{name}.yaml")
-    return run(explain, expected.about, "-n", "team", "-f", file, *expected.gates, *options)
-
-
-def pending(name: str) -> Any:
-    return json.loads(explained(name, "-o", "json"))["pending"][0]
+SITUATIONS = Situations(FOLDER / "seen", EXPECTED)
 
 
 def test_every_situation_has_its_expectation() -> None:
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXPECTED)
+    SITUATIONS.check_names()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_cause_is_named_and_the_first_fix_helps(name: str) -> None:
-    expected, found = EXPECTED[name], pending(name)
-    cause, fixes = found["cause"], found["fixes"]
-    assert re.search(expected.cause, cause), cause
-    assert "\n" not in cause
-    assert "…" not in cause
-    assert len(cause) <= CAUSE_LENGTH_MAX
-    assert fixes, cause
-    assert re.search(expected.fix, fixes[0]["text"]), fixes
-    assert fixes[0]["kind"] == ("change" if expected.is_change else "advice")
+    SITUATIONS.check_answer(name)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_change_that_is_offered_is_valid_and_places_the_pod(name: str) -> None:
-    found, gates = pending(name), EXPECTED[name].gates
-    for number, fix in enumerate(found["fixes"], 1):
-        if fix["kind"] != "change":
-            continue
-        written = explained(name, "--write-fix", str(number))
-        assert "error:" not in run(validate, "-q", *gates, text=written), fix["text"]
-        planned = json.loads(run(plan, "-o", "json", "-n", "team", *gates, text=written))["pods"]
-        nodes = {each["pod"]: each.get("node") for each in planned}
-        is_spared = found["pods"][0] not in nodes and all(nodes.values())
-        assert nodes.get(found["pods"][0]) or is_spared, fix["text"]
+    SITUATIONS.check_changes(name)

@@ -6,37 +6,16 @@ an expert would do, and every change that is offered is valid and places the pod
 
 from __future__ import annotations
 
-import json
-import re
 from itertools import combinations
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cli.explain import command as explain
-from mooring.cli.plan import command as plan
-from mooring.cli.validate import command as validate
 from mooring.insight.answer.changes.edits import APPEND, Edit, ObjectChange, edited_tree
 from mooring.insight.answer.combined import joined, joined_causes
 from mooring.insight.answer.devices.contention import Wish, overdrawn
-
-FOLDER = Path(__file__).parents[1] / "situations" / "several"
-CAUSE_LENGTH_MAX = 160
-ADVICE = False
-
-
-class Expected(NamedTuple):
-    """Patterns of the cause and the first fix, and how to ask."""
-
-    cause: str
-    fix: str
-    is_change: bool = True
-    about: str = "pod/train"
-
+from tests.insight.answer.asking import ADVICE, FOLDER, Expected, Situations
 
 EXPECTED = {
     # errors
@@ -149,72 +128,39 @@ EXPECTED = {
     "runtime-class-typo": Expected("RuntimeClass sandbx.*sandbox", "runtimeClassName sandbox"),
     "runtime-class-not-given": Expected("RuntimeClass gvisor", "RuntimeClass gvisor", ADVICE),
 }
-
-
-def run(command: Any, *arguments: str, text: str | None = None) -> str:
-    """Return what a command prints."""
-    given_files = ["-f", "-"] if text is not None else []
-    result = CliRunner().invoke(command, [*arguments, *given_files], input=text)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.stdout
-
-
-def explained(name: str, *options: str) -> str:
-    file = str(FOLDER / f"{name}.yaml")
-    return run(explain, EXPECTED[name].about, "-n", "team", "-f", file, *options)
-
-
-def pending(name: str) -> Any:
-    return json.loads(explained(name, "-o", "json"))["pending"][0]
+SITUATIONS = Situations(FOLDER / "several", EXPECTED)
 
 
 def test_every_situation_has_its_expectation() -> None:
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXPECTED)
+    SITUATIONS.check_names()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_cause_is_named_and_the_first_fix_helps(name: str) -> None:
-    expected, found = EXPECTED[name], pending(name)
-    cause, fixes = found["cause"], found["fixes"]
-    assert re.search(expected.cause, cause), cause
-    assert "\n" not in cause
-    assert "…" not in cause
-    assert len(cause) <= CAUSE_LENGTH_MAX
-    assert fixes, cause
-    assert re.search(expected.fix, fixes[0]["text"]), fixes
-    assert fixes[0]["kind"] == ("change" if expected.is_change else "advice")
+    SITUATIONS.check_answer(name)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_change_that_is_offered_is_valid_and_places_the_pod(name: str) -> None:
-    found = pending(name)
-    for number, fix in enumerate(found["fixes"], 1):
-        if fix["kind"] != "change":
-            continue
-        written = explained(name, "--write-fix", str(number))
-        assert "error:" not in run(validate, "-q", text=written), fix["text"]
-        planned = json.loads(run(plan, "-o", "json", "-n", "team", text=written))["pods"]
-        nodes = {each["pod"]: each.get("node") for each in planned}
-        is_spared = found["pods"][0] not in nodes and all(nodes.values())
-        assert nodes.get(found["pods"][0]) or is_spared, fix["text"]
+    SITUATIONS.check_changes(name)
 
 
 def test_nobody_waits_for_pods_of_the_same_workload() -> None:
-    texts = [fix["text"] for fix in pending("stateful-replicas")["fixes"]]
+    texts = [fix["text"] for fix in SITUATIONS.pending("stateful-replicas")["fixes"]]
     assert [text for text in texts if text.startswith("wait")] == [
         "wait until claim held of pod notebook frees its devices, or ask its owner"
     ]
-    texts = [fix["text"] for fix in pending("replicas-beyond-the-devices")["fixes"]]
+    texts = [fix["text"] for fix in SITUATIONS.pending("replicas-beyond-the-devices")["fixes"]]
     assert not any("wait" in text for text in texts)
 
 
 def test_a_broken_node_is_neither_tolerated_nor_nearest() -> None:
     for name in ("only-a-broken-node", "zone-beside-a-broken-node"):
-        assert not any("tolerate" in fix["text"] for fix in pending(name)["fixes"])
+        assert not any("tolerate" in fix["text"] for fix in SITUATIONS.pending(name)["fixes"])
 
 
 def test_an_error_speaks_before_every_other_cause() -> None:
-    found = pending("error-in-first-alternative")
+    found = SITUATIONS.pending("error-in-first-alternative")
     assert "running" not in found["cause"]
     assert [fix["rank"] for fix in found["fixes"]] == ["give"]
 

@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-from typing import Any, NamedTuple
-
 import pytest
-from click.testing import CliRunner
 
-from mooring.cli.explain import command as explain
-from mooring.cli.plan import command as plan
-from mooring.cli.validate import command as validate
+from tests.insight.answer.asking import ADVICE, FOLDER, Expected, Situations
 
-FOLDER = Path(__file__).parents[1] / "situations"
-CAUSE_LENGTH_MAX = 160
-
-
-class Expected(NamedTuple):
-    """Patterns of the cause and the first fix; whether the fix is a change of objects."""
-
-    cause: str
-    fix: str
-    is_change: bool = True
-    options: tuple[str, ...] = ()
-
-
-CHANGE, ADVICE = True, False
 EXPECTED = {
     "all-in-use-but-fewer": Expected("1 of 2 free.* by claim held of pod notebook", "ask for 1 "),
     "amount-in-another-unit": Expected("memory 80000Gi.*80Gi", "memory 80000Mi instead"),
@@ -146,52 +124,18 @@ EXPECTED = {
     "match-typo-of-standard": Expected("numanode.*did you mean .*numaNode", "numaNode instead of"),
     "match-values-never-meet": Expected("gpu has 0, nic has 1", "give up the constraint"),
 }
-
-
-def run(command: Any, *arguments: str, text: str | None = None) -> str:
-    """Return what a command prints."""
-    given = ["-f", "-"] if text is not None else []
-    result = CliRunner().invoke(command, [*arguments, *given], input=text)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.stdout
-
-
-def about(name: str) -> tuple[str, ...]:
-    """Return the arguments that ask for the pod of a situation."""
-    file = str(FOLDER / f"{name}.yaml")
-    return ("pod/train", "-n", "team", "-f", file, *EXPECTED[name].options)
-
-
-def pending(name: str) -> Any:
-    (found,) = json.loads(run(explain, *about(name), "-o", "json"))["pending"]
-    return found
+SITUATIONS = Situations(FOLDER, EXPECTED)
 
 
 def test_every_situation_has_its_expectation() -> None:
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXPECTED)
+    SITUATIONS.check_names()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_cause_is_named_and_the_first_fix_helps(name: str) -> None:
-    expected, found = EXPECTED[name], pending(name)
-    cause, fixes = found["cause"], found["fixes"]
-    assert re.search(expected.cause, cause), cause
-    assert "\n" not in cause
-    assert len(cause) <= CAUSE_LENGTH_MAX
-    assert fixes, cause
-    assert re.search(expected.fix, fixes[0]["text"]), fixes
-    assert fixes[0]["kind"] == ("change" if expected.is_change else "advice")
+    SITUATIONS.check_answer(name)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_change_that_is_offered_is_valid_and_places_the_pod(name: str) -> None:
-    file = str(FOLDER / f"{name}.yaml")
-    for number, fix in enumerate(pending(name)["fixes"], 1):
-        if fix["kind"] != "change":
-            continue
-        written = run(explain, *about(name), "--write-fix", str(number))
-        assert written != Path(file).read_text()
-        options = EXPECTED[name].options
-        assert run(validate, "-q", *options, text=written) == "", fix["text"]
-        placed = json.loads(run(plan, "-o", "json", *options, text=written))["pods"]
-        assert {each["pod"]: each.get("node") for each in placed}["team/train"], fix["text"]
+    SITUATIONS.check_changes(name)

@@ -160,11 +160,11 @@ class Missing(NamedTuple):
 def missing_devices(problem: Problem) -> Missing:
     """Return what a node lacks."""
     classes = devices = 0
-    passed = len(STAGES)
+    passed, is_known = len(STAGES), not _unusable(problem)
     for ask, masks in devices_left(problem).items():
         wanted = masks[SELECTED].bit_count() if ask.wants_all else ask.count
         counts = [mask.bit_count() for mask in masks]
-        classes += not counts[STAGES.index(CLASS)] and not _unusable(problem)
+        classes += is_known and not counts[STAGES.index(CLASS)]
         devices += max(wanted - counts[TOGETHER], 0)
         failing = (number for number, count in enumerate(counts) if count < max(wanted, 1))
         passed = min(passed, next(failing, passed))

@@ -8,7 +8,7 @@ from typing import Final
 from mooring.allocator.ledger import ClaimKey
 from mooring.claims.pod_claims import controller_of
 from mooring.insight.answer.changes.edits import Edit
-from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
+from mooring.insight.answer.devices.shortages import COUNTED_MAX, DeviceCase, Shortage
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.replicas import fewer_pods, of_workload, sibling_names
 from mooring.insight.explain.device_rejections import AmountShortage, TooLittle, Unfit
@@ -18,7 +18,6 @@ from mooring.insight.messages import CAUSE_LENGTH_MAX, counted, listed, nearest
 
 HOLDERS_SHOWN_MAX: Final = 3
 NONE: Final = "none"
-COUNTED_MAX: Final = 2000  # devices of a cluster, beyond which those of the node are counted
 
 
 def in_use(case: DeviceCase, short: Shortage) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from mooring.insight.expressions.published_devices import PublishedDevice, Publi
 
 ON_NODE: Final = 0  # questions of the funnel before those that it names
 OF_CLASS: Final = 1
+COUNTED_MAX: Final = 2000  # devices of a cluster, beyond which those of the node are counted
 EXACT_COUNT: Final = "ExactCount"
 _SPECIAL_REQUEST: Final = re.compile(r"container-(\d+)-request-(\d+)")
 

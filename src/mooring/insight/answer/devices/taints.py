@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from mooring.api.resource.v1 import DeviceTaint, DeviceTaintRule
 from mooring.api.tolerations import tolerates
 from mooring.insight.answer.changes.edits import Edit
-from mooring.insight.answer.devices.shortages import DeviceCase, Shortage
+from mooring.insight.answer.devices.shortages import COUNTED_MAX, DeviceCase, Shortage
 from mooring.insight.answer.finding import Finding, FixRank, Proposal
 from mooring.insight.answer.nodes.rejections import (
     near_toleration,
@@ -62,7 +62,8 @@ def untolerated(case: DeviceCase, short: Shortage) -> Iterator[Finding]:
         ends = [f"; the pod tolerates it, but {short.name} must"]
     by = f", set by DeviceTaintRule {found.rule_names}" if found.rules else ""
     of_class = f" of class {short.class_name}"
-    if len(case.of_class(short.class_name)) > funnel.of_class:
+    is_large = case.case.cluster.inventory.devices_count > COUNTED_MAX
+    if is_large or len(case.of_class(short.class_name)) > funnel.of_class:
         of_class += f" on node {case.node}"
     causes = [
         f"{devices}{c} {verb} taint {found.text}{by}{e}" for c in (of_class, "") for e in ends
