@@ -73,6 +73,16 @@ def change_of(value: Any, *edits: Edit) -> ObjectChange:
     return ObjectChange(value.kind, metadata.namespace, metadata.name, edits)
 
 
+def value_at(tree: Any, path: EditPath) -> Any:
+    """Return what is at a path of a tree; None if nothing is."""
+    for step in path:
+        try:
+            tree = tree[step]
+        except (LookupError, TypeError):
+            return None
+    return tree
+
+
 def edited_tree(tree: Any, edits: Iterable[Edit]) -> Any:
     """Return a copy of a tree with the edits made, or raise LookupError."""
     copied = copy.deepcopy(tree)

@@ -18,7 +18,7 @@ from mooring.api.codec import to_tree
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.claims.pod_claims import controller_of, group_name
-from mooring.insight.answer.changes.edits import Edit, EditPath, ObjectChange, change_of
+from mooring.insight.answer.changes.edits import Edit, EditPath, ObjectChange, change_of, value_at
 from mooring.insight.messages import Concern
 from mooring.insight.plan.placements import stands_for
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
@@ -47,16 +47,7 @@ class Source(NamedTuple):
 
     def has(self, path: EditPath) -> bool:
         """Return whether something is written there; defaults are not."""
-        tree = to_tree(self.value)
-        for step in (*self.prefix, *path):
-            match tree, step:
-                case dict(), str() if step in tree:
-                    tree = tree[step]
-                case list(), int() if step < len(tree):
-                    tree = tree[step]
-                case _:
-                    return False
-        return True
+        return value_at(to_tree(self.value), (*self.prefix, *path)) is not None
 
     def change(self, *edits: Edit) -> ObjectChange:
         """Return edits of the spec as a change of the object."""

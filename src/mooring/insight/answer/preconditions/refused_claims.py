@@ -17,7 +17,13 @@ from typing import Any, Final, NamedTuple
 
 from mooring.api.gates import Gate
 from mooring.cel.device import COST_LIMIT
-from mooring.insight.answer.changes.edits import Edit, EditPath, ObjectChange, edited_tree
+from mooring.insight.answer.changes.edits import (
+    Edit,
+    EditPath,
+    ObjectChange,
+    edited_tree,
+    value_at,
+)
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
 from mooring.insight.expressions.evaluation import (
     ExpressionEvaluator,
@@ -70,16 +76,6 @@ def _path(place: str) -> EditPath:
     return tuple(name or int(number) for name, number in _STEP.findall(place))
 
 
-def _at(tree: Any, path: EditPath) -> Any:
-    """Return what is at a path of a tree; None if nothing is."""
-    for step in path:
-        try:
-            tree = tree[step]
-        except (LookupError, TypeError):
-            return None
-    return tree
-
-
 def _repaired(refused: RefusedObject, *edits: Edit) -> tuple[ObjectChange, ...]:
     try:
         tree = edited_tree(refused.tree, edits)
@@ -90,7 +86,9 @@ def _repaired(refused: RefusedObject, *edits: Edit) -> tuple[ObjectChange, ...]:
 
 def _requests(refused: RefusedObject, path: EditPath) -> list[Any]:
     """Return the requests of the claim in which a path is."""
-    devices = _at(refused.tree, path[: path.index("devices") + 1]) if "devices" in path else None
+    devices = (
+        value_at(refused.tree, path[: path.index("devices") + 1]) if "devices" in path else None
+    )
     found = devices.get("requests") if isinstance(devices, dict) else None
     return [each for each in found or () if isinstance(each, dict)]
 
@@ -101,7 +99,7 @@ def _unknown_request(
     refused: RefusedObject,
     refusal: _Refusal,
 ) -> Finding | None:
-    name = _at(refused.tree, refusal.path)
+    name = value_at(refused.tree, refusal.path)
     if NO_REQUEST not in refusal.message or not isinstance(name, str):
         return None
     known = [str(each.get("name")) for each in _requests(refused, refusal.path)]
@@ -111,7 +109,7 @@ def _unknown_request(
         for one in each.get("firstAvailable") or ()
         if isinstance(one, dict)
     ]
-    named = _at(refused.tree, refusal.path[:-1])
+    named = value_at(refused.tree, refusal.path[:-1])
     left = [each for each in known if each not in named and "/" not in each]
     meant = nearest(name, known) or (left[0] if len(left) == 1 else None)
     cause = f"a constraint of {noun} {refused.name} names request {name}, which does not exist"
@@ -126,7 +124,7 @@ def _unknown_request(
 def _no_attribute(
     case: Case, noun: str, refused: RefusedObject, refusal: _Refusal
 ) -> Finding | None:
-    name = _at(refused.tree, refusal.path)
+    name = value_at(refused.tree, refusal.path)
     field = refusal.path[-1] if refusal.path else ""
     if field not in FIELDS or "Invalid value" not in refusal.message or not isinstance(name, str):
         return None
@@ -170,7 +168,7 @@ def _no_field(
     path = refusal.path
     if path and path[-1] in FIELDS:
         path = path[:-1]
-    constraint = _at(refused.tree, path)
+    constraint = value_at(refused.tree, path)
     is_about = "constraints" in path and "Required value" in refusal.message
     if not is_about or not isinstance(constraint, dict):
         return None
@@ -200,11 +198,11 @@ def _unreferenced(
     refused: RefusedObject,
     refusal: _Refusal,
 ) -> Finding | None:
-    name = _at(refused.tree, refusal.path)
+    name = value_at(refused.tree, refusal.path)
     if UNREFERENCED not in refusal.message or not isinstance(name, str):
         return None
     prefix = refusal.path[: refusal.path.index("devices") + 1]
-    constraints = (_at(refused.tree, prefix) or {}).get("constraints") or ()
+    constraints = (value_at(refused.tree, prefix) or {}).get("constraints") or ()
     compared = [
         each[field]
         for each in constraints
@@ -224,10 +222,10 @@ def _unreferenced(
 
 def _wrong_type(case: Case, noun: str, refused: RefusedObject, refusal: _Refusal) -> Finding | None:
     found = _TYPE.search(refusal.message)
-    expression = _at(refused.tree, refusal.path)
+    expression = value_at(refused.tree, refusal.path)
     if found is None or "derivedAttributes" not in refusal.path or not isinstance(expression, str):
         return None
-    name = _at(refused.tree, (*refusal.path[:-1], "name"))
+    name = value_at(refused.tree, (*refusal.path[:-1], "name"))
     cause = (
         f"derived attribute {name} of {noun} {refused.name} gives {_type_text(found[1])}; only "
         "string, int, bool, version and lists of these can be compared"
@@ -256,7 +254,7 @@ def _uncompiled(
     found = _COMPILATION.search(refusal.message)
     if found is None or "derivedAttributes" not in refusal.path:
         return None
-    name = _at(refused.tree, (*refusal.path[:-1], "name"))
+    name = value_at(refused.tree, (*refusal.path[:-1], "name"))
     what = f"derived attribute {name} of {noun} {refused.name}"
     text = f"correct the expression of {name}: moor cel --derived tries it on devices"
     return Finding(f"{what} does not compile: {found[1]}", (Proposal(text, FixRank.REPAIR),))
