@@ -69,7 +69,7 @@ def decode_tree(tree: Any, struct: type[S]) -> Decoded[S]:
 def fitting(tree: Any, struct: type[S]) -> S | None:
     """Return the object if every field and type of the tree fits the struct exactly."""
     try:
-        return msgspec.convert(tree, struct, dec_hook=_from_json)
+        return msgspec.convert(tree, struct, dec_hook=decode_hook)
     except (ApiError, RecursionError, msgspec.DecodeError):
         pass  # It may hold JSON that is kept as text, which only a text can be read for.
     try:
@@ -159,11 +159,11 @@ def dotted(place: field_path.Place) -> str:
 
 @lru_cache(maxsize=256)
 def _json_decoder(struct: Any) -> Any:
-    return msgspec.json.Decoder(struct, dec_hook=_from_json)
+    return msgspec.json.Decoder(struct, dec_hook=decode_hook)
 
 
-def _from_json(wanted: type, value: Any) -> Any:
-    """Make the scalars that msgspec does not know."""
+def decode_hook(wanted: type, value: Any) -> Any:
+    """Return a scalar that msgspec does not know."""
     if wanted is Quantity:
         if type(value) is str:
             return Quantity.from_json(value)

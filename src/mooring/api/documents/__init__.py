@@ -26,7 +26,7 @@ from mooring.api.documents.document import (
     Tree,
     expand_lists,
 )
-from mooring.api.documents.reader import read
+from mooring.api.documents.reader import has_plain_bounds, read
 from mooring.api.documents.scalars import CORE, KUBERNETES, NumberText, Schema
 
 __all__ = [
@@ -42,5 +42,6 @@ __all__ = [
     "Schema",
     "Tree",
     "expand_lists",
+    "has_plain_bounds",
     "read",
 ]

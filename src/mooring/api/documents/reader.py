@@ -291,13 +291,7 @@ _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 
 def plain_document(data: bytes, *, source: str, limits: Limits) -> Document | None:
     """Return the only document of the bytes, or None if the careful reader must decide."""
-    if not data.startswith(b'{"') or len(data) > PLAIN_MAX_BYTES:
-        return None
-    if not has_surely_few_values(data, limits.nodes_max):
-        return None
-    if b"\\u" in data or may_hold_long_number(data):
-        return None
-    if not _is_shallow(data, limits.depth_max):
+    if len(data) > PLAIN_MAX_BYTES or b"\\u" in data or not has_plain_bounds(data, limits):
         return None
     try:
         tree = _decode(data)
@@ -307,6 +301,16 @@ def plain_document(data: bytes, *, source: str, limits: Limits) -> Document | No
     if _encode(tree).count(b":") != data.count(b":"):
         return None
     return Document(tree, source, 0, (), JsonOrigin(text, 0, len(text), START))
+
+
+def has_plain_bounds(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Return whether bytes begin like a JSON object and surely exceed no limit."""
+    return (
+        data.startswith(b'{"')
+        and has_surely_few_values(data, limits.nodes_max)
+        and not may_hold_long_number(data)
+        and _is_shallow(data, limits.depth_max)
+    )
 
 
 def _is_shallow(data: bytes, depth_max: int) -> bool:

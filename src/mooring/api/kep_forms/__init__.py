@@ -28,7 +28,13 @@ from mooring.api.kep_forms.other_kinds import (
 )
 from mooring.api.kep_forms.trees import FormNotice, RewriteNotes, Tree
 
-__all__ = ["FormNotice", "RewrittenForm", "is_slashed_driver_name", "rewrite"]
+__all__ = [
+    "FormNotice",
+    "RewrittenForm",
+    "is_slashed_driver_name",
+    "is_surely_shipped",
+    "rewrite",
+]
 
 _REWRITERS: dict[tuple[str, str], Callable[[Tree, RewriteNotes], Tree]] = {
     ("", "Pod"): rewrite_pod,
@@ -42,6 +48,22 @@ _REWRITERS: dict[tuple[str, str], Callable[[Tree, RewriteNotes], Tree]] = {
     ("scheduling.k8s.io", "PodGroup"): rewrite_pod_group,
     ("scheduling.k8s.io", "Workload"): rewrite_pod_group,
 }
+
+# An object that fits its kind has no form of a KEP if its text has none of these words. Kinds
+# without words must be searched.
+_WORDS: dict[tuple[str, str], tuple[bytes, ...]] = {
+    ("", "Pod"): (b"extendedResourceClaimStatus",),
+    ("resource.k8s.io", "ResourceClaim"): (b"selectors", b"derivedAttributes", b"constraints"),
+}
+
+
+def is_surely_shipped(text: bytes, group: str, kind: str) -> bool:
+    """Return whether JSON text that fits its kind surely has no form of a KEP."""
+    which = (group, kind)
+    if which not in _REWRITERS:
+        return True
+    words = _WORDS.get(which)
+    return words is not None and not any(word in text for word in words)
 
 
 class RewrittenForm(NamedTuple):

@@ -30,6 +30,7 @@ from mooring.api.object_reader import (
     read_tree,
     unknown_field,
 )
+from mooring.api.plain_reader import read_plain_json
 from mooring.api.raw_json import holds_raw, keep_texts, remarshal
 from mooring.api.structs import Open
 from mooring.apiserver.auth.users import User
@@ -117,6 +118,10 @@ class DecodedBody(NamedTuple):
 
 def read_body(request: ResourceRequest, *, gates: Gates, extensions: bool) -> DecodedBody:
     """Return the object of a request, or raise 400 if it cannot be decoded."""
+    if extensions and request.content_type in ("", JSON):
+        plain = read_plain_json(request.body, request.kind)
+        if plain is not None and request.field_validation:  # which must be valid in any case
+            return DecodedBody(plain)
     try:
         reading = _reading(request, gates=gates, extensions=extensions)
     except (ApiError, RecursionError) as error:

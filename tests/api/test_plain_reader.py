@@ -1,0 +1,167 @@
+"""The reader of plain JSON returns the same object as the careful one, or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.catalogue import CATALOGUE
+from mooring.api.documents import expand_lists, read
+from mooring.api.errors import ApiError
+from mooring.api.gates import Gates
+from mooring.api.object_reader import ReadObject, read_document
+from mooring.api.plain_reader import PLAIN_BYTES_MAX, read_plain_json
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+GATES = Gates.parse()
+ODD = (None, "", 0, 7, -1, 1.5, 10**30, True, [], [{}], {}, {"a": 1}, "x", "1Gi", "2026-01-01")
+MORE = (
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "n", "labels": {"a": "b"}},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "k"}}]}},
+        "status": {
+            "allocation": {
+                "devices": {
+                    "results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]
+                },
+                "allocationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}],
+        },
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "creationTimestamp": None},
+        "spec": {
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "resources": {"requests": {"cpu": "500m"}, "claims": [{"name": "r"}]},
+                    "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 3},
+                }
+            ],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "resourceClaims": [{"name": "r", "resourceClaimName": "c"}],
+        },
+        "status": {"resourceClaimStatuses": [{"name": "r", "resourceClaimName": "c"}]},
+    },
+    {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "n"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "regarding": {"kind": "Pod", "name": "p"},
+        "deprecatedFirstTimestamp": None,
+    },
+)
+
+
+def _trees() -> list[Any]:
+    found: list[Any] = list(MORE)
+    for path in sorted(EXAMPLES.rglob("*.yaml")):
+        for document in read(path.read_bytes(), source=path.name):
+            trees = [item.tree for item in expand_lists(document)]
+            found += [tree for tree in trees if _is_known(tree)]
+    return found
+
+
+def _is_known(tree: Any) -> bool:
+    return isinstance(tree, dict) and (tree.get("apiVersion"), tree.get("kind")) in CATALOGUE
+
+
+TREES = _trees()
+
+
+def careful(data: bytes) -> ReadObject:
+    (document,) = read(data, source="x")
+    return read_document(document, gates=GATES)
+
+
+def check(data: bytes, tree: Any) -> Any:
+    """Read text with both readers; return the object if the quick one dared."""
+    kind = CATALOGUE.find(tree["apiVersion"], tree["kind"])
+    value = read_plain_json(data, kind)
+    if value is not None:
+        reading = careful(data)
+        assert (reading.remarks, reading.problems) == ((), ())
+        assert reading.value == value
+        assert repr(reading.value) == repr(value)
+    return value
+
+
+def places(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    found = []
+    for key, value in inner:
+        found.append((*here, key))
+        if isinstance(value, dict | list):
+            found += places(value, (*here, key))
+    return found
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> tuple[bytes, Any]:
+    """Return JSON text of an object in which a few values and keys are odd."""
+    tree = json.loads(json.dumps(draw(st.sampled_from(TREES)), default=str))
+    for _ in range(draw(st.integers(0, 2))):
+        *above, last = draw(st.sampled_from([p for p in places(tree) if p[0] not in HEAD]))
+        holder = tree
+        for step in above:
+            holder = holder[step]
+        value = draw(st.sampled_from([*ODD, holder[last]]))
+        holder[last] = value
+        if isinstance(holder, dict) and draw(st.booleans()):
+            holder[draw(st.sampled_from(["unknown", f"{last}s", last.upper()]))] = value
+        tree = json.loads(json.dumps(tree))  # no value is shared
+    text = json.dumps(tree, separators=draw(st.sampled_from([(",", ":"), (", ", ": ")])))
+    if draw(st.booleans()):  # The first value of some key comes twice.
+        key = draw(st.sampled_from([p[-1] for p in places(tree) if isinstance(p[-1], str)]))
+        text = text.replace(f'"{key}":', f'"{key}":null,"{key}":', 1)
+    return text.encode(), tree
+
+
+HEAD = ("apiVersion", "kind")
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(texts())
+def test_it_reads_what_the_careful_reader_reads(case: tuple[bytes, Any]) -> None:
+    data, tree = case
+    try:
+        check(data, tree)
+    except ApiError as error:
+        pytest.fail(f"only the careful reader refuses {data!r}: {error}")
+
+
+@pytest.mark.parametrize("tree", MORE, ids=lambda tree: tree["kind"])
+def test_usual_objects_are_plain(tree: Any) -> None:
+    compact = json.dumps(tree, separators=(",", ":")).encode()
+    assert check(compact, tree) is not None
+    assert check(json.dumps(tree).encode(), tree) is not None
+
+
+def test_doubtful_text_is_left_to_the_careful_reader() -> None:
+    claim, pod, _ = MORE
+    texts = {
+        "a key twice": json.dumps(claim).replace('"name": "r"', '"name": "r", "name": "r"'),
+        "an unknown field": json.dumps({**claim, "more": 1}),
+        "another kind": json.dumps({**claim, "kind": "DeviceClass"}),
+        "another version": json.dumps({**claim, "apiVersion": "resource.k8s.io/v1beta2"}),
+        "an escaped character": json.dumps({**claim, "metadata": {"name": "\ud800"}}),
+        "a fraction": json.dumps({**claim, "metadata": {"generation": 1.5}}),
+        "much text": json.dumps(claim) + " " * PLAIN_BYTES_MAX,
+        "depth": json.dumps(claim)[:-1] + ',"spec":' + "[" * 1000 + "]" * 1000 + "}",
+    }
+    for why, text in texts.items():
+        assert check(text.encode(), claim) is None, why
+    kep = {**pod, "status": {"extendedResourceClaimStatus": {"requestMapping": []}}}
+    assert check(json.dumps(kep).encode(), pod) is None
