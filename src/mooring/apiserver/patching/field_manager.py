@@ -99,7 +99,7 @@ def manager_name(field_manager: str, user_agent: str) -> str:
 _BEFORE_FIRST_APPLY = "before-first-apply"
 _SELF = FieldOwner("current-operation", UPDATE)
 
-_SERVERS_OWN = FieldSet.of(
+SERVERS_OWN = FieldSet.of(
     ("f:apiVersion",),
     ("f:kind",),
     ("f:metadata",),
@@ -304,7 +304,7 @@ class FieldManager:
         """Remove fields that only the server sets from an owner."""
         if (owned := managed.sets.get(owner)) is None:
             return
-        fields = owned.fields - _SERVERS_OWN
+        fields = owned.fields - SERVERS_OWN
         if fields.is_empty:
             del managed.sets[owner]
         else:

@@ -129,7 +129,7 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, Version
     fields_v1 = entry.get("fieldsV1") or {}
     text = fields_v1 if isinstance(fields_v1, Raw) else None
     try:
-        fields = from_json(fields_v1) if text is None else _from_text(bytes(text))
+        fields = from_json(fields_v1) if text is None else fields_of_text(bytes(text))
     except ElementError as error:
         raise ManagedFieldsError(f"error decoding set: {error}") from None
     owner = FieldOwner(
@@ -143,13 +143,14 @@ def _read_entry(index: int, entry: dict[str, Tree]) -> tuple[FieldOwner, Version
 
 # Objects of a kind mostly have the same fields. Sets are values, so objects can share them.
 @lru_cache(maxsize=4096)
-def _from_text(text: bytes) -> FieldSet:
+def fields_of_text(text: bytes) -> FieldSet:
+    """Return the set of fieldsV1 as text; it is shared."""
     return from_json(msgspec.json.decode(text))
 
 
 def _written(owned: VersionedSet) -> Any:
     """Return fieldsV1: the text that the set was parsed from, if it has not changed."""
-    if owned.text is not None and owned.fields is _from_text(bytes(owned.text)):
+    if owned.text is not None and owned.fields is fields_of_text(bytes(owned.text)):
         return owned.text
     return to_json(owned.fields)
 

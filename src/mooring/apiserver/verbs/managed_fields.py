@@ -21,6 +21,7 @@ from mooring.api.meta import ManagedFieldsEntry
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.patching import FieldManager, with_times_kept
 from mooring.apiserver.patching.shapes import find_shape
+from mooring.apiserver.patching.usual_writes import UsualWrites, members_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 
 Entries = tuple[ManagedFieldsEntry, ...]
@@ -32,19 +33,52 @@ def field_manager_of(kind: Kind, subresource: str) -> FieldManager:
     return FieldManager(kind, subresource)
 
 
+@lru_cache(maxsize=256)
+def usual_writes_of(kind: Kind, subresource: str) -> UsualWrites:
+    """Return what knows the owners of fields after usual writes of a kind."""
+    return UsualWrites(kind, subresource)
+
+
 def with_updated_owners(old: Any | None, new: Any, request: ResourceRequest, now: Timestamp) -> Any:
     """Return an object whose changed fields the manager of a request owns."""
-    kind = request.kind
+    kind, subresource = request.kind, request.target.subresource
     if find_shape(kind.api_version, kind.name) is None:
         return new
-    manager = field_manager_of(kind, request.target.subresource)
+    entries = usual_entries(old, new, kind, subresource, request.manager, now)
+    if entries is None:
+        entries = all_entries(old, new, kind, subresource, request.manager, now)
+    return with_owners(new, entries)
+
+
+def usual_entries(
+    old: Any | None, new: Any, kind: Kind, subresource: str, manager: str, now: Timestamp
+) -> Entries | None:
+    """Return the managedFields of an object after a usual write; None after an unusual one."""
+    writes, sent = usual_writes_of(kind, subresource), new.metadata.managed_fields
+    if old is None:
+        if sent:
+            return None
+        return writes.created(members_of(from_hub(new, kind.api_version)), manager, now)
+    entries = old.metadata.managed_fields
+    if not subresource and sent != entries:  # Subresources cannot set them.
+        return None
+    before = members_of(from_hub(old, kind.api_version))
+    after = members_of(from_hub(new, kind.api_version))
+    return writes.updated(entries, before, after, manager, now)
+
+
+def all_entries(
+    old: Any | None, new: Any, kind: Kind, subresource: str, manager: str, now: Timestamp
+) -> Entries:
+    """Return the managedFields of an object after any write."""
     ours = () if old is None else old.metadata.managed_fields
     before = None if old is None else owned_tree(old, kind.api_version, ours=ours)
     after = owned_tree(new, kind.api_version, ours=ours)
-    owned = manager.update(before, after, manager=request.manager, now=str(now))
+    fields = field_manager_of(kind, subresource)
+    owned = fields.update(before, after, manager=manager, now=str(now))
     if before is not None:
         owned = with_times_kept(before, owned)
-    return with_owners(new, read_entries(owned["metadata"].get("managedFields")))
+    return read_entries(owned["metadata"].get("managedFields"))
 
 
 def is_unchanged_apply(old: Any, applied: Any) -> bool:

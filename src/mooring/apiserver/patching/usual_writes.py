@@ -1,0 +1,168 @@
+"""Owners of fields after a usual create or update, without trees of whole objects.
+
+Objects are compared member by member (metadata, spec, status) as JSON text: a member whose text is
+the same has no changes, and entries of managers who lose nothing stay as they are. A write is usual
+if all managers own fields in the version of the request, and the client left managedFields alone.
+All others return None: then `FieldManager` goes the long way, with the same result.
+
+# members: the top-level fields of an object as JSON text
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Raw
+from msgspec.json import Decoder, decode, encode
+from msgspec.structs import replace
+
+from mooring.api.codec import encode_stored_json, to_tree
+from mooring.api.kinds import Kind
+from mooring.api.meta import ManagedFieldsEntry
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.patching.field_manager import SERVERS_OWN, reset_fields
+from mooring.apiserver.patching.field_set import ElementError, to_json
+from mooring.apiserver.patching.managed_fields import (
+    UPDATE,
+    UPDATERS_MAX,
+    Unusual,
+    created_fields,
+    fields_of_text,
+)
+from mooring.apiserver.patching.shapes import find_shape
+from mooring.apiserver.patching.structured_compare import Comparison, compare
+from mooring.apiserver.patching.structured_merge import ItemError
+from mooring.apiserver.patching.updater import with_atomic_parents
+
+Entries = tuple[ManagedFieldsEntry, ...]
+Members = dict[str, Raw]
+
+SPEC = "spec"
+REMEMBERED_BYTES_MAX = 2048
+
+_members = Decoder(dict[str, Raw]).decode
+
+
+def members_of(value: Any) -> Members:
+    """Return the members of an object, without its managedFields."""
+    metadata = replace(value.metadata, managed_fields=())
+    return _members(encode_stored_json(replace(value, metadata=metadata)))
+
+
+class UsualWrites:
+    """Owners of the fields of one kind, in one version, through the resource or a subresource."""
+
+    def __init__(self, kind: Kind, subresource: str) -> None:
+        shape = find_shape(kind.api_version, kind.name)
+        assert shape is not None, f"no table for {kind.api_version} {kind.name}"
+        self._shape = shape
+        self._api_version = kind.api_version
+        self._subresource = subresource
+        self._reset = reset_fields(kind, subresource)
+        self._nothing = to_tree(kind.struct(api_version=kind.api_version, kind=kind.name))
+        self._left_alone = frozenset(step[2:] for step in self._reset.members)
+
+    def created(self, new: Members, manager: str, now: Timestamp) -> Entries | None:
+        """Return the entries of a new object that had none."""
+        if self._reset.children:
+            return None
+        spec = None if SPEC in self._left_alone else new.pop(SPEC, None)
+        try:
+            tree = {name: decode(text) for name, text in new.items()}
+            fields = created_fields(
+                self._shape, self._nothing, tree, left_alone=self._left_alone
+            )
+            below = None if spec is None else self._below_spec(bytes(spec))
+            if below is not None:
+                fields = dict(sorted({**fields, "f:spec": below}.items()))
+        except (Unusual, ItemError, RecursionError):
+            return None
+        return (self._entry(manager, now, encode(fields)),) if fields else ()
+
+    def updated(
+        self, entries: Entries, old: Members, new: Members, manager: str, now: Timestamp
+    ) -> Entries | None:
+        """Return the entries of a changed object."""
+        if any(entry.api_version != self._api_version for entry in entries):
+            return None
+        changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        if not changed or not entries:
+            return None
+        before = {name: decode(old[name]) for name in changed if name in old}
+        after = {name: decode(new[name]) for name in changed if name in new}
+        try:
+            change = compare(self._shape, before, after).without(self._reset)
+        except (ItemError, RecursionError):
+            return None
+        mine = (change.modified | change.added) - SERVERS_OWN
+        others: list[ManagedFieldsEntry] = []
+        for entry in entries:
+            try:
+                left = self._left(entry, change)
+            except ElementError:
+                return None
+            if self._is_mine(entry, manager) and not mine.is_empty:
+                mine = mine | fields_of_text(bytes(left.fields_v1)) if left else mine
+            elif left is not None:
+                others.append(left)
+        if not mine.is_empty:
+            others.append(self._entry(manager, now, encode(to_json(mine))))
+        if sum(entry.operation == UPDATE for entry in others) > UPDATERS_MAX:
+            return None
+        return tuple(sorted(others, key=_order))
+
+    def _left(self, entry: ManagedFieldsEntry, change: Comparison) -> ManagedFieldsEntry | None:
+        """Return what an owner still owns after a change by somebody; None if nothing."""
+        known = fields_of_text(bytes(entry.fields_v1))
+        fields = with_atomic_parents(known, self._shape)
+        for part in change:
+            if not (taken := fields & part).is_empty:
+                fields = fields - taken
+        if fields is known:
+            return entry
+        if fields.is_empty:
+            return None
+        return replace(entry, fields_v1=Raw(encode(to_json(fields))))
+
+    def _is_mine(self, entry: ManagedFieldsEntry, manager: str) -> bool:
+        return (
+            entry.manager == (manager or "unknown")
+            and entry.operation == UPDATE
+            and entry.subresource == self._subresource
+        )
+
+    def _entry(self, manager: str, now: Timestamp, text: bytes) -> ManagedFieldsEntry:
+        return ManagedFieldsEntry(
+            manager=manager or "unknown",
+            operation=UPDATE,
+            api_version=self._api_version,
+            time=now,
+            fields_type="FieldsV1",
+            fields_v1=Raw(text),
+            subresource=self._subresource,
+        )
+
+    def _below_spec(self, text: bytes) -> Raw | None:
+        if len(text) > REMEMBERED_BYTES_MAX:
+            return self.spec_fields(text)
+        return _remembered(self, text)
+
+    def spec_fields(self, text: bytes) -> Raw | None:
+        """Return the fields that the creator of an object owns below its spec; None: not even it."""
+        tree = {SPEC: decode(text)}
+        fields = created_fields(self._shape, self._nothing, tree, left_alone=frozenset())
+        below = fields.get("f:spec")
+        return None if below is None else Raw(encode(below))
+
+
+# Objects that are made from a template have the same spec.
+@lru_cache(maxsize=512)
+def _remembered(writes: UsualWrites, spec: bytes) -> Raw | None:
+    return writes.spec_fields(spec)
+
+
+def _order(entry: ManagedFieldsEntry) -> tuple[Any, ...]:
+    """Return Kubernetes' sort key of an entry."""
+    time = 0 if entry.time is None else int(entry.time.instant.timestamp())
+    return (entry.operation, time, entry.manager, entry.api_version, entry.subresource)
