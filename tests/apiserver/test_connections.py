@@ -21,7 +21,8 @@ from mooring.apiserver.auth.authorizer import AlwaysAllow
 from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.credentials import CredentialsFolder
 from mooring.apiserver.http.app import Application
-from mooring.apiserver.http.uvicorn_server import NetworkServer, WriteBuffer, tls_context
+from mooring.apiserver.http.uvicorn_server import NetworkServer, tls_context
+from mooring.apiserver.http.write_buffer import WriteBuffer
 from mooring.apiserver.server import make_application, make_server_context
 from mooring.apiserver.settings import Limits
 from mooring.kit.connections import PLAIN_HTTP, ConnectionLimits, listen, prepare
@@ -424,3 +425,23 @@ def test_nothing_is_written_to_a_connection_that_closes_meanwhile() -> None:
         return transport.written
 
     assert asyncio.run(run()) == b"before"
+
+
+def test_a_response_is_written_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    written: list[bytes] = []
+    write = WriteBuffer.write
+
+    def noted(self: WriteBuffer, data: bytes) -> None:
+        written.append(data)
+        write(self, data)
+
+    monkeypatch.setattr(WriteBuffer, "write", noted)
+
+    async def scenario(server: Server) -> bytes:
+        return await server.told(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+
+    answer = with_application(tmp_path, Limits(), scenario)
+    assert written == [answer]
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-length: %d" % len(body) in head
+    assert head.endswith(b"connection: close")

@@ -162,6 +162,7 @@ def api_type(name: str) -> ApiType:
     )
 
 
+@lru_cache(maxsize=1024)
 def find_kind(api_version: str, kind: str) -> str | None:
     """Return the full name of the type of a kind, if the schema has it."""
     version = group_version(api_version)

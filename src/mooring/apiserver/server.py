@@ -6,10 +6,11 @@ import asyncio
 import platform
 import secrets
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -340,7 +341,12 @@ async def _stopped(task: asyncio.Task[None]) -> None:
 
 
 def _now() -> Timestamp:
-    return Timestamp(datetime.now(UTC).replace(microsecond=0))
+    return _second(int(time.time()))
+
+
+@lru_cache(maxsize=1)  # A request asks several times.
+def _second(seconds: int) -> Timestamp:
+    return Timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def _now_exactly() -> Timestamp:

@@ -154,6 +154,8 @@ class Turns:
 class OnLoop(Generic[P, T]):
     """A function of the event loop's thread that a step may call; it is called in that thread."""
 
+    __slots__ = ("_function", "_loop", "_thread")
+
     def __init__(self, function: Callable[P, T]) -> None:
         self._function = function
         self._loop = asyncio.get_running_loop()

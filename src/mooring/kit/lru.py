@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
+from math import inf
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -20,7 +21,7 @@ class LRU(Generic[K, V]):
         assert count_max > 0, count_max
         self.size = 0
         self._count_max = count_max
-        self._size_max = size_max
+        self._size_max = inf if size_max is None else size_max
         self._values: OrderedDict[K, V] = OrderedDict()  # most recently used last
         self._sizes: dict[K, int] = {}  # of values that have one
 
@@ -42,13 +43,16 @@ class LRU(Generic[K, V]):
 
     def put(self, key: K, value: V, size: int = 0) -> None:
         """Cache a value, and evict others until all bounds hold again."""
-        self.discard(key)
-        self._values[key] = value
+        values = self._values
+        if key in values:
+            self.discard(key)
+        values[key] = value
         if size:
             self._sizes[key] = size
             self.size += size
-        while len(self._values) > self._count_max or self._is_too_large():
-            self.discard(next(iter(self._values)))
+        while len(values) > self._count_max or self.size > self._size_max:
+            oldest, _ = values.popitem(last=False)
+            self.size -= self._sizes.pop(oldest, 0)
 
     def discard(self, key: K) -> None:
         """Remove a key, if it is cached."""
@@ -58,6 +62,3 @@ class LRU(Generic[K, V]):
     def items(self) -> list[tuple[K, V]]:
         """Return the cached keys and values, least recently used first."""
         return list(self._values.items())
-
-    def _is_too_large(self) -> bool:
-        return self._size_max is not None and self.size > self._size_max

@@ -106,7 +106,7 @@ def strategy_context(
     """Return the facts about a request that the strategy of a kind needs."""
     labels = {} if namespace is None else namespace.metadata.labels
     authorizer: StatusAuthorizer = AllowEverything()
-    if server.authorizer is not None:
+    if server.authorizer is not None and request.resource.plural == "resourceclaims":
         where = request.target.namespace
         authorizer = StatusAuthorizerOnLoop(
             server.authorizer.claim_status(request.user, verb=verb, namespace=where)

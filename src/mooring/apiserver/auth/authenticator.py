@@ -98,7 +98,7 @@ class Authenticator(Struct, frozen=True):
             if known is not None:
                 if not is_certificate_valid(certificate, self.now()):
                     raise unauthorized()
-                return authenticated(known)
+                return known
         token = bearer_token(authorization)
         if token is None:
             return ANONYMOUS
@@ -187,7 +187,8 @@ def _read(certificate: bytes) -> User | None:
     if not is_client or not names or not names[-1]:
         return None
     digest = hashlib.sha256(certificate).hexdigest()
-    return User(names[-1], groups, extra={CREDENTIAL_ID: (f"X509SHA256={digest}",)})
+    user = User(names[-1], groups, extra={CREDENTIAL_ID: (f"X509SHA256={digest}",)})
+    return authenticated(user)
 
 
 def _is_for_clients(certificate: x509.Certificate) -> bool:

@@ -7,7 +7,9 @@ router              authentication, flow control, authorization, then the handle
 non_resource        discovery, OpenAPI, health, version, metrics
 negotiation         the representation of a response
 response_encoder    objects, lists and events as bytes
+deadlines           the time that a request may take
 flow_control        seats for requests, shared among users
 metrics             counts of requests
 uvicorn_server      the listener, with TLS
+write_buffer        writes of one turn of the event loop together
 """

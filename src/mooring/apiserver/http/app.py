@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    MutableMapping,
+)
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
 
+from mooring.apiserver.http.deadlines import Deadlines
 from mooring.apiserver.http.flow_control import UnsentBytes
 from mooring.apiserver.http.messages import Request, Response, StreamingResponse
 from mooring.apiserver.http.response_encoder import error_response
@@ -33,9 +42,13 @@ Upstream = Callable[[bytes], Awaitable[None]]
 GZIP_FROM_BYTES = 128 * 1024
 GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
+REPEATED_QUERY_BYTES_MAX = 256
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
 TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
+# The key of a function that sends a whole response at once: (status, headers, body) -> whether it
+# did. It does not while the client is slow.
+RESPOND = "mooring.respond"
 READ_BYTES = 64 * 1024
 PIECE_BYTES = 64 * 1024
 STALLED_S = 60.0
@@ -50,6 +63,7 @@ class Application:
         self._metrics = router.metrics
         self._stopping = asyncio.Event()
         self._bodies_bytes = 0
+        self._deadlines = Deadlines(limits.request_s)
         self.unsent = UnsentBytes(limits.unsent_bytes_max)
 
     def stop_streams(self) -> None:
@@ -63,18 +77,18 @@ class Application:
         request = _head(scope)
         answer = await self._answer(request, receive)
         if not isinstance(answer, StreamingResponse):
-            return await self._send(answer, request, send)
+            return await self._send(answer, request, scope, send)
         if self._metrics.watches >= self._limits.watches_max:
             await _close(answer.chunks)
             answer = error_response(too_many_requests(5), request)
-            return await self._send(answer, request, send)
+            return await self._send(answer, request, scope, send)
         if answer.upstream is not None:
             return await self._tunnel(answer, answer.upstream, scope)
         return await self._stream(answer, receive, send)
 
     async def _answer(self, request: Request, receive: Receive) -> Response | StreamingResponse:
         try:
-            async with asyncio.timeout(self._limits.request_s):
+            with self._deadlines.begin():
                 body = await self._body(request, receive)
                 return await self.router.handle(replace(request, body=body))
         except TimeoutError:
@@ -107,13 +121,21 @@ class Application:
         finally:
             self._bodies_bytes -= size
 
-    async def _send(self, answer: Response, request: Request, send: Send) -> None:
+    async def _send(
+        self, answer: Response, request: Request, scope: MutableMapping[str, Any], send: Send
+    ) -> None:
         """Send a response, if there is room for what its client does not read at once."""
         user = answer.user
         if not self.unsent.has_room(user, len(answer.body)):
             answer = error_response(too_many_requests(1), request)
         body, headers = answer.body, [*answer.headers, ("Content-Type", answer.content_type)]
-        with self.unsent.held(user, len(body)) as sent:
+        if len(body) <= PIECE_BYTES and (respond := scope.get(RESPOND)) is not None:
+            shown = b"" if request.method == "HEAD" else body
+            headers.append(("Content-Length", str(len(body))))
+            if respond(answer.status, _encoded(headers), shown):
+                return
+            headers.pop()
+        with self.unsent.held(user, len(body)) as held:
             wants_gzip = "gzip" in request.headers.get("accept-encoding", "")
             if wants_gzip and len(body) >= GZIP_FROM_BYTES:
                 body = await asyncio.to_thread(gzip.compress, body, GZIP_LEVEL)
@@ -126,7 +148,7 @@ class Application:
             for end in range(PIECE_BYTES, len(body), PIECE_BYTES):
                 piece = body[end - PIECE_BYTES : end]
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-                sent(len(piece))
+                held.sent(len(piece))
             rest = body[(len(body) - 1) // PIECE_BYTES * PIECE_BYTES :] if body else body
             await send({"type": "http.response.body", "body": rest})
 
@@ -194,7 +216,8 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
             for name, value in scope["headers"]
         ]
     )
-    query = _query(scope.get("query_string", b""))
+    text: bytes = scope.get("query_string", b"")
+    query = _query(text) if len(text) > REPEATED_QUERY_BYTES_MAX else _repeated_query(text)
     return Request(
         scope["method"],
         scope["path"],
@@ -207,12 +230,16 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
     )
 
 
-def _query(text: bytes) -> dict[str, str]:
+def _query(text: bytes) -> Mapping[str, str]:
     """Return the fields of a query; of repeated fields the first one."""
     if not text:
         return {}
     fields = parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=None)
     return dict(reversed(fields[:QUERY_FIELDS_MAX]))
+
+
+# Clients repeat their queries; nobody changes what is shared.
+_repeated_query = lru_cache(maxsize=256)(_query)
 
 
 def _uri(scope: MutableMapping[str, Any]) -> str:
@@ -265,8 +292,11 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
 
 
 def _start(status: int, headers: list[tuple[str, str]]) -> Message:
-    encoded = [
+    return {"type": "http.response.start", "status": status, "headers": _encoded(headers)}
+
+
+def _encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [
         (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
         for name, value in headers
     ]
-    return {"type": "http.response.start", "status": status, "headers": encoded}

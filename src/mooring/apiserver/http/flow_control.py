@@ -17,8 +17,7 @@ Networks know this as the dynamic threshold by which ports share the memory of a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from enum import Enum
 
 from msgspec import Struct
@@ -64,14 +63,9 @@ class FlowControl:
         """Return how many seats of a class are taken."""
         return self._taken[kind]
 
-    @contextmanager
-    def seat(self, user: User, kind: RequestClass) -> Iterator[None]:
+    def seat(self, user: User, kind: RequestClass) -> _Seat:
         """Hold a seat within a block, or raise 429."""
-        self.take(user, kind)
-        try:
-            yield
-        finally:
-            self.leave(user, kind)
+        return _Seat(self, user, kind)
 
     def families(self) -> Iterator[Family]:
         """Yield the metrics of seats."""
@@ -104,9 +98,26 @@ class FlowControl:
     def leave(self, user: User, kind: RequestClass) -> None:
         """Release a seat."""
         self._taken[kind] -= 1
-        self._by_user[kind, user.name] -= 1
-        if not self._by_user[kind, user.name]:
+        left = self._by_user[kind, user.name] - 1
+        if left:
+            self._by_user[kind, user.name] = left
+        else:
             del self._by_user[kind, user.name]  # keeps no entries of users without seats
+
+
+class _Seat:
+    """A seat in a block."""
+
+    __slots__ = ("_flow", "_kind", "_user")
+
+    def __init__(self, flow: FlowControl, user: User, kind: RequestClass) -> None:
+        self._flow, self._user, self._kind = flow, user, kind
+
+    def __enter__(self) -> None:
+        self._flow.take(self._user, self._kind)
+
+    def __exit__(self, *_: object) -> None:
+        self._flow.leave(self._user, self._kind)
 
 
 def request_class(method: str, verb: str) -> RequestClass:
@@ -141,25 +152,37 @@ class UnsentBytes:
             return True
         return held + size <= FREE_SEATS_FACTOR * (free - size)
 
-    @contextmanager
-    def held(self, user: str, size: int) -> Iterator[Callable[[int], None]]:
-        """Hold the bytes of a response in a block; it calls what it gets with bytes as they go."""
-        left = size
+    def held(self, user: str, size: int) -> HeldBytes:
+        """Hold the bytes of a response in a block."""
+        return HeldBytes(self, user, size)
 
-        def sent(count: int) -> None:
-            nonlocal left
-            count = min(count, left)
-            left -= count
-            self._change(user, -count)
-
-        self._change(user, size)
-        try:
-            yield sent
-        finally:
-            self._change(user, -left)
-
-    def _change(self, user: str, size: int) -> None:
+    def change(self, user: str, size: int) -> None:
+        """Count bytes that a user has to read, or has read."""
         self.total += size
-        self._by_user[user] += size
-        if not self._by_user[user]:
+        held = self._by_user[user] + size
+        if held:
+            self._by_user[user] = held
+        else:
             del self._by_user[user]
+
+
+class HeldBytes:
+    """The bytes of a response, held in a block."""
+
+    __slots__ = ("_left", "_unsent", "_user")
+
+    def __init__(self, unsent: UnsentBytes, user: str, size: int) -> None:
+        self._unsent, self._user, self._left = unsent, user, size
+
+    def sent(self, count: int) -> None:
+        """Note that bytes have gone."""
+        count = min(count, self._left)
+        self._left -= count
+        self._unsent.change(self._user, -count)
+
+    def __enter__(self) -> HeldBytes:
+        self._unsent.change(self._user, self._left)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._unsent.change(self._user, -self._left)

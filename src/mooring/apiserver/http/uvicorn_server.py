@@ -25,16 +25,22 @@ import threading
 from asyncio import TimerHandle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from mooring.apiserver.http.app import PEER, TAKE_OVER, Application
+from mooring.apiserver.http.app import PEER, RESPOND, TAKE_OVER, Application
+from mooring.apiserver.http.write_buffer import WriteBuffer
 from mooring.kit.connections import ConnectionLimits, Listener, listen
 from mooring.kit.extras import optional_imports
 
 with optional_imports():
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from uvicorn.protocols.http.httptools_impl import (
+        STATUS_LINE,
+        HttpToolsProtocol,
+        RequestResponseCycle,
+    )
 
 TOO_LARGE = b"431 Request Header Fields Too Large"
 NO_HOST = b"400 Bad Request: missing required Host header"
@@ -128,6 +134,8 @@ class Connection(HttpToolsProtocol):
             self._refuse_head(NO_HOST)
         else:
             super().on_headers_complete()
+            scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+            scope[RESPOND] = partial(_respond, self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Take a chunk of a body."""
@@ -188,6 +196,27 @@ class Connection(HttpToolsProtocol):
             self._stalled_timer = None
 
 
+def _respond(
+    cycle: RequestResponseCycle, status: int, headers: list[tuple[bytes, bytes]], body: bytes
+) -> bool:
+    """Write a whole response with one call, as the messages of ASGI would; False if it must wait."""
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
+        return False
+    lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
+    if not cycle.keep_alive:
+        lines.append(b"connection: close\r\n")
+    head = b"".join(lines)
+    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
+        return False  # A value has a line break, which ASGI refuses.
+    cycle.transport.write(b"%s%s\r\n%s" % (STATUS_LINE[status], head, body))
+    cycle.response_started = cycle.response_complete = True
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
+
+
 class _TakenOver(asyncio.StreamReaderProtocol):
     """The streams of an upgraded connection; its end counts as the end of the HTTP connection."""
 
@@ -199,57 +228,6 @@ class _TakenOver(asyncio.StreamReaderProtocol):
         """End a connection."""
         super().connection_lost(exc)
         self._before.connection_lost(exc)
-
-
-# --- write buffer ---------------------------------------------------------------------------------
-
-GATHERED_BYTES_MAX = 64 * 1024  # more is flushed at once, so that the transport can push back
-
-
-class WriteBuffer:
-    """A transport that writes once in a turn of the event loop.
-
-    Each write is a system call and, with TLS, a record. So the head and the body of a response, or
-    the events of one change, go out together.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._loop = asyncio.get_running_loop()
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    @property
-    def bare(self) -> asyncio.Transport:
-        """The transport itself, after a flush."""
-        self.flush()
-        return self._transport
-
-    def write(self, data: bytes) -> None:
-        """Buffer data until the end of this turn."""
-        if not data:
-            return
-        if not self._parts:
-            self._loop.call_soon(self.flush)
-        self._parts.append(data)
-        self._size += len(data)
-        if self._size > GATHERED_BYTES_MAX:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the buffer."""
-        if self._parts:
-            parts, self._parts, self._size = self._parts, [], 0
-            if not self._transport.is_closing():  # a closed TLS transport cannot be written to
-                self._transport.write(parts[0] if len(parts) == 1 else b"".join(parts))
-
-    def close(self) -> None:
-        """Flush and close."""
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
 
 
 # --- listening ------------------------------------------------------------------------------------

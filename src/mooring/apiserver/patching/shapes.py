@@ -9,6 +9,7 @@ which sometimes differ). Shapes derive from the schema (`mooring.api.schema`).
 from __future__ import annotations
 
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.api import schema
@@ -138,7 +139,12 @@ _shapes: dict[str, Shape] = {}  # by the full name of the type; at most one for 
 def find_shape(api_version: str, kind: str) -> Shape | None:
     """Return the shape of a kind; None if this version lacks it or nobody manages its fields."""
     name = schema.find_kind(api_version, kind)
-    return shape_of(name) if name is not None and schema.api_type(name).is_managed else None
+    return _managed_shape(name) if name is not None else None
+
+
+@lru_cache(maxsize=1024)
+def _managed_shape(name: str) -> Shape | None:
+    return shape_of(name) if schema.api_type(name).is_managed else None
 
 
 def shape_of(name: str) -> Shape:

@@ -107,7 +107,8 @@ async def perform(
         case "get":
             registry, target = server.registry, request.target
             value = await registry.get(request.resource, target.namespace, target.name)
-            return Response(await _one(server, request, value), content_type=request.form.media)
+            body = await _one(server, request, encoder, value)
+            return Response(body, content_type=request.form.media)
         case "list":
             return await _list(server, request)
         case "watch":
@@ -119,15 +120,15 @@ async def perform(
         case "create" if subresource == "token":
             return _issued(await request_token(server, request), request)
         case "create":
-            return await _written(server, request, await create(server, request))
+            return await _written(server, request, encoder, await create(server, request))
         case "update" if subresource == "finalize":
-            return await _written(server, request, await finalize(server, request))
+            return await _written(server, request, encoder, await finalize(server, request))
         case "update":
-            return await _written(server, request, await replace_object(server, request))
+            return await _written(server, request, encoder, await replace_object(server, request))
         case "patch":
-            return await _written(server, request, await patch(server, request))
+            return await _written(server, request, encoder, await patch(server, request))
         case "delete":
-            return await _deleted(server, request, await delete(server, request))
+            return await _deleted(server, request, encoder, await delete(server, request))
         case "deletecollection":
             selection = await _selection(server, request)
             deleted = await delete_collection(server, request, selection, _list_options(request))
@@ -150,9 +151,10 @@ def _encoder(server: ServerContext, request: ResourceRequest) -> ResponseEncoder
     )
 
 
-async def _one(server: ServerContext, request: ResourceRequest, value: Any) -> bytes:
+async def _one(
+    server: ServerContext, request: ResourceRequest, encoder: ResponseEncoder, value: Any
+) -> bytes:
     """Return the encoding of an object, made in a worker thread if it is large."""
-    encoder = _encoder(server, request)
     if (text := encoder.known(value)) is not None:
         return text
     size = server.registry.size_of(value)
@@ -286,9 +288,12 @@ def _number(text: str, maximum: int) -> int:
 
 
 async def _written(
-    server: ServerContext, request: ResourceRequest, written: WrittenObject
+    server: ServerContext,
+    request: ResourceRequest,
+    encoder: ResponseEncoder,
+    written: WrittenObject,
 ) -> Response:
-    body = await _one(server, request, written.value)
+    body = await _one(server, request, encoder, written.value)
     headers = NO_CACHE + warning_headers(written.warnings)
     return Response(body, 201 if written.is_new else 200, request.form.media, headers)
 
@@ -311,10 +316,13 @@ def _scale(server: ServerContext, request: ResourceRequest, scale: Scale) -> Res
 
 
 async def _deleted(
-    server: ServerContext, request: ResourceRequest, deleted: DeletedObject
+    server: ServerContext,
+    request: ResourceRequest,
+    encoder: ResponseEncoder,
+    deleted: DeletedObject,
 ) -> Response:
     if not deleted.is_gone or request.resource.returns_deleted:
-        body = await _one(server, request, deleted.value)
+        body = await _one(server, request, encoder, deleted.value)
         return Response(body, content_type=request.form.media)
     about, metadata = request.resource.about, deleted.value.metadata
     details = StatusDetails(
