@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import decode_tree, parse_json, to_tree
@@ -29,6 +31,7 @@ from mooring.api.go_types import go_words
 from mooring.api.kep_forms import RewrittenForm, rewrite
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import read_tree
+from mooring.api.plain_reader import PLAIN_BYTES_MAX, read_plain_json
 from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
 from mooring.apiserver.auth.access import Allowed, ResourceAccess
 from mooring.apiserver.body_limits import check_items, check_values
@@ -147,7 +150,12 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
         metadata = dict(result.get("metadata") or {})  # There is none if nothing is applied.
         entries = read_entries(metadata.pop("managedFields", ()))
         result = {**result, "metadata": metadata}
-        body = _decoded(_with_raws(result, live, request, APPLY_PATCH), request, server, released)
+        body = None
+        if tree is not None and server.extensions and not released.warnings:
+            body = _with_kept_members(result, tree, live, request)
+        if body is None:
+            result = _with_raws(result, live, request, APPLY_PATCH)
+            body = _decoded(result, request, server, released)
         with warned(body.warnings):
             return _named(body._replace(value=with_owners(body.value, entries)), request)
 
@@ -184,6 +192,39 @@ def _with_raws(tree: Any, live: Any, request: ResourceRequest, media: str) -> An
     else:
         remarshal(tree)
     return tree
+
+
+def _with_kept_members(
+    tree: Any, live_tree: Any, live: Any, request: ResourceRequest
+) -> DecodedBody | None:
+    """Return a patched object of which only what changed is decoded; None if it must be whole.
+
+    A member that is the live tree's own object (most often the spec, or the status) is the live
+    object's.
+    """
+    kind = request.kind
+    here = from_hub(live, kind.api_version)
+    names = _member_names(kind.struct)
+    kept = {
+        names[name]: getattr(here, names[name])
+        for name, member in tree.items()
+        if name in names and isinstance(member, dict) and member is live_tree.get(name)
+    }
+    if not kept or getattr(here, "extra", None) or holds_raw(kind.struct):
+        return None
+    if len(msgspec.json.encode(tree, enc_hook=_as_written)) > PLAIN_BYTES_MAX:
+        return None  # Its items must be counted.
+    changed = {name: member for name, member in tree.items() if names.get(name) not in kept}
+    value = read_plain_json(msgspec.json.encode(changed, enc_hook=_as_written), kind)
+    if value is None or not request.field_validation:
+        return None
+    return DecodedBody(replace(value, **kept))
+
+
+@lru_cache(maxsize=256)
+def _member_names(struct: type[Struct]) -> dict[str, str]:
+    """Return the attributes of a struct by their names in JSON."""
+    return {info.encode_name: info.name for info in fields(struct)}
 
 
 def _decoded(
