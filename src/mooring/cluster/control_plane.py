@@ -31,6 +31,7 @@ from mooring.apiserver.server import Assembled, assembled, serving
 from mooring.apiserver.settings import Settings
 from mooring.client.client_factory import Tokens
 from mooring.client.contract import Client
+from mooring.cluster.cluster_processes import CONTROLLING, SCHEDULING
 from mooring.cluster.leader_process import Runnable, run_as_leader
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
@@ -42,18 +43,14 @@ from mooring.cluster.programs import (
 )
 from mooring.cluster.simulation import SimulatedMachines, SimulatedPods
 from mooring.cluster.status_server import ListenAddress
+from mooring.cluster.supervisor import BACKOFF, RESTARTING, STABLE_S
 from mooring.hardware import Fleet
-from mooring.kit.backoff import Backoff
 from mooring.kit.bulkhead import FAULTS, cause_text
 from mooring.kit.clock import Clock
 from mooring.scheduler.live import Explain, SchedulerConfig
 
 SCHEDULER, CONTROLLERS = "scheduler", "controllers"
-SCHEDULING, CONTROLLING = "scheduling at ", "controlling at "
-RESTARTING = "restarting: "
 KUBELET_AGENT = "kubelet"
-BACKOFF = Backoff(first_s=0.2, longest_s=30.0, factor=2.0)
-STABLE_S = 30.0  # after running this long, a failure counts as the first
 
 PART: contextvars.ContextVar[str] = contextvars.ContextVar("part", default="")
 
