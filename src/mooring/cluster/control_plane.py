@@ -126,7 +126,7 @@ async def keep_part_running(name: str, part: Part, tell: Tell, clock: Clock) -> 
 
 
 async def _schedule(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
-    async with _client(made, "scheduler", SCHEDULER_AGENT) as client:
+    async with program_client(made, "scheduler", SCHEDULER_AGENT) as client:
         program = SchedulerProgram(client, plan.context, config=plan.config, explain=plan.explain)
         await _run(program, client, plan, tell, f"{SCHEDULING}{url}")
 
@@ -137,10 +137,10 @@ async def _control(made: Assembled, plan: ControlPlane, url: str, tell: Tell) ->
     simulated = (SimulatedMachines(plan.fleets), SimulatedPods(context.gates))
     names = {each.name for each in simulated}
     async with (
-        _client(made, "controller-manager", CONTROLLERS_AGENT) as client,
-        _client(made, ADMIN, KUBELET_AGENT) as nodes,
+        program_client(made, "controller-manager", CONTROLLERS_AGENT) as client,
+        program_client(made, ADMIN, KUBELET_AGENT) as nodes,
     ):
-        accounts = ControllerClients(client, partial(_account_client, made, context.clock))
+        accounts = ControllerClients(client, partial(account_client, made, context.clock))
 
         def client_of(name: str) -> Client:
             return nodes if name in names else accounts.client_of(name)
@@ -166,7 +166,7 @@ async def _run(
     )
 
 
-def _client(made: Assembled, user: str, manager: str) -> DirectClient:
+def program_client(made: Assembled, user: str, manager: str) -> DirectClient:
     """Return the client of a user who has a certificate."""
     return direct_client(
         made.application, manager=manager, certificate=certificate_of(made, user)
@@ -179,7 +179,8 @@ def certificate_of(made: Assembled, user: str) -> bytes:
     return ssl.PEM_cert_to_DER_cert(made.credentials.clients[user].certificate.decode())
 
 
-def _account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClient:
+def account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClient:
+    """Return the client of a controller's account."""
     return direct_client(made.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock)
 
 
