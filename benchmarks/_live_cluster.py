@@ -37,28 +37,48 @@ class Processes(NamedTuple):
 
     folder: Path
     server: subprocess.Popen[str]
-    programs: subprocess.Popen[str]
+    programs: subprocess.Popen[str] | None  # None: they run in the server's process
     synced_s: float  # from the start of the programs to all kinds being there
 
     def usages(self) -> tuple[Usage, Usage, Usage]:
         """Return what server, programs and this process have taken."""
-        return Usage.of(self.server.pid), Usage.of(self.programs.pid), Usage.of(os.getpid())
+        programs = Usage(0.0, 0.0) if self.programs is None else Usage.of(self.programs.pid)
+        return Usage.of(self.server.pid), programs, Usage.of(os.getpid())
 
 
 @asynccontextmanager
 async def serving(folder: Path, *, plain: bool) -> AsyncIterator[subprocess.Popen[str]]:
     """Run a server for as long as a block lasts."""
     mode = ("--authorization-mode", "AlwaysAllow") if plain else ()
-    prefix = [sys.executable, "-c", SERVER]
-    if profile := os.environ.get("LIVE_SERVER_PROFILE"):
-        prefix = [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
-    command = [*prefix, "server", "--data-dir", str(folder), "--port", "0"]
+    command = [*_moor(), "server", "--data-dir", str(folder), "--port", "0"]
     process = _start([*command, *mode], subprocess.STDOUT)
     try:
         await _line(process, "serving at")
         yield process
     finally:
         await _stop(process)
+
+
+@asynccontextmanager
+async def control_plane(folder: Path) -> AsyncIterator[subprocess.Popen[str]]:
+    """Run server, scheduler and controllers in one process, as `moor up` does, during a block."""
+    command = [*_moor(), "control-plane", "--data-dir", str(folder), "--port", "0"]
+    process = _start(command, subprocess.STDOUT)
+    waiting = {"scheduler: scheduling at", "controllers: controlling at"}
+    try:
+        while waiting:
+            line = await _line(process, tuple(waiting))
+            waiting = {each for each in waiting if not line.startswith(each)}
+        yield process
+    finally:
+        await _stop(process)
+
+
+def _moor() -> list[str]:
+    """Return the command of `moor`, in a profiler if one is wanted."""
+    if profile := os.environ.get("LIVE_SERVER_PROFILE"):
+        return [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
+    return [sys.executable, "-c", SERVER]
 
 
 @asynccontextmanager
@@ -90,7 +110,7 @@ async def _stop(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-async def _line(process: subprocess.Popen[str], beginning: str) -> str:
+async def _line(process: subprocess.Popen[str], beginning: str | tuple[str, ...]) -> str:
     """Return the next line that begins so."""
     assert process.stdout is not None
     async with asyncio.timeout(READY_S):

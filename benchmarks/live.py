@@ -1,6 +1,6 @@
 """The live cluster as users run it: from creating pods to seeing them bound.
 
-    dev.py bench live [WORKLOAD …] [--plain] [--runs N]
+    dev.py bench live [WORKLOAD …] [--plain] [--one-process] [--runs N]
 
 Three processes: `moor server` (SQLite on disk, TLS, certificates, roles), scheduler and controllers
 over HTTP, and this one, which creates the pods and watches them being bound. Claims come from
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from benchmarks._live_cluster import Processes, Usage, programs, serving
+from benchmarks._live_cluster import Processes, Usage, control_plane, programs, serving
 from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variation, Workload, find
 from benchmarks._workloads import template as template_setting
 from benchmarks.simulation import allocated, loop_seconds
@@ -110,7 +110,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     for workload in _chosen(options.names):
         for _ in range(options.runs):
-            print(_apart(measure, workload.name, options.plain).line(workload), flush=True)
+            figures = _apart(measure, workload.name, options.plain, options.one_process)
+            print(figures.line(workload), flush=True)
     if not options.names or RECOVERY in options.names:
         print(_apart(recovery, options.plain), flush=True)
 
@@ -122,10 +123,10 @@ def _apart(work: Callable[..., T], *arguments: Any) -> T:
         return pool.submit(work, *arguments).result()
 
 
-def measure(name: str, plain: bool) -> Figures:
+def measure(name: str, plain: bool, one_process: bool = False) -> Figures:
     """Return the figures of one run."""
     (workload,) = _chosen([name])
-    figures = asyncio.run(_run(workload, plain=plain))
+    figures = asyncio.run(_run(workload, plain=plain, one_process=one_process))
     return figures._replace(loop_s=loop_seconds())
 
 
@@ -138,6 +139,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench live")
     parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="all by default")
     parser.add_argument("--plain", action="store_true", help="HTTP, and everything allowed")
+    parser.add_argument(
+        "--one-process", action="store_true", help="server and programs in one process"
+    )
     parser.add_argument("--runs", type=int, default=1, help="of each workload")
     return parser.parse_args(arguments)
 
@@ -153,10 +157,15 @@ def _chosen(names: list[str]) -> list[Workload]:
 # --- one run --------------------------------------------------------------------------------------
 
 
-async def _run(workload: Workload, *, plain: bool) -> Figures:
+async def _run(workload: Workload, *, plain: bool, one_process: bool) -> Figures:
     setting = workload.make(workload.nodes, PLAIN)
     with tempfile.TemporaryDirectory() as name:
-        async with _cluster(Path(name), setting, plain=plain) as (processes, client):
+        cluster = (
+            _control_plane(Path(name), setting)
+            if one_process
+            else _cluster(Path(name), setting, plain=plain)
+        )
+        async with cluster as (processes, client):
             gc.collect()
             gc.freeze()
             if setting.in_flight is not None:
@@ -178,6 +187,18 @@ async def _cluster(
             await _set_up(client, setting)
             async with programs(folder) as (process, synced_s):
                 yield Processes(folder, server, process, synced_s), client
+
+
+@asynccontextmanager
+async def _control_plane(
+    folder: Path, setting: Setting
+) -> AsyncIterator[tuple[Processes, ApiClient]]:
+    """The same, with server and programs in one process."""
+    async with control_plane(folder) as server:
+        access = load_rest_config(str(folder / "kubeconfig"))
+        async with http_client(access, manager="bench") as client:
+            await _set_up(client, setting)
+            yield Processes(folder, server, None, 0.0), client
 
 
 async def _set_up(client: ApiClient, setting: Setting) -> None:

@@ -13,6 +13,7 @@ import pytest
 from mooring.api.core import ConfigMap
 from mooring.api.meta import ObjectMeta
 from mooring.apiserver.auth.authorizer import AlwaysAllow
+from mooring.apiserver.direct_client import direct_client
 from mooring.apiserver.http.app import Application
 from mooring.apiserver.namespace_controller import create_system_namespaces
 from mooring.apiserver.server import make_application, make_server_context, serve
@@ -84,7 +85,14 @@ async def over_https(folder: Path) -> AsyncIterator[ApiClient]:
         yield client
 
 
+@asynccontextmanager
+async def direct(folder: Path) -> AsyncIterator[ApiClient]:
+    async with embedded(folder) as server, direct_client(server.application) as client:
+        yield client
+
+
 WAYS: dict[str, Callable[[Path], AbstractAsyncContextManager[ApiClient]]] = {
+    "direct": direct,
     "http": over_http,
     "https": over_https,
     "in-process": in_process,

@@ -21,7 +21,7 @@ from mooring.cluster.state_folder import (
     ProcessState,
     StateFolder,
 )
-from mooring.cluster.supervisor import ProcessFailedError, ProcessSpec, Supervisor
+from mooring.cluster.supervisor import PartSpec, ProcessFailedError, ProcessSpec, Supervisor
 from tests.client.servers import until
 
 PYTHON = (sys.executable, "-c")
@@ -63,6 +63,39 @@ def test_a_part_that_is_killed_is_started_again_and_that_is_told(tmp_path: Path)
     state = folder.read()
     assert state is not None
     assert state.pid == 0
+
+
+def test_parts_of_one_process_have_states_and_logs_of_their_own(tmp_path: Path) -> None:
+    folder, told = StateFolder(tmp_path), list[str]()
+    lines = (
+        "works at last",
+        "two: metrics at http://two",
+        "two: works",
+        "two: restarting: a bug",
+        "two: works",
+    )
+    script = "import time; " + "".join(f"print({line!r}, flush=True); " for line in lines)
+    script += "time.sleep(600)"
+    spec = ProcessSpec("one", (script,), "works ", (PartSpec("two", "works"),))
+    supervisor = supervised(folder, told, spec)
+
+    async def run() -> None:
+        task = asyncio.create_task(supervisor.run(lambda: told.append("all work")))
+        await until(lambda: "two is at work again" in told and "all work" in told)
+        one, two = supervisor.state.processes
+        assert one.pid == two.pid
+        assert (one.restarts, one.is_working) == (0, True)
+        assert (two.restarts, two.is_working, two.metrics) == (1, True, "")
+        os.kill(one.pid, signal.SIGKILL)
+        await until(lambda: [each.restarts for each in supervisor.state.processes] == [1, 3])
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+    assert "two ended (a bug); it is started again" in told
+    assert "one, two ended (signal 9); it is started again in 0.2 s" in told
+    assert folder.log("one").read_text().splitlines()[0] == "works at last"
+    assert folder.log("two").read_text().splitlines()[:2] == ["metrics at http://two", "works"]
 
 
 def test_a_part_that_never_works_ends_the_whole_with_its_last_words(tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ def moor(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[None]:
+def cluster(folder: Path, *flags: str) -> Iterator[None]:
     place = ("--data-dir", str(folder))
-    started = moor("up", *place, "--port", "0", "--profile", "dgx-h100", "--detach")
+    started = moor("up", *place, "--port", "0", "--profile", "dgx-h100", "--detach", *flags)
     assert started.returncode == 0, started.stderr
     try:
         yield
@@ -92,30 +92,53 @@ async def until_running(client: ApiClient, count: int) -> tuple[Pod, ...]:
             await asyncio.sleep(0.05)
 
 
-def test_pods_get_devices_and_run_whichever_process_is_killed(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with client(tmp_path) as kubectl:
-            await create(
-                kubectl, ResourceClaimTemplate, "gpu", {"spec": {"devices": {"requests": REQUESTS}}}
-            )
-            await deploy(kubectl, "first")
-            await until_running(kubectl, 1)
-            for count, name in enumerate(("scheduler", "controllers"), 2):
-                kill(tmp_path, name)
-                await deploy(kubectl, f"after-{name}")
-                await until_running(kubectl, count)
-            kill(tmp_path, "server")
-            await until_running(kubectl, 3)
-            await deploy(kubectl, "after-server")
-            await until_running(kubectl, 4)
-            claims = (await kubectl.list(ResourceClaim)).values
-            devices = {each.status.allocation.devices.results[0].device for each in claims}
-            assert len(devices) == 4
+async def get_devices_whatever_is_killed(folder: Path, *processes: str) -> None:
+    """Run a pod with a device before and after each process is killed, the server last."""
+    async with client(folder) as kubectl:
+        await create(
+            kubectl, ResourceClaimTemplate, "gpu", {"spec": {"devices": {"requests": REQUESTS}}}
+        )
+        await deploy(kubectl, "first")
+        await until_running(kubectl, 1)
+        for count, name in enumerate(processes, 1):
+            kill(folder, name)
+            await until_running(kubectl, count)
+            await deploy(kubectl, f"after-{name}")
+            await until_running(kubectl, count + 1)
+        claims = (await kubectl.list(ResourceClaim)).values
+        devices = {each.status.allocation.devices.results[0].device for each in claims}
+        assert len(devices) == len(processes) + 1
 
-    with cluster(tmp_path):
-        asyncio.run(run())
-        restarts = {each["name"]: each["restarts"] for each in status(tmp_path)["processes"]}
+
+def test_pods_get_devices_and_run_whichever_process_is_killed(tmp_path: Path) -> None:
+    with cluster(tmp_path, "--isolate"):
+        asyncio.run(get_devices_whatever_is_killed(tmp_path, "scheduler", "controllers", "server"))
+        shown = status(tmp_path)
+        restarts = {each["name"]: each["restarts"] for each in shown["processes"]}
         assert restarts == {"server": 1, "scheduler": 1, "controllers": 1}
+        assert len({each["pid"] for each in shown["processes"]}) == 3
+        text = moor("status", "--data-dir", str(tmp_path)).stdout
+        assert "mode     server, scheduler and controllers are separate processes" in text
+
+
+def test_one_process_is_the_control_plane_and_may_be_killed(tmp_path: Path) -> None:
+    with cluster(tmp_path):
+        asyncio.run(get_devices_whatever_is_killed(tmp_path, "server"))
+        shown = status(tmp_path)
+        parts = {each["name"]: each for each in shown["processes"]}
+        assert {name: each["restarts"] for name, each in parts.items()} == {
+            "server": 1,
+            "scheduler": 1,
+            "controllers": 1,
+        }
+        assert len({each["pid"] for each in parts.values()}) == 1
+        assert all(parts[name]["metrics"] for name in ("scheduler", "controllers"))
+        text = moor("status", "--data-dir", str(tmp_path)).stdout
+        assert "mode     server, scheduler and controllers are one process" in text
+        logs = {path.stem: path.read_text() for path in (tmp_path / "log").glob("*.log")}
+        assert logs["scheduler"].count("scheduling at ") == 2
+        assert logs["controllers"].count("controlling at ") == 2
+        assert logs["server"].count("serving at ") == 2
 
 
 def test_what_there_was_is_there_after_a_restart_and_nobody_starts_twice(tmp_path: Path) -> None:

@@ -211,22 +211,36 @@ async def listening(made: Assembled, settings: Settings) -> AsyncIterator[str]:
 
     The kubeconfig is written by then. In a main thread, the server handles signals.
     """
+    async with serving(made, settings) as (url, _):
+        yield url
+
+
+@asynccontextmanager
+async def serving(
+    made: Assembled, settings: Settings
+) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
+    """The same; yield also the task, which ends before the block if a signal stops the server."""
     from mooring.apiserver.http.uvicorn_server import NetworkServer
 
-    context = None if made.credentials is None else _tls_context(settings)
-    server = NetworkServer(made.application, settings.address, settings.port, context=context)
+    server = NetworkServer(
+        made.application,
+        settings.address,
+        settings.port,
+        context=None if made.credentials is None else _tls_context(settings),
+        manners=settings.connection_limits,
+    )
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with AsyncExitStack() as stack:
         _run_task(_announce(server, settings, made.credentials, url.set_result), stack)
-        serving = asyncio.create_task(server.serve())
-        await asyncio.wait((serving, url), return_when=asyncio.FIRST_COMPLETED)
+        task = asyncio.create_task(server.serve())
+        await asyncio.wait((task, url), return_when=asyncio.FIRST_COMPLETED)
         try:
-            if serving.done():
-                serving.result()  # raises OSError: it cannot listen
-            yield await url
+            if task.done():
+                task.result()  # raises OSError: it cannot listen
+            yield await url, task
         finally:
             server.should_exit = True
-            await asyncio.gather(serving, return_exceptions=True)
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def _server_context(

@@ -20,6 +20,7 @@ from mooring.kit.printable import log_in_lines
 # name: summary; the module of that name defines a click command called `command`.
 COMMANDS = {
     "cel": "Evaluate a CEL expression on devices: which match, and why others do not.",
+    "control-plane": "Run API server, scheduler and controllers in one process.",
     "controllers": "Run the controllers for any cluster.",
     "claims": "List claims: which devices they have, where, and for whom.",
     "devices": "List devices: who has them, and which are free.",

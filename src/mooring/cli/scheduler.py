@@ -77,7 +77,7 @@ def command(
     """
     place = status_place(place, given)
     explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
-    settings = replace(_config(config, gates), explain_in=explain_in)
+    settings = replace(scheduler_config(config, gates), explain_in=explain_in)
     lead, access = lead_of(given), access_of(given)
     run_program(
         _run(access, gates, settings, lead, place),
@@ -98,7 +98,8 @@ def explain_in_of(chosen: str | None, preset: str) -> ExplainIn:
     return ExplainIn.EVENT if preset == Preset.KUBERNETES else ExplainIn.CONDITION
 
 
-def _config(path: Path | None, gates: Gates) -> SchedulerConfig:
+def scheduler_config(path: Path | None, gates: Gates) -> SchedulerConfig:
+    """Return the configuration in a file, or the default one; end if it cannot be read."""
     from mooring.scheduler.features import Features
     from mooring.scheduler.live import SchedulerConfig
 

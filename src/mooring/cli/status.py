@@ -98,6 +98,7 @@ def _print(
     print_table(header, map(_row, state.processes), is_wide=True)
     echo("")
     echo(f"server   {state.server}, since {state.began}")
+    echo(f"mode     {state.mode}")
     if state.node is not None:
         echo(f"node     {state.node}")
         echo(f"{'':<8} for drivers of your own: {_folders(data_dir)}")

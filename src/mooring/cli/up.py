@@ -47,7 +47,7 @@ LOOK_EVERY_S = 3.0
     name="up",
     cls=SectionedCommand,
     sections=(
-        ("Where", ("data_dir", "bind_address", "port", "detach")),
+        ("Where", ("data_dir", "bind_address", "port", "detach", "is_isolated")),
         ("This machine", ("has_node", "node_name", "runtime", "drivers")),
         ("Simulated nodes", ("profiles", "form_name")),
         ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
@@ -100,6 +100,13 @@ LOOK_EVERY_S = 3.0
     "--detach", is_flag=True, help="Return once the cluster is running; `moor down` stops it."
 )
 @click.option(
+    "--isolate",
+    "is_isolated",
+    is_flag=True,
+    help="Run server, scheduler and controllers as a process each. It is slower, and uses more "
+    "memory.",
+)
+@click.option(
     "--profile",
     "profiles",
     multiple=True,
@@ -121,11 +128,11 @@ LOOK_EVERY_S = 3.0
 def command(ctx: click.Context, /, gates: Gates, detach: bool, **given: Any) -> None:
     """Run a cluster on this machine, with its own CPUs, memory, NICs, disks and GPUs.
 
-    Starts the API server, the scheduler, the controllers, the agent of this node and the drivers
-    of its devices, each as a process. kubectl and every Kubernetes client can use the cluster
-    with the kubeconfig that is printed. A process that exits is restarted. All data is kept in
-    --data-dir and is still there on the next start. Containers are processes of this machine,
-    started from `command`.
+    Starts the API server with the scheduler and the controllers in one process, and the agent of
+    this node and the drivers of its devices as processes of their own. kubectl and every
+    Kubernetes client can use the cluster with the kubeconfig that is printed. A process that
+    exits is restarted. All data is kept in --data-dir and is still there on the next start.
+    Containers are processes of this machine, started from `command`.
 
     With --profile, the nodes are simulated machines of hardware profiles with their devices. Pods
     bound to them become Running; pods of Jobs end as their commands say (`sleep 30`, `false`) or
@@ -176,6 +183,7 @@ def _plan(ctx: click.Context, given: dict[str, Any]) -> ClusterPlan:
         config=None if config is None else config.absolute(),
         node=_node(given),
         explain_in=given["explain_in"] or "",
+        is_isolated=given["is_isolated"],
         gates=tuple(word for flag, text in chosen if text for word in (flag, text)),
         runtime_config=given["runtime_config"],
     )
@@ -238,7 +246,13 @@ async def _supervise(folder: StateFolder, plan: ClusterPlan) -> None:
 
     began = datetime.now(UTC).isoformat(timespec="seconds")
     node = None if plan.node is None else plan.node.state(plan)
-    state = ClusterState(pid=os.getpid(), began=began, profiles=plan.profiles, node=node)
+    state = ClusterState(
+        pid=os.getpid(),
+        began=began,
+        profiles=plan.profiles,
+        node=node,
+        is_isolated=plan.is_isolated,
+    )
     view = ProgressView(is_terminal=sys.stdout.isatty())
     supervisor = Supervisor(
         folder, state, cluster_processes(plan), report=view.line, on_working=on_working
@@ -353,6 +367,7 @@ def _arguments(plan: ClusterPlan) -> list[str]:
     words += ["--config", str(plan.config)] if plan.config is not None else []
     words += ["--runtime-config", plan.runtime_config] if plan.runtime_config else []
     words += ["--explain-in", plan.explain_in] if plan.explain_in else []
+    words += ["--isolate"] if plan.is_isolated else []
     words += _node_words(plan.node)
     return [*words, *plan.gates]
 

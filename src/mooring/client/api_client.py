@@ -8,8 +8,8 @@ knows whether the request still makes sense.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
-from typing import Any, TypeVar, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -29,7 +29,7 @@ from mooring.client.errors import (
     error_of,
     read_status,
 )
-from mooring.client.rest_mapper import Endpoint, RESTMapper, binding_path
+from mooring.client.rest_mapper import Endpoint, RESTMapper
 from mooring.client.writes import Apply, Create, Delete, Patch, Target, Update
 from mooring.kit.clock import REAL, Clock
 
@@ -43,6 +43,32 @@ APPLY_PATCH = "application/apply-patch+yaml"
 TRIES_MAX = 5
 WAIT_S_MAX = 30.0
 WATCH_S = 540  # after which servers end a watch
+BINDING = "binding"
+
+
+class ObjectCall(NamedTuple):
+    """A request about one object, which answers with the object or a Status."""
+
+    method: str
+    endpoint: Endpoint
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+    query: str = ""
+    body: bytes = b""
+    content_type: str = JSON
+
+    @property
+    def path(self) -> str:
+        """The path, quoted; raises BadRequestError if there is none for the names."""
+        if self.method == "POST" and not self.subresource:
+            return self.endpoint.collection(self.namespace)
+        return self.endpoint.object(self.namespace, self.name, self.subresource)
+
+    @property
+    def may_get_status(self) -> bool:
+        """Whether the server may answer success with a Status."""
+        return self.method == "DELETE" or self.subresource == BINDING
 
 
 class ApiClient:
@@ -72,10 +98,9 @@ class ApiClient:
         """Return an object, or None if it does not exist."""
         endpoint = await self.endpoint(struct)
         try:
-            response = await self._ask(Request("GET", endpoint.object(namespace, name)))
+            return cast("T", await self._call(ObjectCall("GET", endpoint, namespace, name)))
         except NotFoundError:
             return None
-        return cast("T", read_object(response.body, endpoint))
 
     async def list(
         self,
@@ -126,27 +151,31 @@ class ApiClient:
 
     async def write(self, write: Create | Update | Patch | Apply | Delete) -> Any:
         """Carry out a write and return the stored object."""
+        managed = self._managed
         match write:
             case Create(value=Binding() as binding):
-                path = binding_path(await self.endpoint(Pod), binding)
-                await self._ask(Request("POST", path, self._managed, encode_json(binding)))
-                return None
+                pods, named = await self.endpoint(Pod), binding.metadata
+                where = (pods, named.namespace, named.name, BINDING)
+                return await self._call(ObjectCall("POST", *where, managed, encode_json(binding)))
             case Create(value=TokenRequest() as token_request):
                 return await self._token(token_request)
             case Create(value=value):
                 endpoint = await self.endpoint(type(value))
-                path = endpoint.collection(value.metadata.namespace)
-                return await self._write("POST", path, _encoded(value, endpoint), endpoint)
+                where = (endpoint, value.metadata.namespace, "", "")
+                return await self._call(
+                    ObjectCall("POST", *where, managed, _encoded(value, endpoint))
+                )
             case Update(value=value, subresource=subresource):
-                endpoint = await self.endpoint(type(value))
-                path = endpoint.object(value.metadata.namespace, value.metadata.name, subresource)
-                return await self._write("PUT", path, _encoded(value, endpoint), endpoint)
+                endpoint, named = await self.endpoint(type(value)), value.metadata
+                where = (endpoint, named.namespace, named.name, subresource)
+                return await self._call(
+                    ObjectCall("PUT", *where, managed, _encoded(value, endpoint))
+                )
             case Patch(target=target, body=body, subresource=subresource):
-                endpoint = await self.endpoint(target.struct)
-                path = endpoint.object(target.namespace, target.name, subresource)
+                where = await self._place(target, subresource)
                 data = msgspec.json.encode(_with_uid(body, target))
                 try:
-                    return await self._write("PATCH", path, data, endpoint, MERGE_PATCH)
+                    return await self._call(ObjectCall("PATCH", *where, managed, data, MERGE_PATCH))
                 except InvalidError as error:
                     raise _conflict_of_uid(error) from None
             case Apply():
@@ -154,15 +183,19 @@ class ApiClient:
             case Delete():
                 return await self._delete(write)
 
-    async def _apply(self, write: Apply) -> Any:
-        target = write.target
+    async def _place(
+        self, target: Target, subresource: str = ""
+    ) -> tuple[Endpoint, str, str, str]:
         endpoint = await self.endpoint(target.struct)
-        path = endpoint.object(target.namespace, target.name, write.subresource)
-        query = {"fieldManager": write.manager, "force": "true" if write.force else ""}
-        kind = endpoint.kind
-        body = {**_with_uid(write.body, target), "apiVersion": kind.api_version, "kind": kind.name}
-        request = Request("PATCH", path, _query(query), msgspec.json.encode(body), APPLY_PATCH)
-        return read_object((await self._ask(request)).body, endpoint)
+        return endpoint, target.namespace, target.name, subresource
+
+    async def _apply(self, write: Apply) -> Any:
+        where = await self._place(write.target, write.subresource)
+        query = _query({"fieldManager": write.manager, "force": "true" if write.force else ""})
+        kind = where[0].kind
+        typed = {"apiVersion": kind.api_version, "kind": kind.name}
+        body = msgspec.json.encode({**_with_uid(write.body, write.target), **typed})
+        return await self._call(ObjectCall("PATCH", *where, query, body, APPLY_PATCH))
 
     async def _token(self, request: TokenRequest) -> TokenRequest:
         """Request a token for the service account that the request names."""
@@ -173,7 +206,6 @@ class ApiClient:
 
     async def _delete(self, write: Delete) -> Any:
         target = write.target
-        endpoint = await self.endpoint(target.struct)
         options: dict[str, Any] = {}
         preconditions = {"uid": target.uid, "resourceVersion": write.revision}
         if any(preconditions.values()):
@@ -183,15 +215,15 @@ class ApiClient:
         if write.propagation:
             options["propagationPolicy"] = write.propagation
         body = msgspec.json.encode(options) if options else b""
-        path = endpoint.object(target.namespace, target.name)
-        response = await self._ask(Request("DELETE", path, "", body))
-        return _object_or_none(response, endpoint)
+        return await self._call(ObjectCall("DELETE", *await self._place(target), "", body))
 
-    async def _write(
-        self, method: str, path: str, body: bytes, endpoint: Endpoint, content_type: str = JSON
-    ) -> Any:
-        response = await self._ask(Request(method, path, self._managed, body, content_type))
-        return read_object(response.body, endpoint)
+    async def _call(self, call: ObjectCall) -> Any:
+        """Return the object that the server answers with; None for a Status."""
+        method, query, body = call.method, call.query, call.body
+        response = await self._ask(Request(method, call.path, query, body, call.content_type))
+        if call.may_get_status and read_status(response.body).kind == "Status":
+            return None
+        return read_object(response.body, call.endpoint)
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -208,30 +240,40 @@ class ApiClient:
 
     async def _ask(self, request: Request) -> Response:
         """Return a successful response; retry where that is safe and useful."""
+
+        async def send() -> Response:
+            response = await self._transport.send(request)
+            if response.status >= 300:
+                raise error_of(response.status, response.body, response.retry_after)
+            return response
+
+        return await self._repeated(send, is_safe=request.is_safe)
+
+    async def _repeated(self, send: Callable[[], Awaitable[T]], *, is_safe: bool) -> T:
+        """Return the result of a request; send it again where that is safe and useful."""
         is_renewed = False
         tries = 1
         while True:
-            response = await self._transport.send(request)
-            if response.status < 300:
-                return response
-            error = error_of(response.status, response.body, response.retry_after)
-            if response.status == 401 and not is_renewed:
-                is_renewed = True
-                if await self._transport.renew():
-                    continue
-            wait_s = _wait_s(request, error)
-            if wait_s is None or tries >= TRIES_MAX:
-                raise error
+            try:
+                return await send()
+            except ClientError as error:
+                if error.code == 401 and not is_renewed:
+                    is_renewed = True
+                    if await self._transport.renew():
+                        continue
+                wait_s = _wait_s(error, is_safe=is_safe)
+                if wait_s is None or tries >= TRIES_MAX:
+                    raise
             tries += 1
             await self._clock.sleep(wait_s)
 
 
-def _wait_s(request: Request, error: ClientError) -> float | None:
+def _wait_s(error: ClientError, *, is_safe: bool) -> float | None:
     """Return the delay before a retry; None if there is none."""
     wait_s = error.retry_after_s
     if wait_s is None or wait_s > WAIT_S_MAX:
         return None
-    if error.code == 429 or (error.code >= 500 and request.is_safe):
+    if error.code == 429 or (error.code >= 500 and is_safe):
         return max(wait_s, 0.0)
     return None
 
@@ -259,9 +301,3 @@ def _conflict_of_uid(error: InvalidError) -> ClientError:
     if any(cause.field == "metadata.uid" for cause in error.causes):
         return ConflictError(error.message, code=409, reason="Conflict", causes=error.causes)
     return error
-
-
-def _object_or_none(response: Response, endpoint: Endpoint) -> Any:
-    if read_status(response.body).kind == "Status":
-        return None
-    return read_object(response.body, endpoint)

@@ -159,16 +159,34 @@ def read_status(body: bytes) -> _Status:
 
 def _error(code: int, status: _Status, retry_after: str) -> ClientError:
     details = status.details or _Details()
-    found = _BY_REASON.get(status.reason) or _BY_CODE.get(code)
-    if found is None:
-        found = UnavailableError if code >= 500 else ClientError
     wait_s = details.retryAfterSeconds
     if retry_after.isascii() and retry_after.isdigit():
         wait_s = float(retry_after[:9])
-    return found(
-        status.message[:TEXT_MAX] or f"the server answered with {code}",
-        code=code,
+    return make_error(
+        code,
+        status.message,
         reason=status.reason,
         causes=tuple(details.causes or ()),
         retry_after_s=wait_s,
+    )
+
+
+def make_error(
+    code: int,
+    message: str,
+    *,
+    reason: str,
+    causes: tuple[StatusCause, ...] = (),
+    retry_after_s: float | None = None,
+) -> ClientError:
+    """Return the error for the parts of a Status."""
+    found = _BY_REASON.get(reason) or _BY_CODE.get(code)
+    if found is None:
+        found = UnavailableError if code >= 500 else ClientError
+    return found(
+        message[:TEXT_MAX] or f"the server answered with {code}",
+        code=code,
+        reason=reason,
+        causes=causes,
+        retry_after_s=retry_after_s,
     )

@@ -16,7 +16,6 @@ import msgspec
 from msgspec import Struct
 
 from mooring.api.catalogue import CATALOGUE, FOREIGN, KINDS
-from mooring.api.core import Binding
 from mooring.api.kinds import Kind
 from mooring.api.names import path_segment
 from mooring.client.errors import BadRequestError, ClientError, NotFoundError, UnavailableError
@@ -52,11 +51,6 @@ class Endpoint(Struct, frozen=True):
             raise BadRequestError(f"{self.kind.name} {name}: no namespace is given")
         path = f"{self.collection(namespace)}/{_quoted(name)}"
         return f"{path}/{subresource}" if subresource else path
-
-
-def binding_path(pods: Endpoint, binding: Binding) -> str:
-    """Return the path of a binding, a subresource of its pod."""
-    return pods.object(binding.metadata.namespace, binding.metadata.name, "binding")
 
 
 class RESTMapper:

@@ -15,10 +15,11 @@ from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.credentials import kubeconfig, write_node_folder, write_privately
 from mooring.cluster.state_folder import CDI, CREDENTIALS, NODE, NodeState, short_path
-from mooring.cluster.supervisor import ProcessSpec
+from mooring.cluster.supervisor import PartSpec, ProcessSpec
 
 SHARED_CDI = (STATIC_FOLDER, DYNAMIC_FOLDER)  # where others say it
 ANY_PORT = "127.0.0.1:0"
+SERVING, SCHEDULING, CONTROLLING = "serving at ", "scheduling at ", "controlling at "
 
 
 class NodePlan(Struct, frozen=True):
@@ -52,10 +53,18 @@ class ClusterPlan(Struct, frozen=True):
     gates: tuple[str, ...] = ()  # options that choose gates
     runtime_config: str = ""  # which versions of the API are served
     explain_in: str = ""  # where explanations of pods without a node go; empty: as the gates say
+    is_isolated: bool = False  # server, scheduler and controllers are processes of their own
 
 
 def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
     """Return the processes, the server first: all others need it."""
+    programs = _programs(plan) if plan.is_isolated else ()
+    node = node_processes(plan, plan.node) if plan.node is not None else ()
+    return server_process(plan), *programs, *node
+
+
+def _programs(plan: ClusterPlan) -> Iterator[ProcessSpec]:
+    """Yield the scheduler and the controllers as processes of their own."""
     pki = plan.folder / CREDENTIALS
     status = (
         *("--metrics-bind-address", ANY_PORT, "--client-ca-file", str(pki / "ca.crt")),
@@ -63,8 +72,6 @@ def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
         *("--tls-private-key-file", str(pki / "server.key")),
     )
     alone = ("--leader-elect=false", *status, *plan.gates)
-    config = ("--config", str(plan.config)) if plan.config is not None else ()
-    explain_in = ("--explain-in", plan.explain_in) if plan.explain_in else ()
     scheduler = ("scheduler", "--kubeconfig", str(kubeconfig_of(plan.folder, "scheduler")))
     controllers = (
         "controllers",
@@ -74,16 +81,19 @@ def cluster_processes(plan: ClusterPlan) -> tuple[ProcessSpec, ...]:
         str(pki / "ca.crt"),
         "--nodes-kubeconfig",
         str(plan.folder / "kubeconfig"),
-        "--numa-node",
-        plan.form,
     )
+    yield ProcessSpec("scheduler", (*scheduler, *_scheduling(plan), *alone), SCHEDULING)
+    yield ProcessSpec("controllers", (*controllers, *_simulation(plan), *alone), CONTROLLING)
+
+
+def _scheduling(plan: ClusterPlan) -> tuple[str, ...]:
+    config = ("--config", str(plan.config)) if plan.config is not None else ()
+    return (*config, *(("--explain-in", plan.explain_in) if plan.explain_in else ()))
+
+
+def _simulation(plan: ClusterPlan) -> tuple[str, ...]:
     profiles = (word for name in plan.profiles for word in ("--profile", name))
-    return (
-        server_process(plan),
-        ProcessSpec("scheduler", (*scheduler, *config, *explain_in, *alone), "scheduling at "),
-        ProcessSpec("controllers", (*controllers, *profiles, *alone), "controlling at "),
-        *(node_processes(plan, plan.node) if plan.node is not None else ()),
-    )
+    return ("--numa-node", plan.form, *profiles)
 
 
 def node_processes(plan: ClusterPlan, node: NodePlan) -> Iterator[ProcessSpec]:
@@ -107,19 +117,17 @@ def node_processes(plan: ClusterPlan, node: NodePlan) -> Iterator[ProcessSpec]:
 
 
 def server_process(plan: ClusterPlan) -> ProcessSpec:
-    """Return the server's process."""
-    arguments = (
-        "server",
-        "--data-dir",
-        str(plan.folder),
-        "--bind-address",
-        plan.address,
-        "--secure-port",
-        str(plan.port),
-        *plan.gates,
+    """Return the server's process, which is the whole control plane unless it is isolated."""
+    serving = (
+        *("--data-dir", str(plan.folder)),
+        *("--bind-address", plan.address, "--secure-port", str(plan.port), *plan.gates),
         *(("--runtime-config", plan.runtime_config) if plan.runtime_config else ()),
     )
-    return ProcessSpec("server", arguments, "serving at ")
+    if plan.is_isolated:
+        return ProcessSpec("server", ("server", *serving), SERVING)
+    programs = (*_scheduling(plan), *_simulation(plan))
+    parts = (PartSpec("scheduler", SCHEDULING), PartSpec("controllers", CONTROLLING))
+    return ProcessSpec("server", ("control-plane", *serving, *programs), SERVING, parts)
 
 
 def on_server_ready(plan: ClusterPlan, line: str) -> ProcessSpec:

@@ -1,12 +1,12 @@
-"""A cluster in one process: server, controllers and scheduler, without a network.
+"""A cluster in one process without a network: server, controllers and scheduler.
 
-Each program authenticates as the user that it has in a real cluster, so that RBAC applies here too.
+The programs call the server directly, as in `control_plane`; other clients call its ASGI
+application. Each program authenticates as the user that it has in a real cluster, so that RBAC applies here too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,8 +20,9 @@ from mooring.apiserver.http.app import PEER
 from mooring.apiserver.server import Assembled, assembled
 from mooring.apiserver.settings import Settings
 from mooring.client.api_client import ApiClient
-from mooring.client.client_factory import Tokens, in_process_client
+from mooring.client.client_factory import in_process_client
 from mooring.client.in_process import InProcessTransport
+from mooring.cluster.control_plane import account_client, certificate_of, program_client
 from mooring.cluster.programs import (
     CONTROLLERS_AGENT,
     SCHEDULER_AGENT,
@@ -31,7 +32,6 @@ from mooring.cluster.programs import (
     SchedulerProgram,
     run_all,
 )
-from mooring.kit.clock import Clock
 from mooring.scheduler.live import Explain, SchedulerConfig
 from mooring.store.contract import Store
 
@@ -87,9 +87,9 @@ async def embedded(
         return Timestamp(clock.now()).truncated()
 
     async with assembled(settings, now=now, store=store) as server:
-        scheduler = _client(server, "scheduler", manager=SCHEDULER_AGENT)
-        manager = _client(server, "controller-manager", manager=CONTROLLERS_AGENT)
-        accounts = ControllerClients(manager, partial(_account_client, server, clock), clock=clock)
+        scheduler = program_client(server, "scheduler", SCHEDULER_AGENT)
+        manager = program_client(server, "controller-manager", CONTROLLERS_AGENT)
+        accounts = ControllerClients(manager, partial(account_client, server, clock), clock=clock)
         assert server.credentials is not None
         authority = server.credentials.authority.certificate.decode()
         cluster = EmbeddedCluster(
@@ -115,23 +115,11 @@ async def embedded(
             await asyncio.gather(task, return_exceptions=True)
 
 
-def _client(
-    server: Assembled, name: str, headers: Mapping[str, str] | None = None, *, manager: str = ""
-) -> ApiClient:
+def _client(server: Assembled, name: str, headers: Mapping[str, str] | None = None) -> ApiClient:
     scope = _scope(server, name)
-    return in_process_client(
-        server.application, manager=manager or name, headers=headers, scope=scope
-    )
-
-
-def _account_client(server: Assembled, clock: Clock, tokens: Tokens) -> ApiClient:
-    return in_process_client(
-        server.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock
-    )
+    return in_process_client(server.application, manager=name, headers=headers, scope=scope)
 
 
 def _scope(server: Assembled, name: str) -> dict[str, bytes]:
     """Return the headers of an ASGI scope that authenticate a user."""
-    assert server.credentials is not None
-    text = server.credentials.clients[name].certificate.decode()
-    return {PEER: ssl.PEM_cert_to_DER_cert(text)}
+    return {PEER: certificate_of(server, name)}

@@ -38,7 +38,7 @@ class FolderError(Exception):
 
 
 class ProcessState(Struct, frozen=True):
-    """One process of a cluster."""
+    """One process of a cluster, or a part of one."""
 
     name: str
     pid: int = 0  # 0: it does not run
@@ -68,7 +68,15 @@ class ClusterState(Struct, frozen=True):
     server: str = ""  # its URL
     profiles: tuple[str, ...] = ()
     node: NodeState | None = None
+    is_isolated: bool = True  # server, scheduler and controllers are processes of their own
     processes: tuple[ProcessState, ...] = ()
+
+    @property
+    def mode(self) -> str:
+        """How the control plane runs, for users."""
+        if self.is_isolated:
+            return "server, scheduler and controllers are separate processes"
+        return "server, scheduler and controllers are one process"
 
     @property
     def is_working(self) -> bool:

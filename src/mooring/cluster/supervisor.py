@@ -8,6 +8,9 @@ is reported. A process that exits before it was ever ready stops the cluster, an
 the reason. After that nothing stops it but a request: also a process that cannot be started, files
 that cannot be written and a terminal that is gone are reported, and tried again.
 
+A process may have several parts (`control_plane`): each has its own state and log, and a line that
+begins with `NAME: ` is of that part. A part that fails is begun again by its process.
+
 On stop, processes are terminated in reverse order, the server last, and killed if they take too
 long. On Linux they also end when the supervisor is killed.
 """
@@ -36,8 +39,16 @@ REWRITE_S = 2.0  # before a state that could not be written is written again
 LINE_BYTES_MAX = 256 * 1024
 LAST_LINES = 5
 METRICS = "metrics at "
+RESTARTING = "restarting: "  # a part says so, with the cause
 MOOR = (sys.executable, "-m", "mooring.cli.main")
 _PR_SET_PDEATHSIG = 1
+
+
+class PartSpec(Struct, frozen=True):
+    """A part of a process: its name, and the prefix of the line it prints once it works."""
+
+    name: str
+    ready_prefix: str
 
 
 class ProcessSpec(Struct, frozen=True):
@@ -46,6 +57,17 @@ class ProcessSpec(Struct, frozen=True):
     name: str
     arguments: tuple[str, ...]
     ready_prefix: str
+    more: tuple[PartSpec, ...] = ()  # parts beside the one that has the name of the process
+
+    @property
+    def parts(self) -> tuple[PartSpec, ...]:
+        """All parts, at least one."""
+        return PartSpec(self.name, self.ready_prefix), *self.more
+
+    @property
+    def title(self) -> str:
+        """The names of all parts."""
+        return ", ".join(each.name for each in self.parts)
 
 
 class ProcessFailedError(Exception):
@@ -74,7 +96,8 @@ class Supervisor:
         self.program = program
         self.folder, self.report, self.clock = folder, report, clock
         self._on_working = on_working
-        self.state = replace(state, processes=tuple(ProcessState(each.name) for each in specs))
+        parts = tuple(ProcessState(part.name) for each in specs for part in each.parts)
+        self.state = replace(state, processes=parts)
         self._runners = tuple(_Runner(self, each) for each in specs)
         self._is_outdated = asyncio.Event()  # the state's file is
 
@@ -141,7 +164,7 @@ class Supervisor:
         self._write_state()
 
     def mark_working(self, spec: ProcessSpec, line: str, *, is_first: bool) -> ProcessSpec:
-        """Record that a process is ready; return the spec for its next restart.
+        """Record that the first part of a process is ready; return the spec for its next restart.
 
         What depends on it may fail the first time only: later, what was prepared then is there.
         """
@@ -165,30 +188,38 @@ class _Runner:
         self._process: asyncio.subprocess.Process | None = None
         self._last: list[str] = []
         self._failures = 0
-        self._restarts = 0
+        self._restarts = dict.fromkeys((each.name for each in spec.parts), 0)
+        self._late = set(self._restarts)  # parts that have never worked
         self.has_worked = asyncio.Event()
 
     async def run(self) -> None:
         """Start the process, and restart it whenever it exits."""
         supervisor, clock = self._supervisor, self._supervisor.clock
-        log = LogFile(supervisor.folder.log(self._spec.name))
+        logs = {name: LogFile(supervisor.folder.log(name)) for name in self._restarts}
         try:
             while True:
                 began = clock.monotonic()
-                ending = await self._run_guarded(log)
+                ending = await self._run_guarded(logs)
                 if not self.has_worked.is_set():
                     raise ProcessFailedError(self._failure(ending))
                 is_stable = clock.monotonic() - began >= STABLE_S
                 self._failures = 1 if is_stable else self._failures + 1
-                self._restarts += 1
-                name = self._spec.name
-                trouble = {"pid": 0, "is_working": False, "metrics": "", "trouble": ending}
-                supervisor.update(name, restarts=self._restarts, **trouble)
+                for part in self._spec.parts:
+                    self._note_end(part, ending, pid=0)
                 delay_s = BACKOFF.delay_s(self._failures)
-                supervisor.report(f"{name} ended ({ending}); it is started again in {delay_s:g} s")
+                about = f"{self._spec.title} ended ({ending})"
+                supervisor.report(f"{about}; it is started again in {delay_s:g} s")
                 await clock.sleep(delay_s)
         finally:
-            log.close()
+            for log in logs.values():
+                log.close()
+
+    def _note_end(self, part: PartSpec, cause: str, **changes: object) -> None:
+        """Record that a part does not work, and begins again."""
+        name = part.name
+        self._restarts[name] += 1
+        trouble = {"is_working": False, "metrics": "", "trouble": cause, **changes}
+        self._supervisor.update(name, restarts=self._restarts[name], **trouble)
 
     async def stop(self, task: asyncio.Task[None]) -> None:
         """Terminate the process, and kill it if it does not exit."""
@@ -210,17 +241,17 @@ class _Runner:
                 process.kill()
             await process.wait()
 
-    async def _run_guarded(self, log: LogFile) -> str:
+    async def _run_guarded(self, logs: dict[str, LogFile]) -> str:
         """Run the process once, and return how it ended, or why it could not be run."""
         try:
-            return await self._run_once(log)
+            return await self._run_once(logs)
         except Exception as error:  # whatever it is, the other processes go on
             await self._end()
             if not self.has_worked.is_set():
                 raise ProcessFailedError(f"{self._spec.name}: {_text(error)}") from None
             return _text(error)
 
-    async def _run_once(self, log: LogFile) -> str:
+    async def _run_once(self, logs: dict[str, LogFile]) -> str:
         """Run the process once, and return how it ended."""
         self._process = process = await asyncio.create_subprocess_exec(
             *self._supervisor.program,
@@ -232,31 +263,53 @@ class _Runner:
             preexec_fn=_die_with_parent(),
             limit=LINE_BYTES_MAX,
         )
-        self._supervisor.update(self._spec.name, pid=process.pid)
+        for part in self._spec.parts:
+            self._supervisor.update(part.name, pid=process.pid)
         assert process.stdout is not None
         self._last = []
         while line := await _next_line(process.stdout):
-            self._add_line(log, line)
-            self._read_line(line.decode("utf-8", "replace").rstrip())
+            part, text = self._part_of(line)
+            self._add_line(logs[part.name], part, text)
+            self._read_line(part, text.decode("utf-8", "replace").rstrip())
         code = await process.wait()
         return f"signal {-code}" if code < 0 else f"exit status {code}"
 
-    def _add_line(self, log: LogFile, line: bytes) -> None:
+    def _part_of(self, line: bytes) -> tuple[PartSpec, bytes]:
+        """Return the part that a line is of, and the line without its name."""
+        for part in self._spec.more:
+            name = f"{part.name}: ".encode()
+            if line.startswith(name):
+                return part, line[len(name) :]
+        return self._spec.parts[0], line
+
+    def _add_line(self, log: LogFile, part: PartSpec, line: bytes) -> None:
         before = log.trouble
         log.add(line)
         if log.trouble and not before:
-            about = f"the log of {self._spec.name} cannot be written"
+            about = f"the log of {part.name} cannot be written"
             self._supervisor.report(f"{about}: {log.trouble}; its lines are lost meanwhile")
 
-    def _read_line(self, line: str) -> None:
+    def _read_line(self, part: PartSpec, line: str) -> None:
         self._last = [*self._last[1 - LAST_LINES :], line]
         if line.startswith(METRICS):
-            self._supervisor.update(self._spec.name, metrics=line.removeprefix(METRICS))
-        elif line.startswith(self._spec.ready_prefix):
-            is_first = not self.has_worked.is_set()
-            self._spec = self._supervisor.mark_working(self._spec, line, is_first=is_first)
-            if self.has_worked.is_set():
-                self._supervisor.report(f"{self._spec.name} is at work again")
+            self._supervisor.update(part.name, metrics=line.removeprefix(METRICS))
+        elif part.name != self._spec.name and line.startswith(RESTARTING):
+            cause = line.removeprefix(RESTARTING)
+            self._note_end(part, cause)
+            self._supervisor.report(f"{part.name} ended ({cause}); it is started again")
+        elif line.startswith(part.ready_prefix):
+            self._mark_working(part, line)
+
+    def _mark_working(self, part: PartSpec, line: str) -> None:
+        supervisor, is_first = self._supervisor, part.name in self._late
+        if part.name == self._spec.name:
+            self._spec = supervisor.mark_working(self._spec, line, is_first=is_first)
+        else:
+            supervisor.update(part.name, is_working=True, trouble="")
+        if not is_first:
+            supervisor.report(f"{part.name} is at work again")
+        self._late.discard(part.name)
+        if not self._late:
             self.has_worked.set()
 
     def _failure(self, ending: str) -> str:

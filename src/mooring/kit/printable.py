@@ -79,8 +79,10 @@ def log_in_lines() -> None:
         logging.lastResort.setFormatter(LineFormatter("%(message)s"))
 
 
-def log_to_stderr(level: int, layout: str) -> None:
-    """Log to standard error in lines that no name can break."""
+def log_to_stderr(level: int, layout: str, *filters: logging.Filter) -> None:
+    """Log to standard error in lines that no name can break; filters may complete records."""
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter(layout))
+    for each in filters:
+        handler.addFilter(each)
     logging.basicConfig(level=level, handlers=[handler])

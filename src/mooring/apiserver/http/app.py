@@ -59,7 +59,7 @@ class Application:
 
     def __init__(self, router: Router, limits: Limits = Limits()) -> None:  # noqa: B008
         self.router = router
-        self._limits = limits
+        self.limits = limits
         self._metrics = router.metrics
         self._stopping = asyncio.Event()
         self._bodies_bytes = 0
@@ -78,7 +78,7 @@ class Application:
         answer = await self._answer(request, receive)
         if not isinstance(answer, StreamingResponse):
             return await self._send(answer, request, scope, send)
-        if self._metrics.watches >= self._limits.watches_max:
+        if self._metrics.watches >= self.limits.watches_max:
             await _close(answer.chunks)
             answer = error_response(too_many_requests(5), request)
             return await self._send(answer, request, scope, send)
@@ -97,7 +97,7 @@ class Application:
             return error_response(error, request)
 
     async def _body(self, request: Request, receive: Receive) -> bytes:
-        bytes_max = self._limits.body_bytes_max
+        bytes_max = self.limits.body_bytes_max
         length = request.headers.get("content-length", "0")
         if length.isdigit() and int(length[:18]) > bytes_max:
             raise too_large(bytes_max)
@@ -113,7 +113,7 @@ class Application:
                 self._bodies_bytes += len(part)
                 if size > bytes_max:
                     raise too_large(bytes_max)
-                if self._bodies_bytes > self._limits.bodies_bytes_max:
+                if self._bodies_bytes > self.limits.bodies_bytes_max:
                     raise too_many_requests(1)
                 parts.append(part)
                 if not message.get("more_body", False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mooring.apiserver.http.messages import Request, Target
@@ -65,6 +66,13 @@ def request_labels(
         part,
         _scope(target, verb),
     )
+
+
+@lru_cache(maxsize=1024)
+def direct_labels(target: Target, verb: str, content_type: str) -> RequestLabels:
+    """Return the labels of a request from this process; its target has no object's names."""
+    request = Request("", "", headers={"content-type": content_type})
+    return request_labels(request, verb, target, (target.subresource,))
 
 
 def _verb(request: Request, verb: str, part: str) -> str:

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,7 +38,12 @@ from mooring.apiserver.http.messages import (
     text_response,
     without_watch,
 )
-from mooring.apiserver.http.metrics import Metrics, RequestLabels, request_labels
+from mooring.apiserver.http.metrics import (
+    Metrics,
+    RequestLabels,
+    direct_labels,
+    request_labels,
+)
 from mooring.apiserver.http.negotiation import negotiate
 from mooring.apiserver.http.non_resource import NonResourcePaths, StaticDocuments, path_attributes
 from mooring.apiserver.http.response_encoder import error_response, tree_bytes
@@ -53,9 +61,18 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.node_proxy.streams import answer_by_node, is_answered_by_node, is_tunnel
 from mooring.apiserver.resources import REVIEWS, Resource, Review
 from mooring.apiserver.server_context import ServerContext
-from mooring.apiserver.verbs.dispatch import check_verb, perform, verb_of
+from mooring.apiserver.verbs.dispatch import (
+    check_verb,
+    list_page,
+    perform,
+    perform_directly,
+    verb_of,
+    watch_batches,
+)
+from mooring.apiserver.verbs.list import ListPage
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import required_fields
+from mooring.apiserver.verbs.watch import Batch
 from mooring.store.errors import (
     BadRequestError,
     ClosedError,
@@ -68,6 +85,8 @@ from mooring.store.errors import (
 LOG = logging.getLogger(__name__)
 
 WATCH = "watch"
+FAULT = "the server could not do it; its log says more"
+NO_REQUEST = Request("", "")
 
 
 class Router:
@@ -116,8 +135,7 @@ class Router:
             response = error_response(_store_error(error), request)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
-            fault = internal("the server could not do it; its log says more")
-            response = error_response(fault, request)
+            response = error_response(internal(FAULT), request)
         labels = self._labels(request, verb, target)
         self.metrics.requests.inc(*labels, str(response.status))
         if isinstance(response, StreamingResponse):
@@ -182,6 +200,77 @@ class Router:
         chunks = ClosingStream(response.chunks, leave)
         return response._replace(chunks=chunks, user=user.name)
 
+    # --- clients in this process ------------------------------------------------------------------
+    #
+    # They authenticate once in a while; everything else is checked as for requests over HTTP. What
+    # an audit log has is made of HTTP messages, so with one they send these (`direct_client`).
+
+    @property
+    def is_audited(self) -> bool:
+        """Whether there is an audit log."""
+        return self._audit is not NO_AUDIT
+
+    @property
+    def server(self) -> ServerContext:
+        """The server."""
+        return self._server
+
+    async def authenticate(self, headers: Mapping[str, str], sender: Sender) -> User:
+        """Return the user of a client, or raise 401."""
+        user = await self._access_control.authenticate(headers, sender)
+        if user is None:
+            raise unauthorized()
+        return user
+
+    async def perform_directly(self, request: ResourceRequest, verb: str) -> Any:
+        """Return the object of a request about one object, or raise StatusError."""
+        with self._admitted(request, verb):
+            return await perform_directly(self._server, request, verb)
+
+    async def list_directly(self, request: ResourceRequest) -> ListPage:
+        """Return the entries of a list, or raise StatusError."""
+        with self._admitted(request, "list"):
+            return await list_page(self._server, request)
+
+    async def watch_directly(self, request: ResourceRequest) -> AsyncGenerator[Batch, None]:
+        """Yield the events of a watch, or raise StatusError; close it after use."""
+        user = request.user
+        with self._admitted(request, WATCH):
+            batches = await watch_batches(self._server, request)
+        with self._flow_control.seat(user, RequestClass.WATCHING):
+            ended = self.metrics.begun(_direct_labels(request, WATCH))
+            try:
+                async for batch in batches:
+                    yield batch
+            finally:
+                ended()
+                await batches.aclose()  # type: ignore[attr-defined]
+
+    @contextmanager
+    def _admitted(self, request: ResourceRequest, verb: str) -> Iterator[None]:
+        """Authorize a request and hold a seat in a block; count how it ends."""
+        user, code = request.user, 201 if verb == "create" else 200
+        try:
+            with self._flow_control.seat(user, request_class("", verb)):
+                self._authorize(user, _direct_attributes(request, verb), NO_AUDIT.trail(NO_REQUEST))
+                check_verb(request, verb)
+                yield
+        except StatusError as error:
+            code = error.status.code
+            raise
+        except StoreError as error:
+            found = _store_error(error)
+            code = found.status.code
+            raise found from None
+        except Exception:
+            code = 500
+            LOG.exception("%s %s", verb, request.target)
+            raise internal(FAULT) from None
+        finally:
+            self.metrics.requests.inc(*_direct_labels(request, verb), str(code))
+
+    # --- resources --------------------------------------------------------------------------------
+
     async def _resource(
         self, request: Request, target: Target, verb: str, user: User, trail: Trail
     ) -> Response | StreamingResponse:
@@ -240,14 +329,33 @@ def _resource_request(
     )
 
 
+def _direct_labels(request: ResourceRequest, verb: str) -> RequestLabels:
+    target = request.target
+    shown = target._replace(namespace="-" if target.namespace else "", name="-" if target.name else "")
+    return direct_labels(shown, verb, request.content_type)
+
+
+def _direct_attributes(request: ResourceRequest, verb: str) -> RequestAttributes:
+    group, version, resource, namespace, name, subresource = request.target
+    if resource == "namespaces":
+        namespace = name  # A namespace itself counts as in the namespace.
+    attributes = RequestAttributes(verb, group, version, resource, subresource, namespace, name)
+    return _with_fields(attributes, request.query)
+
+
 def _attributes(verb: str, target: Target, request: Request) -> RequestAttributes:
     """Return the attributes of a request; a field selector may name the object of a list."""
     group, version, resource, namespace, name, subresource = target
     attributes = RequestAttributes(verb, group, version, resource, subresource, namespace, name)
-    if verb not in ("list", "watch", "deletecollection"):
+    return _with_fields(attributes, request.query)
+
+
+def _with_fields(attributes: RequestAttributes, query: Mapping[str, str]) -> RequestAttributes:
+    if attributes.verb not in ("list", "watch", "deletecollection"):
         return attributes
-    fields = required_fields(request.query.get("fieldSelector", ""))
-    return attributes._replace(name=name or fields.get("metadata.name", ""), fields=fields)
+    fields = required_fields(query.get("fieldSelector", ""))
+    name = attributes.name or fields.get("metadata.name", "")
+    return attributes._replace(name=name, fields=fields)
 
 
 def _is_misplaced(target: Target, resource: Resource) -> bool:

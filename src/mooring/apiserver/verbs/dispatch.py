@@ -30,6 +30,7 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.delete import DeletedObject, delete, delete_collection
 from mooring.apiserver.verbs.list import (
     ListOptions,
+    ListPage,
     ReadingInTurn,
     check_watch,
     list_entries,
@@ -140,6 +141,31 @@ async def perform(
     raise method_not_allowed()
 
 
+async def perform_directly(server: ServerContext, request: ResourceRequest, verb: str) -> Any:
+    """Perform a request about one object; return the object in its hub version.
+
+    That is None for a binding, and for an object that is gone and not returned.
+    """
+    target = request.target
+    match verb:
+        case "get":
+            return await server.registry.get(request.resource, target.namespace, target.name)
+        case "create" if target.subresource == "binding":
+            await bind(server, request)
+            return None
+        case "create":
+            return (await create(server, request)).value
+        case "update":
+            return (await replace_object(server, request)).value
+        case "patch":
+            return (await patch(server, request)).value
+        case "delete":
+            deleted = await delete(server, request)
+            is_returned = not deleted.is_gone or request.resource.returns_deleted
+            return deleted.value if is_returned else None
+    raise method_not_allowed()
+
+
 # --- reads ----------------------------------------------------------------------------------------
 
 
@@ -192,18 +218,22 @@ def _list_options(request: ResourceRequest) -> ListOptions:
     )
 
 
-async def _list(server: ServerContext, request: ResourceRequest) -> Response:
+async def list_page(server: ServerContext, request: ResourceRequest) -> ListPage:
+    """Return the page of a list that a request asks for."""
     options = _list_options(request)
-    selection = await _selection(server, request)
-    encoder = _encoder(server, request)
-    page = await list_entries(
+    return await list_entries(
         server.registry,
         request.resource,
         request.target.namespace,
-        selection,
+        await _selection(server, request),
         options,
         ReadingInTurn(server.workers, request.user.name),
     )
+
+
+async def _list(server: ServerContext, request: ResourceRequest) -> Response:
+    encoder = _encoder(server, request)
+    page = await list_page(server, request)
     metadata = ListMeta(
         resource_version=str(page.revision),
         continue_=page.continue_,
@@ -224,7 +254,8 @@ async def _list(server: ServerContext, request: ResourceRequest) -> Response:
     return Response(body, content_type=request.form.media, headers=headers)
 
 
-async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingResponse:
+async def watch_batches(server: ServerContext, request: ResourceRequest) -> AsyncIterator[Batch]:
+    """Return the events of the watch that a request asks for."""
     list_options = _list_options(request)
     timeout_s = _number(request.query.get("timeoutSeconds", ""), WATCH_TIMEOUT_MAX_S)
     check_watch(list_options)
@@ -234,8 +265,7 @@ async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingRe
         wants_initial=list_options.wants_initial,
         timeout_s=timeout_s or server.watch_s(),
     )
-    encoder = _encoder(server, request)
-    batches = await open_watch(
+    return await open_watch(
         server.registry,
         request.resource,
         request.target.namespace,
@@ -243,6 +273,11 @@ async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingRe
         options,
         ReadingInTurn(server.workers, request.user.name),
     )
+
+
+async def _watch(server: ServerContext, request: ResourceRequest) -> StreamingResponse:
+    encoder = _encoder(server, request)
+    batches = await watch_batches(server, request)
     media = request.form.media
     content_type = f"{media};stream=watch" if media == PROTOBUF else media
     run = partial(server.workers.run, request.user.name)

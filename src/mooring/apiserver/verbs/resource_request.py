@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from mooring.api import protobuf
-from mooring.api.codec import decode_tree, has_extra, to_tree
+from mooring.api.codec import decode_tree, has_extra, parse_json, to_tree
 from mooring.api.documents import CORE, KUBERNETES, Document
 from mooring.api.documents.scalars import Schema
 from mooring.api.errors import ApiError, DecodeError
@@ -27,6 +27,7 @@ from mooring.api.object_reader import (
     UNKNOWN_FIELDS_MAX,
     ReadObject,
     read_document,
+    read_json,
     read_tree,
     unknown_field,
 )
@@ -69,6 +70,7 @@ class ResourceRequest(Struct, frozen=True):
     form: Representation = Representation()
     warnings: list[str] = field(default_factory=list)  # of admission plugins
     annotate: Callable[[str, str], None] = lambda *_: None  # adds one to the audit event
+    is_direct: bool = False  # of a client in this process, which encoded the body from a struct
 
     @property
     def kind(self) -> Kind:
@@ -143,6 +145,8 @@ def read_plain_tree(request: ResourceRequest, api_version: str, kind: str) -> An
     if not request.body:
         return {}
     check_plain_size(request)
+    if request.is_direct:
+        return parse_json(request.body)
     media = request.content_type.partition(";")[0].strip().lower() or JSON
     try:
         if media == protobuf.CONTENT_TYPE:
@@ -192,6 +196,8 @@ def _without_unknown(reading: ReadObject) -> ReadObject:
 
 
 def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> ReadObject:
+    if request.is_direct:
+        return read_json(request.body, request.kind, extensions=extensions)
     media = request.content_type.partition(";")[0].strip().lower() or JSON
     if media == protobuf.CONTENT_TYPE:
         tree = with_type(protobuf.decode(request.body).tree, request)

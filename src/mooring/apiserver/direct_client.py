@@ -1,0 +1,310 @@
+"""The client of programs in the server's process: objects instead of HTTP messages.
+
+    write ─ encoded once ─ user ─ seat ─ authorization ─ verb ─► the stored object
+    list, watch ─ user ─ seat ─ authorization ─ entries ──────► the server's decoded objects
+
+A program has the same rights as over HTTP: it authenticates with its certificate or token, and
+roles, flow control, admission, validation and field management apply. What falls away is HTTP
+itself, the encoding of responses, and the decoding of them in the client. A body is still encoded,
+because the server must know how large it is, and must not share what a program may change later.
+The objects that programs read are those of the server: frozen, and shared by all who read them.
+
+Requests that are rare (tokens, reviews, discovery, subresources such as scale) are sent over ASGI,
+and all requests are if the server has an audit log, which records messages.
+
+# slice: objects and events that are handed over before other tasks get a turn
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qsl
+
+from mooring.apiserver.auth.authorizer import Sender
+from mooring.apiserver.auth.users import User
+from mooring.apiserver.http.app import PEER, Application
+from mooring.apiserver.http.messages import Target
+from mooring.apiserver.http.status import (
+    Status,
+    StatusError,
+    timed_out,
+    too_large,
+    unknown_resource,
+)
+from mooring.apiserver.resources import Resource
+from mooring.apiserver.verbs.dispatch import verb_of
+from mooring.apiserver.verbs.resource_request import ResourceRequest
+from mooring.apiserver.verbs.watch import BOOKMARK, DELETED, ERROR, WatchEvent
+from mooring.client.api_client import BINDING, WATCH_S, ApiClient, ObjectCall
+from mooring.client.client_factory import Tokens
+from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed
+from mooring.client.errors import ClientError, NotFoundError, StatusCause, make_error
+from mooring.client.http.credentials import Credentials, StaticCredentials, token_credentials
+from mooring.client.in_process import InProcessTransport
+from mooring.client.rest_mapper import Endpoint
+from mooring.kit.clock import REAL, Clock
+
+T = TypeVar("T")
+
+AUTHENTICATED_S = 10.0  # how long a user is known, as for tokens in Kubernetes
+SLICE_OBJECTS = 50
+DIRECT_PARTS = ("", "status", BINDING)  # subresources
+
+
+def direct_client(
+    application: Application,
+    *,
+    manager: str = "mooring",
+    certificate: bytes | None = None,
+    tokens: Tokens | None = None,
+    clock: Clock = REAL,
+) -> DirectClient:
+    """Return a client for a server in this process, with a DER certificate or with tokens."""
+    credentials = StaticCredentials() if tokens is None else token_credentials(tokens, clock=clock)
+    return DirectClient(
+        application, Identity(certificate, credentials), manager=manager, clock=clock
+    )
+
+
+class Identity(NamedTuple):
+    """What a client authenticates with."""
+
+    certificate: bytes | None
+    credentials: Credentials
+
+
+class DirectClient(ApiClient):
+    """Reads and writes objects by calls of the server's router."""
+
+    def __init__(
+        self, application: Application, identity: Identity, *, manager: str, clock: Clock
+    ) -> None:
+        transport = InProcessTransport(
+            application,
+            scope={} if identity.certificate is None else {PEER: identity.certificate},
+            agent=manager,
+            credentials=identity.credentials,
+        )
+        super().__init__(transport, manager=manager, clock=clock)
+        self._router, self._limits = application.router, application.limits
+        self._identity = identity
+        self._agent = manager
+        self._known: tuple[object, User, float] | None = None  # by what, who, until when
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def list(
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        limit: int = 0,
+        rest: str = "",
+        fields: str = "",
+        labels: str = "",
+    ) -> ObjectList:
+        """Return objects of a kind; those that cannot be read are sent as they are stored."""
+        endpoint = await self.endpoint(struct)
+        resource = self._resource(endpoint)
+        query = _wanted(
+            {
+                "limit": str(limit or ""),
+                "continue": rest,
+                "fieldSelector": fields,
+                "labelSelector": labels,
+            }
+        )
+
+        async def send() -> ObjectList | None:
+            target = _target(endpoint, namespace)
+            if resource is None:
+                raise unknown_resource()
+            page = await self._router.list_directly(
+                await self._request(target, resource, query=query)
+            )
+            registry = self._router.server.registry
+            values: list[Any] = []
+            for entry in page.entries:
+                value = registry.find_readable(resource, entry)
+                if value is None:
+                    return None
+                values.append(value)
+                if len(values) % SLICE_OBJECTS == 0:
+                    await asyncio.sleep(0)
+            return ObjectList(tuple(values), str(page.revision), page.continue_)
+
+        found = None
+        if not self._router.is_audited:
+            endpoint.collection(namespace)  # raises BadRequestError
+            try:
+                found = await self._sent(send, is_safe=True)
+            except NotFoundError:
+                self._mapper.forget(struct)
+                raise
+        if found is not None:
+            return found
+        return await super().list(
+            struct, namespace, limit=limit, rest=rest, fields=fields, labels=labels
+        )
+
+    async def watch(
+        self,
+        struct: type[Any],
+        namespace: str = "",
+        *,
+        after: str,
+        fields: str = "",
+        labels: str = "",
+    ) -> AsyncGenerator[Event, None]:
+        """Yield events after a resource version, until the server ends the watch."""
+        endpoint = await self.endpoint(struct)
+        resource = self._resource(endpoint)
+        if self._router.is_audited or resource is None:
+            sent = super().watch(struct, namespace, after=after, fields=fields, labels=labels)
+            async for event in sent:
+                yield event
+            return
+        endpoint.collection(namespace)  # raises BadRequestError
+        query = {
+            "resourceVersion": after,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_S),
+            "fieldSelector": fields,
+            "labelSelector": labels,
+        }
+        try:
+            user_request = await self._request(
+                _target(endpoint, namespace), resource, query=_wanted(query)
+            )
+            batches = self._router.watch_directly(user_request)
+            try:
+                async for batch in batches:
+                    for number, notice in enumerate(batch):
+                        if number and number % SLICE_OBJECTS == 0:
+                            await asyncio.sleep(0)
+                        yield _event(notice)
+            finally:
+                await batches.aclose()
+        except StatusError as error:
+            if error.status.code == 401:
+                await self._transport.renew()  # for the next watch
+            raise error_of_status(error.status) from None
+
+    # --- writing, and reading one object ----------------------------------------------------------
+
+    async def _call(self, call: ObjectCall) -> Any:
+        resource = self._resource(call.endpoint)
+        is_direct = resource is not None and call.subresource in DIRECT_PARTS
+        if not is_direct or self._router.is_audited:
+            return await super()._call(call)
+        assert resource is not None
+        _ = call.path  # raises BadRequestError
+        target = _target(call.endpoint, call.namespace, call.name, call.subresource)
+        verb = verb_of(call.method, call.name, {})
+
+        async def send() -> Any:
+            if len(call.body) > self._limits.body_bytes_max:
+                raise too_large(self._limits.body_bytes_max)
+            request = await self._request(target, resource, call)
+            return await self._router.perform_directly(request, verb)
+
+        return await self._sent(send, is_safe=verb == "get")
+
+    async def _sent(self, send: Callable[[], Awaitable[T]], *, is_safe: bool) -> T:
+        """Return the result of a request, with the errors of a client."""
+
+        async def attempt() -> T:
+            try:
+                async with asyncio.timeout(self._limits.request_s):
+                    return await send()
+            except StatusError as error:
+                raise error_of_status(error.status) from None
+            except TimeoutError:
+                raise error_of_status(timed_out().status) from None
+
+        return await self._repeated(attempt, is_safe=is_safe)
+
+    def _resource(self, endpoint: Endpoint) -> Resource | None:
+        kind = endpoint.kind
+        return self._router.server.resources.find(kind.group, kind.version, kind.plural)
+
+    async def _request(
+        self,
+        target: Target,
+        resource: Resource,
+        call: ObjectCall | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> ResourceRequest:
+        user = await self._user()
+        if call is None:
+            return ResourceRequest(target, resource, user, query or {}, self._agent, is_direct=True)
+        return ResourceRequest(
+            target,
+            resource,
+            user,
+            _fields(call.query),
+            self._agent,
+            call.content_type,
+            call.body,
+            is_direct=True,
+        )
+
+    async def _user(self) -> User:
+        """Return the user that we are; the server looks at our credentials every few seconds."""
+        credentials = self._identity.credentials
+        auth = credentials.current or await credentials.fetch()
+        now_s = self._clock.monotonic()
+        if self._known is not None and self._known[0] is auth and now_s < self._known[2]:
+            return self._known[1]
+        headers = dict(_header(line) for line in auth.headers.split("\r\n") if line)
+        sender = Sender(self._identity.certificate, tuple(headers.items()))
+        user = await self._router.authenticate(headers, sender)
+        self._known = (auth, user, now_s + AUTHENTICATED_S)
+        return user
+
+
+def error_of_status(status: Status) -> ClientError:
+    """Return the error that a client over HTTP would raise for a Status."""
+    details = status.details
+    causes, wait_s = (), None
+    if details is not None:
+        causes = tuple(
+            StatusCause(each.reason, each.message, each.field) for each in details.causes
+        )
+        wait_s = float(details.retry_after_seconds) if details.retry_after_seconds else None
+    return make_error(
+        status.code, status.message, reason=status.reason, causes=causes, retry_after_s=wait_s
+    )
+
+
+def _event(notice: WatchEvent) -> Event:
+    """Return the event of a client, or raise the error that ends the watch."""
+    if notice.type == BOOKMARK:
+        return Bookmark(str(notice.revision))
+    if notice.type == ERROR:
+        assert notice.status is not None
+        raise StatusError(notice.status)
+    return Removed(notice.value) if notice.type == DELETED else Added(notice.value)
+
+
+def _target(endpoint: Endpoint, namespace: str, name: str = "", subresource: str = "") -> Target:
+    kind = endpoint.kind
+    where = namespace if kind.namespaced else ""
+    return Target(kind.group, kind.version, kind.plural, where, name, subresource)
+
+
+@lru_cache(maxsize=256)
+def _fields(query: str) -> dict[str, str]:
+    return dict(parse_qsl(query, keep_blank_values=True))
+
+
+def _wanted(query: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in query.items() if value}
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(": ")
+    return name.lower(), value

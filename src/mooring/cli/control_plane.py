@@ -1,0 +1,158 @@
+"""`moor control-plane`: the API server, the scheduler and the controllers in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from mooring.api.gates import Gates
+from mooring.cli import CONTEXT
+from mooring.cli.command_classes import SectionedCommand, option_with_default
+from mooring.cli.errors import fail, needs_extra, os_error_text
+from mooring.cli.gate_options import (
+    GATES,
+    check_numa_form,
+    explain_option,
+    gate_options,
+    numa_node_option,
+)
+from mooring.cli.scheduler import explain_in_of, scheduler_config
+from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
+from mooring.cli.terminal import say
+
+if TYPE_CHECKING:
+    from mooring.cluster.control_plane import ControlPlane
+    from mooring.hardware import Fleet
+
+LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
+
+
+@click.command(
+    name="control-plane",
+    cls=SectionedCommand,
+    sections=(
+        ("Where", ("data_dir", "bind_address", "port")),
+        ("Simulated nodes", ("profiles", "form_name")),
+        ("How it works", ("config", "runtime_config", "explain_in", *GATES)),
+    ),
+    context_settings=CONTEXT,
+    epilog="Exit status: 0 stopped, 2 usage error, 3 the directory, the store, the port or the "
+    "configuration cannot be used.",
+)
+@data_dir_option
+@option_with_default(
+    "--bind-address",
+    default="127.0.0.1",
+    metavar="ADDRESS",
+    help="Address to listen on.",
+)
+@option_with_default(
+    "--secure-port",
+    "--port",
+    "port",
+    type=click.IntRange(0, 65535),
+    default=6443,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME[=COUNT]",
+    help="Hardware profile to simulate; see `moor profiles`. May be repeated.",
+)
+@numa_node_option("How the drivers of simulated machines publish numaNode.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File with a KubeSchedulerConfiguration.",
+)
+@runtime_config_option
+@explain_option
+@gate_options
+@click.pass_context
+@needs_extra("server")
+def command(ctx: click.Context, /, gates: Gates, data_dir: Path, **given: Any) -> None:
+    """Run the API server, the scheduler and the controllers in one process until interrupted.
+
+    `moor up` runs this. The scheduler, the controllers and the simulated nodes call the API
+    server directly, as the users that they are over HTTPS, with the same rights. That takes a
+    fraction of the time that HTTPS takes. `moor server`, `moor scheduler` and `moor controllers`
+    run the same programs as processes of their own.
+
+    \b
+    moor control-plane --data-dir /var/lib/mooring
+    """
+    check_numa_form(given["form_name"], gates)
+    explain_in = explain_in_of(given["explain_in"], ctx.params["gates_preset"])
+    config = replace(scheduler_config(given["config"], gates), explain_in=explain_in)
+    _run(_plan(data_dir, gates, config, given))
+
+
+def _plan(data_dir: Path, gates: Gates, config: Any, given: dict[str, Any]) -> ControlPlane:
+    from mooring.apiserver.settings import Settings
+    from mooring.cluster.control_plane import ControlPlane
+    from mooring.cluster.programs import ProgramContext
+    from mooring.cluster.state_folder import CREDENTIALS
+    from mooring.cluster.status_server import ListenAddress, StatusTls
+    from mooring.insight.answer.summary import PendingSummary
+
+    context, pki = ProgramContext(gates=gates), data_dir / CREDENTIALS
+    tls = StatusTls(pki / "server.crt", pki / "server.key", pki / "ca.crt")
+    return ControlPlane(
+        settings=Settings(
+            data_dir,
+            address=given["bind_address"],
+            port=given["port"],
+            gates=gates,
+            runtime=read_runtime(given["runtime_config"], gates),
+            has_rbac=True,
+        ),
+        config=config,
+        explain=PendingSummary(context.clock.monotonic, gates, extensions=config.extensions),
+        fleets=_fleets(given["profiles"], given["form_name"]),
+        place=ListenAddress("127.0.0.1", 0, tls),
+        context=context,
+    )
+
+
+def _fleets(names: tuple[str, ...], form_name: str) -> tuple[Fleet, ...]:
+    from mooring.cluster.simulation import fleets_of
+    from mooring.hardware import NumaNodeForm, ProfileError
+
+    try:
+        return tuple(fleets_of(names, NumaNodeForm[form_name.upper()]))
+    except ProfileError as error:
+        raise click.UsageError(f"--profile: {error}") from None
+
+
+def _run(plan: ControlPlane) -> None:
+    from mooring.apiserver.errors import CredentialsError
+    from mooring.client.errors import ClientError
+    from mooring.cluster.control_plane import PartNames, run_control_plane
+    from mooring.kit.printable import log_to_stderr
+    from mooring.store.errors import StoreError
+
+    log_to_stderr(logging.WARNING, LOG_FORMAT, PartNames())
+    try:
+        asyncio.run(run_control_plane(plan, lambda text: say(text, err=True)))
+    except* (StoreError, CredentialsError, ClientError) as found:
+        fail(str(_first(found)))
+    except* OSError as failed:
+        fail(os_error_text(_first(failed)))
+    except* KeyboardInterrupt:
+        pass
+    say("stopped", err=True)
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    found: Any = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

@@ -1,0 +1,197 @@
+"""The control plane in one process: the API server, the scheduler and the controllers.
+
+    users ──HTTPS──► API server ◄──objects── scheduler, controllers, simulated nodes
+                         │
+                       store
+
+The programs call the server directly (`mooring.apiserver.direct_client`), each as the user that it
+is over HTTPS. They share its event loop; each does its work in short slices. A program that fails
+is begun again with a growing backoff, and the others go on. One that fails before it ever worked
+ends the process.
+
+What a part says begins with its name: `scheduler: scheduling at …`. So whoever runs the process can
+tell the parts apart; the server says what it always says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import signal
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+from mooring.apiserver.auth.credentials import ADMIN
+from mooring.apiserver.direct_client import DirectClient, direct_client
+from mooring.apiserver.server import Assembled, assembled, serving
+from mooring.apiserver.settings import Settings
+from mooring.client.client_factory import Tokens
+from mooring.client.contract import Client
+from mooring.cluster.cluster_processes import CONTROLLING, SCHEDULING
+from mooring.cluster.leader_process import Runnable, run_as_leader
+from mooring.cluster.programs import (
+    CONTROLLERS_AGENT,
+    SCHEDULER_AGENT,
+    ControllerClients,
+    ControllerProgram,
+    ProgramContext,
+    SchedulerProgram,
+)
+from mooring.cluster.simulation import SimulatedMachines, SimulatedPods
+from mooring.cluster.status_server import ListenAddress
+from mooring.cluster.supervisor import BACKOFF, RESTARTING, STABLE_S
+from mooring.hardware import Fleet
+from mooring.kit.bulkhead import FAULTS, cause_text
+from mooring.kit.clock import Clock
+from mooring.scheduler.live import Explain, SchedulerConfig
+
+SCHEDULER, CONTROLLERS = "scheduler", "controllers"
+KUBELET_AGENT = "kubelet"
+
+PART: contextvars.ContextVar[str] = contextvars.ContextVar("part", default="")
+
+Tell = Callable[[str], None]
+Part = Callable[[Tell], Awaitable[None]]  # works until cancelled, and tells how far it has come
+
+
+class ControlPlane(NamedTuple):
+    """What runs in the process."""
+
+    settings: Settings  # of the server, with RBAC
+    config: SchedulerConfig
+    explain: Explain = lambda *_: ""
+    fleets: tuple[Fleet, ...] = ()  # of simulated nodes
+    place: ListenAddress | None = None  # of the status pages of each program; port 0
+    context: ProgramContext = ProgramContext()
+
+
+async def run_control_plane(plan: ControlPlane, tell: Tell) -> None:
+    """Run everything until a signal stops it, the programs first and the server last."""
+    settings = plan.settings
+    async with assembled(settings) as made, serving(made, settings) as (url, server):
+        tell(f"serving at {url}; kubeconfig: {settings.data_dir / 'kubeconfig'}")
+        programs = asyncio.ensure_future(run_programs(made, plan, url, tell))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, programs.cancel)
+        try:
+            await asyncio.wait((programs, server), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            programs.cancel()
+            with suppress(asyncio.CancelledError):
+                await programs
+
+
+async def run_programs(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
+    """Run the programs beside a server until cancelled, or until one never comes to work."""
+    clock = plan.context.clock
+    parts: dict[str, Part] = {
+        SCHEDULER: partial(_schedule, made, plan, url),
+        CONTROLLERS: partial(_control, made, plan, url),
+    }
+    async with asyncio.TaskGroup() as tasks:
+        for name, part in parts.items():
+            tasks.create_task(keep_part_running(name, part, tell, clock))
+
+
+async def keep_part_running(name: str, part: Part, tell: Tell, clock: Clock) -> None:
+    """Run a part until cancelled; begin it again when it fails, once it has worked."""
+    PART.set(name)  # of this task, and of all tasks that it makes
+    failures, has_worked = 0, False
+
+    def tell_named(text: str) -> None:
+        nonlocal has_worked
+        has_worked = has_worked or text.startswith((SCHEDULING, CONTROLLING))
+        tell(f"{name}: {text}")
+
+    while True:
+        began_s = clock.monotonic()
+        try:
+            await part(tell_named)
+            raise RuntimeError("it ended by itself")
+        except Exception as error:
+            if not has_worked:
+                raise
+            failures = 1 if clock.monotonic() - began_s >= STABLE_S else failures + 1
+            FAULTS.note("the control plane", name, error, "begins again")
+            tell_named(f"{RESTARTING}{cause_text(error)}")
+        await clock.sleep(BACKOFF.delay_s(failures))
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+async def _schedule(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
+    async with program_client(made, "scheduler", SCHEDULER_AGENT) as client:
+        program = SchedulerProgram(client, plan.context, config=plan.config, explain=plan.explain)
+        await _run(program, client, plan, tell, f"{SCHEDULING}{url}")
+
+
+async def _control(made: Assembled, plan: ControlPlane, url: str, tell: Tell) -> None:
+    context = plan.context
+    assert made.credentials is not None
+    simulated = (SimulatedMachines(plan.fleets), SimulatedPods(context.gates))
+    names = {each.name for each in simulated}
+    async with (
+        program_client(made, "controller-manager", CONTROLLERS_AGENT) as client,
+        program_client(made, ADMIN, KUBELET_AGENT) as nodes,
+    ):
+        accounts = ControllerClients(client, partial(account_client, made, context.clock))
+
+        def client_of(name: str) -> Client:
+            return nodes if name in names else accounts.client_of(name)
+
+        program = ControllerProgram(
+            client,
+            context,
+            authority=made.credentials.authority.certificate.decode(),
+            more=simulated,
+            client_of=client_of,
+        )
+        try:
+            await _run(program, client, plan, tell, f"{CONTROLLING}{url}")
+        finally:
+            await accounts.close()
+
+
+async def _run(
+    program: Runnable, client: Client, plan: ControlPlane, tell: Tell, working: str
+) -> None:
+    await run_as_leader(
+        program, client, plan.context, lead=None, place=plan.place, tell=tell, working=working
+    )
+
+
+def program_client(made: Assembled, user: str, manager: str) -> DirectClient:
+    """Return the client of a user who has a certificate."""
+    return direct_client(
+        made.application, manager=manager, certificate=certificate_of(made, user)
+    )
+
+
+def certificate_of(made: Assembled, user: str) -> bytes:
+    """Return the certificate of a user, as TLS would hand it over."""
+    assert made.credentials is not None
+    return ssl.PEM_cert_to_DER_cert(made.credentials.clients[user].certificate.decode())
+
+
+def account_client(made: Assembled, clock: Clock, tokens: Tokens) -> DirectClient:
+    """Return the client of a controller's account."""
+    return direct_client(made.application, manager=CONTROLLERS_AGENT, tokens=tokens, clock=clock)
+
+
+# --- logs -----------------------------------------------------------------------------------------
+
+
+class PartNames(logging.Filter):
+    """Begins each line of a log with the part that writes it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the name of the part to a record."""
+        part = PART.get()
+        record.part = f"{part}: " if part else ""
+        return True
