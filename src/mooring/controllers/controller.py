@@ -7,7 +7,8 @@ A reconciler does the rest:
 3. it carries out the steps in order. Writes to one object in one plan follow each other: an Update
    after an Update is made against what the first one returned. A refused write ends the plan, or
    only what the plan does with that object if its steps are independent of each other; either way
-   the key is planned again;
+   the key is planned again. So is at once the key of a controller with something to do with what
+   it created, as the names of created objects are the server's (`continues_after_create`);
 4. it reports the result of each write to the controller (`wrote`, `refused`).
 
     # step: one thing that a plan wants done
@@ -108,6 +109,8 @@ class Controller:
     workers: ClassVar[int] = 4
     # Whether writes to one object make sense although a write to another was refused.
     has_independent_steps: ClassVar[bool] = False
+    # Whether a key whose plan created objects is planned again at once, with these as answers.
+    continues_after_create: ClassVar[bool] = False
 
     def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""

@@ -40,11 +40,8 @@ from mooring.controllers.pod_groups import PodGroupProtection
 from mooring.controllers.pool_status import PoolStatusRequestController
 from mooring.controllers.reconciler import EmptyNamespace, Reconciler
 from mooring.controllers.replicasets import ReplicaSetController
-from mooring.controllers.resource_claims import (
-    ClaimReleaseController,
-    GroupClaimController,
-    PodClaimController,
-)
+from mooring.controllers.resource_claim_releases import ClaimReleaseController
+from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.workqueue import WorkQueue
