@@ -29,25 +29,22 @@ from mooring.client.writes import RequeueAfter, Write
 DELETED_UIDS_MAX = 500
 
 
-class ObjectChange(Struct, frozen=True):
-    """An object was added (no old), deleted (no new), or changed."""
+class ObjectChange:
+    """An object was added (no old), deleted (no new), or changed.
 
-    old: Any | None
-    new: Any | None
+    All controllers of the kind read the same one, so it says what most of them ask for.
+    """
 
-    @property
-    def value(self) -> Any:
-        """The object in its current or last state."""
-        return self.old if self.new is None else self.new
+    __slots__ = ("gone", "new", "old", "value")
 
-    @property
-    def gone(self) -> Any | None:
-        """The object that was deleted, also where another has its name now."""
-        if self.old is None:
-            return None
-        if self.new is None or self.new.metadata.uid != self.old.metadata.uid:
-            return self.old
-        return None
+    def __init__(self, old: Any | None, new: Any | None) -> None:
+        self.old, self.new = old, new
+        # The object in its current or last state.
+        self.value: Any = old if new is None else new
+        # The object that was deleted, also where another has its name now.
+        self.gone: Any | None = None
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self.gone = old
 
 
 class Lookup(Struct, frozen=True):

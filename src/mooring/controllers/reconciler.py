@@ -100,6 +100,7 @@ class Reconciler:
         self.objects = objects
         self._client, self._queue, self._record = client, queue, record
         self._now, self._has_seen, self._empty = now, has_seen, empty
+        self._kinds = frozenset(controller.kinds)
         self._expected: OrderedDict[ObjectKey, _Expectations] = OrderedDict()
         self._attempts: dict[ObjectKey, int] = {}
         self._conflicts: OrderedDict[ObjectKey, int] = OrderedDict()
@@ -110,7 +111,7 @@ class Reconciler:
 
     def changed(self, change: ObjectChange) -> None:
         """Queue the keys of a change, which the objects have already."""
-        if isinstance(change.value, self.controller.kinds):
+        if type(change.value) in self._kinds:
             for key in self.controller.keys(self.objects, change):
                 self._queue.add(key)
 
