@@ -206,7 +206,7 @@ async def _set_up(client: ApiClient, setting: Setting) -> None:
         await client.write(Create(Namespace(metadata=ObjectMeta(name=name))))
     claims = [replace(c, metadata=replace(c.metadata, uid="")) for c in setting.claims]
     objects: list[Any] = [*setting.classes, *setting.nodes, *setting.slices, *claims]
-    objects += _templates(setting)
+    objects += templates(setting)
     if setting.group is not None:
         metadata = replace(setting.group.metadata, uid="")
         objects.append(replace(setting.group, metadata=metadata))
@@ -220,7 +220,7 @@ async def _set_up(client: ApiClient, setting: Setting) -> None:
     await _each(allocated(setting), make_allocated)
 
 
-def _templates(setting: Setting) -> list[ResourceClaimTemplate]:
+def templates(setting: Setting) -> list[ResourceClaimTemplate]:
     """Return the template of the pods' claims, which are all alike."""
     if not setting.arrivals or not setting.arrivals[0].claims:
         return []
@@ -294,7 +294,7 @@ async def _bind(processes: Processes, client: ApiClient, pods: list[Pod]) -> Fig
         async def create(pod: Pod) -> None:
             starts.append(time.perf_counter())
             ends.append(watcher.expect(pod.metadata.name))
-            await client.write(Create(_new(pod)))
+            await client.write(Create(new_pod(pod)))
 
         async with asyncio.timeout(BOUND_S):
             await _each(pods, create)
@@ -317,7 +317,7 @@ async def _steadily(processes: Processes, client: ApiClient, setting: Setting) -
                     return
                 metadata = replace(pod.metadata, name=f"{pod.metadata.name}-{number}-{turn}")
                 end = watcher.expect(metadata.name)
-                stored = await client.write(Create(_new(replace(pod, metadata=metadata))))
+                stored = await client.write(Create(new_pod(replace(pod, metadata=metadata))))
                 async with asyncio.timeout(BOUND_S):
                     latencies.append(await end - begin)
                 await client.write(Delete(Target.of(stored), grace_s=0))
@@ -328,7 +328,7 @@ async def _steadily(processes: Processes, client: ApiClient, setting: Setting) -
         return _figures(len(latencies), wall_s, latencies, before, processes.usages())
 
 
-def _new(pod: Pod) -> Pod:
+def new_pod(pod: Pod) -> Pod:
     """Return a pod as users write it."""
     return replace(pod, metadata=replace(pod.metadata, uid=""), status=PodStatus())
 
@@ -363,7 +363,7 @@ async def _recover(*, plain: bool) -> str:
 async def _restart(folder: Path, server: Any, client: ApiClient, pod: Pod) -> str:
     async with _watching(client) as watcher:
         bound = watcher.expect(pod.metadata.name)
-        await client.write(Create(_new(pod)))
+        await client.write(Create(new_pod(pod)))
         start = time.perf_counter()
         async with programs(folder) as (process, synced_s):
             async with asyncio.timeout(BOUND_S):

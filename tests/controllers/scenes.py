@@ -19,14 +19,11 @@ from mooring.api.resource.v1 import (
 )
 from mooring.api.scheduling import PodGroup
 from mooring.api.timestamp import Timestamp
-from mooring.client.indexer import Indexer, ObjectKey
+from mooring.client.indexer import Indexer, ObjectKey, object_key
 from mooring.client.writes import Delete, Patch, RecordEvent, Target
 from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
-from mooring.controllers.resource_claims import (
-    ClaimReleaseController,
-    GroupClaimController,
-    PodClaimController,
-)
+from mooring.controllers.resource_claim_releases import ClaimReleaseController
+from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
 from tests.claims import parts
 from tests.controllers.model import Model
 from tests.controllers.settling import Settling
@@ -177,7 +174,14 @@ class Scene(Settling):
         for number, controller in enumerate(self.controllers):
             for struct in controller.kinds:
                 for value in list(self.model.objects.list(struct)):
-                    for key in controller.keys(self.model.objects, ObjectChange(value, value)):
+                    keys = controller.keys(self.model.objects, ObjectChange(value, value))
+                    # Also of those that the controller did not find worth a look.
+                    is_filtered = isinstance(
+                        controller, PodClaimController | ClaimReleaseController
+                    )
+                    is_own = is_filtered and struct is controller.kinds[0]
+                    own = [object_key(value)] if is_own else []
+                    for key in {*keys, *own}:
                         if any(
                             not isinstance(w, RecordEvent) for w in self.plan(number, key).writes
                         ):

@@ -135,6 +135,9 @@ class Settling:
             self._fail(work, plan.failed)
         else:
             self._failures.pop(work, None)
+            has_created = any(isinstance(write, Create) for write in plan.writes)
+            if has_created and self.controllers[work[0]].continues_after_create:
+                self._add(work)
 
     def _carry_out(
         self, work: Work, write: Write, chain: WriteChain, refusals: RefusedWrites

@@ -18,11 +18,8 @@ from mooring.api.scheduling import PodGroup
 from mooring.claims.reservations import is_pod_consumer, is_pod_done
 from mooring.client.writes import Delete, Patch, Target
 from mooring.controllers.controller import ObjectChange
-from mooring.controllers.resource_claims import (
-    ClaimReleaseController,
-    GroupClaimController,
-    PodClaimController,
-)
+from mooring.controllers.resource_claim_releases import ClaimReleaseController
+from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
 from tests.claims.parts import BY_NAME
 from tests.controllers.late import Late
 from tests.controllers.model import RefusedError

@@ -19,7 +19,8 @@ from mooring.controllers.controller import (
 )
 from mooring.controllers.metrics import ClaimMetrics
 from mooring.controllers.resource_claim_entries import prepare
-from mooring.controllers.resource_claims import PodClaimController, plan_claim, plan_pod
+from mooring.controllers.resource_claim_releases import plan_claim
+from mooring.controllers.resource_claims import PodClaimController, plan_pod
 from mooring.kit.metrics import exposition
 from tests.claims import parts
 from tests.claims.parts import BY_NAME, BY_TEMPLATE

@@ -146,7 +146,10 @@ def controller_reference(owner: Owner) -> OwnerReference:
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
     """Return the controller of an object."""
-    return next((owner for owner in metadata.owner_references if owner.controller), None)
+    for owner in metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
 
 
 def is_controlled_by(claim: ResourceClaim, owner: Owner) -> bool:

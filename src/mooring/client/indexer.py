@@ -41,18 +41,25 @@ class Index:
 
     def change(self, key: ObjectKey, old: Any | None, new: Any | None) -> None:
         """Record that an object was added, changed or deleted."""
-        if old is not None:
-            for each in self._keys_of(old):
-                found = self._found.get(each)
-                if found is not None and found.pop(key, None) is not None and not found:
-                    del self._found[each]
-        if new is not None:
-            for each in self._keys_of(new):
-                self._found.setdefault(each, {})[key] = new
+        before = () if old is None else self._keys_of(old)
+        after = () if new is None else self._keys_of(new)
+        for each in before:
+            if each in after:  # as with most changes
+                continue
+            found = self._found.get(each)
+            if found is not None and found.pop(key, None) is not None and not found:
+                del self._found[each]
+        for each in after:
+            found = self._found.get(each)
+            if found is None:
+                self._found[each] = {key: new}
+            else:
+                found[key] = new
 
-    def _keys_of(self, value: Any) -> tuple[str, ...]:
+    def _keys_of(self, value: Any) -> Collection[str]:
         try:
-            return tuple(self._keys(value))
+            keys = self._keys(value)
+            return keys if isinstance(keys, tuple | set | list) else tuple(keys)
         except Exception as error:
             FAULTS.note(f"index {self._name}", lambda: object_text(value), error)
             return ()

@@ -19,7 +19,7 @@ pod_gc                  pods that nobody will end, and finished jobs
 garbage_collector       objects whose owners are gone
 namespaces              what every namespace has, and deleting it
 node_lifecycle          nodes whose kubelet is silent, and evictions by NoExecute taints
-resource_claims, resource_claim_entries
+resource_claims, resource_claim_entries, resource_claim_releases
                         claims from templates, reservations, releases
 device_taint_eviction, tainted_devices
                         evictions from tainted devices, and the status of DeviceTaintRules

@@ -7,7 +7,8 @@ A reconciler does the rest:
 3. it carries out the steps in order. Writes to one object in one plan follow each other: an Update
    after an Update is made against what the first one returned. A refused write ends the plan, or
    only what the plan does with that object if its steps are independent of each other; either way
-   the key is planned again;
+   the key is planned again. So is at once the key of a controller with something to do with what
+   it created, as the names of created objects are the server's (`continues_after_create`);
 4. it reports the result of each write to the controller (`wrote`, `refused`).
 
     # step: one thing that a plan wants done
@@ -28,25 +29,22 @@ from mooring.client.writes import RequeueAfter, Write
 DELETED_UIDS_MAX = 500
 
 
-class ObjectChange(Struct, frozen=True):
-    """An object was added (no old), deleted (no new), or changed."""
+class ObjectChange:
+    """An object was added (no old), deleted (no new), or changed.
 
-    old: Any | None
-    new: Any | None
+    All controllers of the kind read the same one, so it says what most of them ask for.
+    """
 
-    @property
-    def value(self) -> Any:
-        """The object in its current or last state."""
-        return self.old if self.new is None else self.new
+    __slots__ = ("gone", "new", "old", "value")
 
-    @property
-    def gone(self) -> Any | None:
-        """The object that was deleted, also where another has its name now."""
-        if self.old is None:
-            return None
-        if self.new is None or self.new.metadata.uid != self.old.metadata.uid:
-            return self.old
-        return None
+    def __init__(self, old: Any | None, new: Any | None) -> None:
+        self.old, self.new = old, new
+        # The object in its current or last state.
+        self.value: Any = old if new is None else new
+        # The object that was deleted, also where another has its name now.
+        self.gone: Any | None = None
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self.gone = old
 
 
 class Lookup(Struct, frozen=True):
@@ -108,6 +106,8 @@ class Controller:
     workers: ClassVar[int] = 4
     # Whether writes to one object make sense although a write to another was refused.
     has_independent_steps: ClassVar[bool] = False
+    # Whether a key whose plan created objects is planned again at once, with these as answers.
+    continues_after_create: ClassVar[bool] = False
 
     def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from mooring.api.core.namespace import RemainingContent
 from mooring.api.gates import Gate, Gates
+from mooring.api.meta import object_text
 from mooring.api.resource.v1 import DeviceTaintRule
 from mooring.api.resource.v1alpha3 import ResourcePoolStatusRequest
 from mooring.api.scheduling import CompositePodGroup, PodGroup, Workload
@@ -40,12 +42,10 @@ from mooring.controllers.pod_groups import PodGroupProtection
 from mooring.controllers.pool_status import PoolStatusRequestController
 from mooring.controllers.reconciler import EmptyNamespace, Reconciler
 from mooring.controllers.replicasets import ReplicaSetController
-from mooring.controllers.resource_claims import (
-    ClaimReleaseController,
-    GroupClaimController,
-    PodClaimController,
-)
+from mooring.controllers.resource_claim_releases import ClaimReleaseController
+from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
 from mooring.kit.backoff import Backoff
+from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.workqueue import WorkQueue
 
@@ -74,10 +74,13 @@ class ControllerManager:
         self._informers = informers
         self._metrics = metrics or WorkQueuesMetrics()
         self._recorders: dict[str, EventRecorder] = {}
+        self._followers: dict[type[Any], list[Reconciler]] = {}  # by the kind that they follow
         of = client_of or (lambda _: client)
         self.running: tuple[Reconciler, ...] = tuple(
             self._make(each, of(each.name), random, clock) for each in controllers
         )
+        for struct, followers in self._followers.items():
+            informers.add_event_handler(struct, partial(self._changed, followers))
 
     async def run(self) -> None:
         """Run all controllers until cancelled, once the informers have synced."""
@@ -114,9 +117,18 @@ class ControllerManager:
         )
         for struct in controller.kinds:
             is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
-            informer = self._informers.informer_for(struct, optional=is_optional)
-            informer.add_event_handler(lambda old, new: running.changed(ObjectChange(old, new)))
+            self._informers.informer_for(struct, optional=is_optional)
+            self._followers.setdefault(struct, []).append(running)
         return running
+
+    def _changed(self, followers: list[Reconciler], old: Any | None, new: Any | None) -> None:
+        """Pass a change on to the controllers of its kind; none fails for another."""
+        change = ObjectChange(old, new)
+        for running in followers:
+            try:
+                running.changed(change)
+            except Exception as error:
+                FAULTS.note(running.controller.name, lambda: object_text(change.value), error)
 
     def _has_seen(self, struct: type[Any], revision: str) -> bool:
         """Return whether the informer of a kind is at least as new as a version."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mooring.api.codec import to_tree
@@ -48,9 +48,9 @@ def index_by_namespace(objects: Indexer, *structs: type[Any]) -> None:
         objects.index(struct, NAMESPACE, lambda value: (value.metadata.namespace,))
 
 
-def _controller_keys(value: Any) -> Iterator[str]:
+def _controller_keys(value: Any) -> tuple[str]:
     controller = controller_of(value.metadata)
-    yield _NOBODY + value.metadata.namespace if controller is None else controller.uid
+    return (_NOBODY + value.metadata.namespace if controller is None else controller.uid,)
 
 
 def controlled(objects: Indexer, struct: type[Any], owner: Any) -> list[Any]:
@@ -60,10 +60,13 @@ def controlled(objects: Indexer, struct: type[Any], owner: Any) -> list[Any]:
     return sorted((v for v in found if v.metadata.namespace == namespace), key=object_key)
 
 
-def controller_keys(change: ObjectChange, kind: str) -> Iterator[ObjectKey]:
-    """Yield the keys of the controllers of this kind that an object has or had."""
-    found = {_controller_key(value, kind) for value in (change.old, change.new) if value}
-    yield from sorted(key for key in found if key is not None)
+def controller_keys(change: ObjectChange, kind: str) -> list[ObjectKey]:
+    """Return the keys of the controllers of this kind that an object has or had."""
+    found = set()
+    for value in (change.old, change.new):
+        if value is not None and value.metadata.owner_references:
+            found.add(_controller_key(value, kind))
+    return sorted(key for key in found if key is not None) if found else []
 
 
 def _controller_key(value: Any, kind: str) -> ObjectKey | None:
@@ -73,18 +76,20 @@ def _controller_key(value: Any, kind: str) -> ObjectKey | None:
     return value.metadata.namespace, owner.name
 
 
-def adopter_keys(objects: Indexer, change: ObjectChange, struct: type[Any]) -> Iterator[ObjectKey]:
-    """Yield the keys of those that may take an object which nobody controls."""
+def adopter_keys(objects: Indexer, change: ObjectChange, struct: type[Any]) -> Sequence[ObjectKey]:
+    """Return the keys of those that may take an object which nobody controls."""
     value, old = change.new, change.old
     if value is None or controller_of(value.metadata) is not None:
-        return
+        return ()
     was_free = old is not None and controller_of(old.metadata) is None
     if old is not None and was_free and old.metadata.labels == value.metadata.labels:
-        return
+        return ()
+    found = []
     for owner in objects.by_index(struct, NAMESPACE, value.metadata.namespace):
         selector = read_selector(owner.spec.selector)
         if isinstance(selector, Selector) and selector.matches(value.metadata.labels):
-            yield object_key(owner)
+            found.append(object_key(owner))
+    return found
 
 
 # --- taking and letting go --------------------------------------------------------------------

@@ -64,15 +64,16 @@ class DaemonSetController(Controller):
         index_by_namespace(objects, DaemonSet)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the sets of a change; of a node only if its labels or taints differ."""
+        """Return the sets of a change; of a node only if its labels or taints differ."""
         match change.value:
-            case DaemonSet():
-                yield object_key(change.value)
             case Pod():
-                yield from controller_keys(change, "DaemonSet")
-                yield from adopter_keys(objects, change, DaemonSet)
+                owners = controller_keys(change, "DaemonSet")
+                return (*owners, *adopter_keys(objects, change, DaemonSet))
+            case DaemonSet():
+                return (object_key(change.value),)
             case Node() if change.old is None or change.new is None or _differs(change):
-                yield from sorted(object_key(each) for each in objects.list(DaemonSet))
+                return sorted(object_key(each) for each in objects.list(DaemonSet))
+        return ()
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers

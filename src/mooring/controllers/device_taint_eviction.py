@@ -91,9 +91,10 @@ class DeviceTaintEvictionController(Controller):
         """Yield the rules and pods to look at after a change."""
         match change.value:
             case Pod():
-                yield from self._pod_keys(change)
+                yield from self._pod_keys(objects, change)
             case ResourceClaim():
-                yield from tainted_devices.users(objects, (change.old, change.new))
+                if self._may_leave(objects):
+                    yield from tainted_devices.users(objects, (change.old, change.new))
             case ResourceSlice() as slice_:
                 if self._may_evict(objects, change):
                     pool = tainted_devices.pool_key(slice_)
@@ -106,11 +107,17 @@ class DeviceTaintEvictionController(Controller):
                 if any(_selects_by(rule, device_class) for rule in self._rules(objects)):
                     yield from map(object_key, tainted_devices.pods_with_claims(objects))
 
-    def _pod_keys(self, change: ObjectChange) -> Iterator[ObjectKey]:
+    def _may_leave(self, objects: Indexer) -> bool:
+        """Return whether any pod leaves or was to leave, which is rarely so."""
+        return bool(self._due) or tainted_devices.something_evicts(objects, self._rules(objects))
+
+    def _pod_keys(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
         if change.gone is not None:
             self._due.pop(change.gone.metadata.uid, None)
         new, old = change.new, change.old
         if new is None or not new.spec.node_name or not new.spec.resource_claims:
+            return
+        if not self._may_leave(objects):
             return
         if old is None or change.gone is not None or _uses(old) != _uses(new):
             yield object_key(new)

@@ -28,6 +28,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import Indexer, ObjectKey
 from mooring.client.writes import Delete, Target
 from mooring.controllers.controller import (
+    NO_ANSWERS,
     Answers,
     Controller,
     DeletedUIDs,
@@ -80,7 +81,7 @@ class GarbageCollector(Controller):
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
         """Yield the uids that a change concerns: its own, and owners that it no longer blocks."""
         self._note(change)
-        if _matters(change):
+        if _matters(change) and not self._has_all_owners(objects, change.new):
             yield "", change.value.metadata.uid
         if change.gone is not None:
             yield "", change.gone.metadata.uid
@@ -93,6 +94,13 @@ class GarbageCollector(Controller):
     ) -> Iterable[Step]:
         """Yield what follows from the state of the object of a uid."""
         return _asked_once(plan(objects, key[1], answers, self._vanished))
+
+    def _has_all_owners(self, objects: Indexer, value: Any) -> bool:
+        """Return whether nothing follows from an object: it stays, and its owners are there."""
+        if value.metadata.deletion_timestamp is not None:
+            return False
+        owners = _owners(objects, value, NO_ANSWERS, self._vanished)
+        return not (owners.waiting or owners.dangling or owners.asks)
 
     def _note(self, change: ObjectChange) -> None:
         if change.gone is not None:
@@ -232,12 +240,12 @@ def _owners(
             found.solid.append(reference)  # unclear: nobody can say that it is gone
             continue
         namespace = value.metadata.namespace if kind.namespaced else ""
-        ask = Lookup(kind.struct, namespace, reference.name)
         owner: Any = objects.get(kind.struct, namespace, reference.name)
         if owner is None or owner.metadata.uid != reference.uid:
             if reference.uid in vanished:
                 found.dangling.append(reference)
                 continue
+            ask = Lookup(kind.struct, namespace, reference.name)
             if ask not in answers:
                 found.asks.append(ask)
                 continue

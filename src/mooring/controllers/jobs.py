@@ -96,13 +96,13 @@ class JobController(Controller):
         objects.index(Pod, TRACKED, _tracked_keys)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the job of a change."""
+        """Return the job of a change."""
         if isinstance(change.value, Job):
-            yield object_key(change.value)
-            return
-        yield from controller_keys(change, "Job")
+            return (object_key(change.value),)
+        found = controller_keys(change, "Job")
         if isinstance(change.new, Pod) and controller_of(change.new.metadata) is None:
-            yield from (_key(name) for name in _tracked_keys(change.new))
+            found.extend(_key(name) for name in _tracked_keys(change.new))
+        return found
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
@@ -149,10 +149,11 @@ def _key(text: str) -> ObjectKey:
     return namespace, name
 
 
-def _tracked_keys(pod: Pod) -> Iterator[str]:
+def _tracked_keys(pod: Pod) -> tuple[str, ...]:
+    if JOB_TRACKING not in pod.metadata.finalizers:
+        return ()
     name = _job_name(pod)
-    if name is not None and JOB_TRACKING in pod.metadata.finalizers:
-        yield f"{pod.metadata.namespace}/{name}"
+    return () if name is None else (f"{pod.metadata.namespace}/{name}",)
 
 
 def _job_name(pod: Pod) -> str | None:

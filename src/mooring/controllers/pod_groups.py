@@ -205,17 +205,17 @@ class PodGroupProtection(Controller):
         objects.index(Pod, GROUP, _group_keys)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the groups that may go: those to be deleted, and those that lost a pod."""
+        """Return the groups that may go: those to be deleted, and those that lost a pod."""
         value = change.value
         if isinstance(value, PodGroup):
-            if change.new is not None and value.metadata.deletion_timestamp is not None:
-                yield object_key(value)
-            return
+            is_leaving = change.new is not None and value.metadata.deletion_timestamp is not None
+            return (object_key(value),) if is_leaving else ()
         ended = change.new if change.new is not None and is_over(change.new) else None
-        for pod in (ended, change.gone):
-            name = None if pod is None else group_name(pod)
-            if pod is not None and name is not None:
-                yield pod.metadata.namespace, name
+        return [
+            (pod.metadata.namespace, name)
+            for pod in (ended, change.gone)
+            if pod is not None and (name := group_name(pod)) is not None
+        ]
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers

@@ -42,6 +42,7 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.workqueue import QueueClosedError
 
 LOOKUPS_MAX = 10  # plans of one key in a row with lookups
+ROUNDS_MAX = 3  # plans of one key in a row that go on with what the last one created
 CONFLICTS_MAX = 10  # of one key in a row before they are logged: about five seconds
 EXPECTATION_WAIT_S = 0.02
 EXPECTATION_WAITS_MAX = 250  # five seconds in all; then the plan is made anyway
@@ -99,6 +100,7 @@ class Reconciler:
         self.objects = objects
         self._client, self._queue, self._record = client, queue, record
         self._now, self._has_seen, self._empty = now, has_seen, empty
+        self._kinds = frozenset(controller.kinds)
         self._expected: OrderedDict[ObjectKey, _Expectations] = OrderedDict()
         self._attempts: dict[ObjectKey, int] = {}
         self._conflicts: OrderedDict[ObjectKey, int] = OrderedDict()
@@ -109,7 +111,7 @@ class Reconciler:
 
     def changed(self, change: ObjectChange) -> None:
         """Queue the keys of a change, which the objects have already."""
-        if isinstance(change.value, self.controller.kinds):
+        if type(change.value) in self._kinds:
             for key in self.controller.keys(self.objects, change):
                 self._queue.add(key)
 
@@ -150,12 +152,16 @@ class Reconciler:
         if self._is_behind(key):
             self._queue.add_after(key, EXPECTATION_WAIT_S)
             return
-        plan = await self._plan(key)
         is_independent = self.controller.has_independent_steps
         chain, refusals = WriteChain(), RefusedWrites(is_independent=is_independent)
-        for write in plan.writes:
-            if not refusals.skips(write):
-                await self._carry_out(key, write, chain, refusals)
+        plan = await self._plan(key, {})
+        for _ in range(ROUNDS_MAX):
+            created = await self._carry_out_all(key, plan, chain, refusals)
+            if not created or plan.failed is not None or refusals.gravest is not None:
+                break
+            plan = await self._plan(key, created)
+        else:
+            raise RuntimeError("the plan creates again and again")
         if is_independent or refusals.gravest is None:
             self._then(plan.again)
         if refusals.gravest is not None:
@@ -165,8 +171,20 @@ class Reconciler:
         else:
             self._succeed(key)
 
-    async def _plan(self, key: ObjectKey) -> SortedSteps:
-        answers: Answers = {}
+    async def _carry_out_all(
+        self, key: ObjectKey, plan: SortedSteps, chain: WriteChain, refusals: RefusedWrites
+    ) -> Answers:
+        """Carry out the writes of a plan; return the created objects that the next one needs."""
+        created: dict[Question, Any] = {}
+        for write in plan.writes:
+            if refusals.skips(write):
+                continue
+            stored = await self._carry_out(key, write, chain, refusals)
+            if isinstance(write, Create) and stored is not None:
+                created[Lookup(type(stored), *object_key(stored))] = stored
+        return created if self.controller.continues_after_create else {}
+
+    async def _plan(self, key: ObjectKey, answers: Answers) -> SortedSteps:
         for _ in range(LOOKUPS_MAX):
             plan = sort_steps(self.controller.reconcile(self.objects, key, self._now(), answers))
             if not plan.asks:
@@ -182,10 +200,11 @@ class Reconciler:
 
     async def _carry_out(
         self, key: ObjectKey, write: Write, chain: WriteChain, refusals: RefusedWrites
-    ) -> None:
+    ) -> Any:
+        """Return the stored object, if there is one."""
         if isinstance(write, RecordEvent):
             self._record(write)
-            return
+            return None
         try:
             stored = await self._client.write(chain.follow(write))
         except ClientError as error:
@@ -194,11 +213,12 @@ class Reconciler:
             # The object no longer exists: the informer will report that.
             if isinstance(write, Create) or not refused.is_gone:
                 refusals.note(write, refused)
-            return
+            return None
         chain.note(write, stored)
         if not isinstance(write, Delete):  # A deleted object is not seen again.
             self._expect(key, stored)
         self._then(self.controller.wrote(self.objects, key, write, self._now()))
+        return stored
 
     def _report_refused(self, key: ObjectKey, write: Write, refused: WriteRefused) -> None:
         steps = self.controller.refused(self.objects, key, write, refused)

@@ -61,14 +61,13 @@ class ReplicaSetController(Controller):
         index_by_namespace(objects, ReplicaSet)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the set of a change, or of a pod."""
+        """Return the set of a change, or of a pod."""
         if isinstance(change.value, ReplicaSet):
             if change.new is None:
                 self._refusals.pop(object_key(change.value), None)
-            yield object_key(change.value)
-            return
-        yield from controller_keys(change, "ReplicaSet")
-        yield from adopter_keys(objects, change, ReplicaSet)
+            return (object_key(change.value),)
+        owners = controller_keys(change, "ReplicaSet")
+        return (*owners, *adopter_keys(objects, change, ReplicaSet))
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers

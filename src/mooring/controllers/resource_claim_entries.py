@@ -102,7 +102,7 @@ def pod_need(
         case ClaimRejection(reason=reason):
             return EntryProblem(reason)
         case consumer if not is_group_consumer(consumer):
-            return _from_template(objects, pod, entry, features)
+            return _from_template(objects, pod, entry, answers, features)
     if not features.group_claims:
         gate = Gate.DRA_WORKLOAD_RESOURCE_CLAIMS
         return EntryProblem(
@@ -124,7 +124,7 @@ def group_need(
 ) -> EntryNeed:
     """Return the needs of a group's entry."""
     need = _as_named(objects, group, entry, answers, features)
-    return _from_template(objects, group, entry, features) if need is None else need
+    return _from_template(objects, group, entry, answers, features) if need is None else need
 
 
 def _as_named(
@@ -155,9 +155,10 @@ def _is_for(claim: ResourceClaim, owner: Owner, features: ClaimFeatures) -> bool
 
 
 def _from_template(
-    objects: Indexer, owner: Owner, entry: ClaimEntry, features: ClaimFeatures
+    objects: Indexer, owner: Owner, entry: ClaimEntry, answers: Answers, features: ClaimFeatures
 ) -> EntryNeed:
-    before = find_generated(owner, entry.name, owned_claims(objects, owner))
+    created = [each for each in answers.values() if isinstance(each, ResourceClaim)]
+    before = find_generated(owner, entry.name, (*owned_claims(objects, owner), *created))
     if before is not None:
         return ClaimCreated(before.metadata.name)
     name = entry.resource_claim_template_name
@@ -236,8 +237,8 @@ def claim_steps(
 ) -> tuple[list[Step], bool]:
     """Return the steps for the entries, and whether all of them have what they need.
 
-    Questions come first. Missing claims are created before the status names any: the next plan
-    finds them all by their owner, and names them with one write.
+    Questions come first. Missing claims are created before the status names any: then the key is
+    planned again, finds them all by their owner, and names them with one write.
     """
     asks: list[Step] = []
     creates: list[Step] = []

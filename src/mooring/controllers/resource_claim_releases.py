@@ -1,0 +1,182 @@
+"""Releases claims: stale reservations, deallocation, finalizers, deletion, in this order.
+
+What to release is decided by `mooring.claims.reservations`. A pod that the informers do not have
+was deleted if that was seen, else it is looked up at the server: removing a reservation while the
+scheduler is running could give a device two owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.gates import Gates
+from mooring.api.resource.v1 import ResourceClaim, ResourceClaimConsumerReference
+from mooring.api.scheduling import PodGroup
+from mooring.api.timestamp import Timestamp
+from mooring.claims import reservations
+from mooring.claims.pod_claims import ClaimFeatures, Owner, claims_to_release, owning_pod
+from mooring.claims.reservations import (
+    Absent,
+    ConsumerState,
+    Unknown,
+    is_pod_consumer,
+    is_pod_done,
+    release_steps,
+    review,
+    unprotected,
+)
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Delete, Target, Update
+from mooring.controllers import resource_claim_entries
+from mooring.controllers.controller import (
+    Answers,
+    Controller,
+    DeletedUIDs,
+    Lookup,
+    ObjectChange,
+    Step,
+)
+from mooring.controllers.resource_claim_entries import SOURCE
+
+
+def plan_claim(
+    objects: Indexer, key: ObjectKey, answers: Answers, *, gates: Gates, vanished: DeletedUIDs
+) -> list[Step]:
+    """Return what to release of a claim."""
+    claim = objects.get(ResourceClaim, *key)
+    if claim is None:
+        return []
+    namespace = claim.metadata.namespace
+    match review(
+        claim,
+        lambda consumer: _known(objects, namespace, consumer, answers, vanished),
+        ClaimFeatures.of(gates),
+    ):
+        case reservations.AskServer(consumers=consumers):
+            return [_ask(namespace, each) for each in consumers]
+        case stale:
+            steps = release_steps(claim, stale, _owner(objects, claim))
+            return list(_writes(claim, steps))
+
+
+def _writes(claim: ResourceClaim, steps: Iterable[reservations.ReleaseStep]) -> Iterator[Step]:
+    for step in steps:
+        match step:
+            case reservations.WriteStatus(status=status):
+                claim = replace(claim, status=status)
+                yield Update(claim, "status")
+            case reservations.RemoveFinalizer():
+                claim = unprotected(claim)
+                yield Update(claim)
+            case reservations.DeleteClaim():
+                yield Delete(Target.of(claim))
+
+
+def _known(
+    objects: Indexer,
+    namespace: str,
+    consumer: ResourceClaimConsumerReference,
+    answers: Answers,
+    vanished: DeletedUIDs,
+) -> ConsumerState:
+    """Return the known state of the pod or group that a claim is reserved for."""
+    if consumer.uid in vanished:
+        return Absent()
+    ask = _ask(namespace, consumer)
+    found = objects.get(ask.struct, namespace, consumer.name)
+    if found is None:
+        if ask not in answers:
+            return Unknown()
+        found = answers[ask]
+    return _seen(found)
+
+
+def _seen(found: Owner | None) -> ConsumerState:
+    match found:
+        case None:
+            return Absent()
+        case Pod():
+            return reservations.seen_pod(found)
+        case PodGroup():
+            return reservations.seen_group(found)
+
+
+def _owner(objects: Indexer, claim: ResourceClaim) -> ConsumerState:
+    owner = owning_pod(claim)
+    pod = None if owner is None else objects.get(Pod, claim.metadata.namespace, owner.name)
+    return Unknown() if pod is None else reservations.seen_pod(pod)
+
+
+def _ask(namespace: str, consumer: ResourceClaimConsumerReference) -> Lookup:
+    struct = Pod if is_pod_consumer(consumer) else PodGroup
+    return Lookup(struct, namespace, consumer.name)
+
+
+class ClaimReleaseController(Controller):
+    """Releases claims that are no longer used."""
+
+    name = "resourceclaim-controller-releases"
+    kinds = (ResourceClaim, Pod, PodGroup)
+    optional = (PodGroup,)
+    source = SOURCE
+    workers = 50
+
+    def __init__(self, gates: Gates) -> None:
+        self._gates = gates
+        self._vanished = DeletedUIDs()
+
+    def add_indexes(self, objects: Indexer) -> None:
+        """Add the indexes that lead from pods and groups to claims."""
+        resource_claim_entries.prepare(objects)
+
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Yield the claims to look at after a change."""
+        if isinstance(change.value, ResourceClaim):
+            if change.new is not None and _needs_review(objects, change.new):
+                yield object_key(change.new)
+            return
+        if change.gone is not None:
+            self._vanished.note(change.gone.metadata.uid)
+            yield from _held(objects, change.gone)
+        if isinstance(change.new, Pod) and reservations.is_pod_done(change.new):
+            yield from _held(objects, change.new)
+
+    def reconcile(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
+        """Return what to release of a claim."""
+        return plan_claim(objects, key, answers, gates=self._gates, vanished=self._vanished)
+
+
+def _needs_review(objects: Indexer, claim: ResourceClaim) -> bool:
+    """Return whether something of a claim may be released; else its plan is empty."""
+    metadata = claim.metadata
+    if metadata.deletion_timestamp is not None:
+        return True
+    for consumer in claim.status.reserved_for:
+        struct: type[Any] = Pod if is_pod_consumer(consumer) else PodGroup
+        found = objects.get(struct, metadata.namespace, consumer.name)
+        if found is None or found.metadata.uid != consumer.uid:
+            return True
+        if isinstance(found, Pod) and is_pod_done(found):
+            return True
+    owner = owning_pod(claim)
+    pod = None if owner is None else objects.get(Pod, metadata.namespace, owner.name)
+    return (
+        owner is not None
+        and pod is not None
+        and (pod.metadata.uid != owner.uid or is_pod_done(pod))
+    )
+
+
+def _held(objects: Indexer, owner: Owner) -> Iterator[ObjectKey]:
+    """Yield the claims that a pod or group uses, owns, or has reserved."""
+    namespace = owner.metadata.namespace
+    if isinstance(owner, Pod):
+        yield from ((namespace, name) for name in claims_to_release(owner))
+    yield from map(object_key, resource_claim_entries.owned_claims(objects, owner))
+    yield from map(object_key, resource_claim_entries.reserved_claims(objects, owner))
