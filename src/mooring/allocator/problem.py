@@ -26,8 +26,10 @@ from mooring.allocator.rules.constraints import (
 )
 from mooring.allocator.rules.consumption import (
     CountersFirst,
+    consumed_of_whole,
     consumption_rule,
     field_width,
+    pack_takes,
     packed_takes,
 )
 from mooring.allocator.static_rules import StaticCandidates, StaticFault
@@ -251,7 +253,7 @@ class Problem:
         if fault.stage == "node":
             return fault.text
         if fault.stage == "capacity":
-            name = self.view.published[position].device.name if subrequest.wants_all else device
+            name = self.view.devices[position].name if subrequest.wants_all else device
             return f"{place(subrequest, names)}: checking capacity for device {name}: {fault.text}"
         whose = (
             f"class {subrequest.device_class.metadata.name}"
@@ -282,6 +284,10 @@ class Problem:
             subrequest.requirements, len(self._requirements_ids)
         )
         slot = Slot(subrequest, requirements, static, takes)
+        if self.allocated.shared & ~self.view.shareable:
+            whole = consumed_of_whole(self.view, subrequest.requirements)
+            slot.consumed = {**slot.consumed, **whole}
+            slot.takes = {**slot.takes, **pack_takes(self.view, whole)}
         if not subrequest.constraints and not static.open and self.has_plain_rules:
             slot.rules = slot.sure = (self.in_use,)
             slot.is_risky = bool(slot.faults)

@@ -22,6 +22,7 @@ from mooring.cel.device_values import (
     as_attribute,
     attribute_value,
     device_variables,
+    key_names,
     named,
 )
 from mooring.cel.lang.attributes import ABSENT, Path
@@ -48,7 +49,7 @@ class DeviceBatch:
         self._names = names  # whether expressions may read device.name, an extension
         self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
-        self._unreadable = {n for n, device in enumerate(devices) if not is_readable(device)}
+        self._unreadable = _unreadable(devices)
 
     def answers(
         self, compiled: Compiled, numbers: Sequence[int]
@@ -73,9 +74,12 @@ class DeviceBatch:
         """Return for each numbered device whether it matches, or the error."""
         if not compiled.is_cheap:
             return [self._kept(compiled, number) for number in numbers]
+        values = self._metered(compiled, numbers)
+        if set(map(type, values)) == {bool}:
+            return values
         return [
             value if type(value) is bool else self._planned(compiled, number)
-            for number, value in zip(numbers, self._metered(compiled, numbers), strict=True)
+            for number, value in zip(numbers, values, strict=True)
         ]
 
     def attributes(self, compiled: Compiled, numbers: Sequence[int]) -> list[DeviceAttribute | str]:
@@ -92,7 +96,7 @@ class DeviceBatch:
 
     # --- cheap expressions ------------------------------------------------------------
 
-    def _metered(self, compiled: Compiled, numbers: Sequence[int]) -> Iterable[Any]:
+    def _metered(self, compiled: Compiled, numbers: Sequence[int]) -> list[Any]:
         """Return the same as `_values`, if the meter admits it, and count it."""
         meter = compiled.meter
         meter.admit(compiled.cost_max * len(numbers))
@@ -101,12 +105,12 @@ class DeviceBatch:
         meter.record(compiled.expression, len(numbers), meter.now_s() - start_s)
         return values
 
-    def _values(self, compiled: Compiled, numbers: Sequence[int]) -> Iterable[Any]:
+    def _values(self, compiled: Compiled, numbers: Sequence[int]) -> list[Any]:
         """Return the results of generated code for the devices; None where it fails."""
         assert compiled.program is not None
         many = compiled.program.many
         if many is None or not MAPS.isdisjoint(many.paths):
-            return repeat(None, len(numbers))
+            return [None] * len(numbers)
         columns = [self._column(path) for path in many.paths]
         if isinstance(numbers, range):
             if len(numbers) != len(self._devices):
@@ -203,23 +207,26 @@ class DeviceBatch:
                 return [device.name for device in devices]
             case (_, "allowMultipleAllocations"):
                 return [bool(device.allow_multiple_allocations) for device in devices]
-            case (_, "attributes", domain, name):
+            case (_, "attributes", domain, name) if "/" not in domain:
                 return self._attribute_cells(domain, name)
-            case (_, "capacity", domain, name):
+            case (_, "capacity", domain, name) if "/" not in domain:
                 return self._capacity_cells(domain, name)
         return repeat(ABSENT, len(devices))
 
     def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
+        unreadable = self._unreadable
+        full, short = key_names(self._driver, domain, name)
         for number, device in enumerate(self._devices):
-            found = named(device.attributes, self._driver, domain, name)
-            if found is None or number in self._unreadable:
+            found = device.attributes.get(full) or device.attributes.get(short)
+            if found is None or (unreadable and number in unreadable):
                 yield ABSENT
             else:
                 yield attribute_value(found)
 
     def _capacity_cells(self, domain: str, name: str) -> Iterator[Any]:
+        full, short = key_names(self._driver, domain, name)
         for device in self._devices:
-            found = named(device.capacity, self._driver, domain, name)
+            found = device.capacity.get(full) or device.capacity.get(short)
             yield ABSENT if found is None else found.value
 
     def _planned(self, compiled: Compiled, number: int) -> Any:
@@ -248,20 +255,35 @@ class DeviceBatch:
             return str(error)
 
 
+def _unreadable(devices: Sequence[Device]) -> set[int]:
+    """Return which devices have an attribute without a valid value."""
+    for device in devices:
+        for attribute in device.attributes.values():
+            if (
+                attribute.string_value is None
+                and attribute.int_value is None
+                and attribute.bool_value is None
+                and not _has_valid_value(attribute)
+            ):
+                return {n for n, each in enumerate(devices) if not is_readable(each)}
+    return set()
+
+
 def is_readable(device: Device) -> bool:
     """Return whether every attribute of a device has a valid value."""
-    for attribute in device.attributes.values():
-        if (
-            attribute.string_value is None
-            and attribute.int_value is None
-            and attribute.bool_value is None
-        ):
-            try:
-                attribute_value(attribute)
-            except ValueError:  # an invalid version
-                return False
-            except EvalError:
-                return False
+    return all(map(_has_valid_value, device.attributes.values()))
+
+
+def _has_valid_value(attribute: DeviceAttribute) -> bool:
+    if (
+        attribute.string_value is None
+        and attribute.int_value is None
+        and attribute.bool_value is None
+    ):
+        try:
+            attribute_value(attribute)
+        except (ValueError, EvalError):  # a ValueError is that of an invalid version
+            return False
     return True
 
 

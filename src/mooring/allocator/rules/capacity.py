@@ -54,6 +54,14 @@ def consumed_capacity(
     return consumed
 
 
+def is_plain(capacity: Mapping[str, DeviceCapacity]) -> bool:
+    """Return whether a request for no particular amount fits: it consumes all of the capacity."""
+    for each in capacity.values():
+        if each.request_policy is not None or each.value.sign < 0:
+            return False
+    return True
+
+
 def _consumed(
     requested: Quantity | None, capacity: DeviceCapacity, *, fractional: bool
 ) -> Quantity:
