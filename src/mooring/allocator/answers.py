@@ -63,6 +63,18 @@ class SelectorAnswers(Answers):
         self.faulty = 0
         self.faults: dict[int, str] = {}
 
+    def ask(self, wanted: int) -> None:
+        """Ask the devices that were not asked before; may raise Interrupted."""
+        missing = wanted & ~self.asked
+        if missing and self.compiled.is_by_driver and not self._devices.unreadable:
+            match = self.compiled.match_of_driver(self._devices.driver)
+            if match is not None:
+                self.asked |= missing
+                if match:
+                    self.yes |= missing
+                return
+        super().ask(wanted)
+
     def _take(
         self,
         asked: int,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
-from mooring.allocator.ledger import Ledger, consumed_by_shares
+from mooring.allocator.ledger import Ledger
 from mooring.allocator.pool_facts import CapacityRequests, FittingDevices, PoolFacts
 from mooring.allocator.pools import PoolState, PublishedDevice, bits, device_matches_node
 from mooring.allocator.requests import Requirements
@@ -28,6 +28,7 @@ from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Device, DeviceToleration, ResourceSlice
 
 NODE_OPERATIONS = "DRAOptionalNodeOperations"
+NOWHERE: Mapping[str, int] = {}
 JUDGEMENTS_MAX = 256  # requirements, and attributes, that a view remembers
 
 _shareable = attrgetter("shareable")
@@ -269,7 +270,7 @@ class NodeView:
         ledger = self.ledger
         for facts, offset in zip(self.pools, self.offsets, strict=True):
             entries = ledger.taken(facts.pool.id)
-            positions = facts.positions
+            positions = facts.positions if entries else NOWHERE
             for name, found in entries.items():
                 place = positions.get(name)
                 if place is None:
@@ -277,9 +278,11 @@ class NodeView:
                 position = place + offset
                 if ledger.has_owner(found):
                     whole |= 1 << position
+                    if len(found) == 1:
+                        continue  # as most often
                 if ledger.has_shares(found):
                     shared |= 1 << position
-                    capacity[position] = consumed_by_shares(found)
+                    capacity[position] = found.consumed
             taken: list[Device] = []
             if entries and (facts.counters is not None or facts.has_groups):
                 devices_ = (*facts.pool.devices, *facts.pool.other_devices)

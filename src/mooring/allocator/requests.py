@@ -127,6 +127,8 @@ class _Planner:
         self.checks: list[PlanCheck] = []
         self._features = features
         self._classes = classes
+        # Equal requirements are one object.
+        self._requirements: dict[Requirements, Requirements] = {}
 
     def add(self, number: int, claim: ResourceClaim) -> None:
         devices = claim.spec.devices
@@ -201,17 +203,18 @@ class _Planner:
             raise AllocationError(f"{place}: unsupported count mode {mode}")
         wants_all = mode == "All"
         amounts = details.capacity.requests if details.capacity is not None else {}
+        requirements = Requirements(
+            _expressions(device_class.spec.selectors),
+            _expressions(details.selectors),
+            details.tolerations,
+            tuple([(name, str(amounts[name]), amounts[name]) for name in sorted(amounts)]),
+        )
         subrequest = SubRequest(
             claim=number,
             name=name,
             full_name=full_name,
             device_class=device_class,
-            requirements=Requirements(
-                _expressions(device_class.spec.selectors),
-                _expressions(details.selectors),
-                details.tolerations,
-                tuple([(name, str(amounts[name]), amounts[name]) for name in sorted(amounts)]),
-            ),
+            requirements=self._requirements.setdefault(requirements, requirements),
             count=0 if wants_all else details.count,
             wants_all=wants_all,
             is_admin=isinstance(details, ExactDeviceRequest) and bool(details.admin_access),
@@ -271,17 +274,21 @@ def too_many(claim: str, count: int) -> str:
 def _expressions(selectors: Sequence[DeviceSelector]) -> tuple[str, ...]:
     # A selector of a class that has no CEL expression matches nothing.
     return tuple(
-        selector.cel.expression if selector.cel is not None else "" for selector in selectors
+        [selector.cel.expression if selector.cel is not None else "" for selector in selectors]
     )
 
 
 def _applying(constraints: Sequence[DeviceConstraint], full_name: str) -> tuple[int, ...]:
     """Return which constraints apply to a request or subrequest."""
+    if not constraints:
+        return ()
     request = full_name.partition("/")[0]
     return tuple(
-        number
-        for number, constraint in enumerate(constraints)
-        if not constraint.requests
-        or request in constraint.requests
-        or full_name in constraint.requests
+        [
+            number
+            for number, constraint in enumerate(constraints)
+            if not constraint.requests
+            or request in constraint.requests
+            or full_name in constraint.requests
+        ]
     )

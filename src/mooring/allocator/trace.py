@@ -120,7 +120,7 @@ def _rejection(problem: Problem, slot: Slot, position: int) -> DeviceRejection |
     for cause, detail in _causes(problem, slot, position):
         spec = problem.view.slice_of(position).spec
         name = problem.view.devices[position].name
-        entries = problem.view.ledger.taken((spec.driver, spec.pool.name)).get(name, [])
+        entries = problem.view.ledger.taken((spec.driver, spec.pool.name)).get(name, ())
         holders = tuple(entry.claim for entry in entries) if cause is RejectionCause.IN_USE else ()
         return DeviceRejection(position, problem.view.device_id(position), cause, detail, holders)
     return None

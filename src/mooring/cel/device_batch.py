@@ -44,12 +44,12 @@ class DeviceBatch:
     """
 
     def __init__(self, driver: str, devices: Sequence[Device], *, names: bool = False) -> None:
-        self._driver = driver
+        self.driver = driver
         self._devices = devices
         self._names = names  # whether expressions may read device.name, an extension
         self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
-        self._unreadable = _unreadable(devices)
+        self.unreadable = _unreadable(devices)
 
     def answers(
         self, compiled: Compiled, numbers: Sequence[int]
@@ -119,9 +119,9 @@ class DeviceBatch:
             columns = [[column[number] for number in numbers] for column in columns]
         batch = zip(*columns, strict=True) if columns else repeat((), len(numbers))
         values, _ = compiled.evaluate_batch(batch)
-        if self._unreadable:
+        if self.unreadable:
             values = [
-                None if number in self._unreadable else value
+                None if number in self.unreadable else value
                 for number, value in zip(numbers, values, strict=True)
             ]
         return values
@@ -160,7 +160,7 @@ class DeviceBatch:
         """Return all that an expression reads of a device; None if that is not known."""
         assert compiled.program is not None
         many = compiled.program.many
-        if many is None or number in self._unreadable or not MAPS.isdisjoint(many.paths):
+        if many is None or number in self.unreadable or not MAPS.isdisjoint(many.paths):
             return None
         return many.paths
 
@@ -170,7 +170,7 @@ class DeviceBatch:
         paths = self._paths(compiled, number)
         if paths is None:
             return (
-                self._driver,
+                self.driver,
                 tuple(device.attributes.items()),
                 tuple([(name, _amount(each.value)) for name, each in device.capacity.items()]),
                 bool(device.allow_multiple_allocations),
@@ -182,9 +182,9 @@ class DeviceBatch:
         device = self._devices[number]
         match path:
             case (_, "attributes", domain, name):
-                return named(device.attributes, self._driver, domain, name)
+                return named(device.attributes, self.driver, domain, name)
             case (_, "capacity", domain, name):
-                found = named(device.capacity, self._driver, domain, name)
+                found = named(device.capacity, self.driver, domain, name)
                 return None if found is None else _amount(found.value)
         value: Hashable = self._column(path)[number]
         return value
@@ -202,7 +202,7 @@ class DeviceBatch:
         devices = self._devices
         match path:
             case (_, "driver"):
-                return repeat(self._driver, len(devices))
+                return repeat(self.driver, len(devices))
             case (_, "name") if self._names:
                 return [device.name for device in devices]
             case (_, "allowMultipleAllocations"):
@@ -214,8 +214,8 @@ class DeviceBatch:
         return repeat(ABSENT, len(devices))
 
     def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
-        unreadable = self._unreadable
-        full, short = key_names(self._driver, domain, name)
+        unreadable = self.unreadable
+        full, short = key_names(self.driver, domain, name)
         for number, device in enumerate(self._devices):
             found = device.attributes.get(full) or device.attributes.get(short)
             if found is None or (unreadable and number in unreadable):
@@ -224,7 +224,7 @@ class DeviceBatch:
                 yield attribute_value(found)
 
     def _capacity_cells(self, domain: str, name: str) -> Iterator[Any]:
-        full, short = key_names(self._driver, domain, name)
+        full, short = key_names(self.driver, domain, name)
         for device in self._devices:
             found = device.capacity.get(full) or device.capacity.get(short)
             yield ABSENT if found is None else found.value
@@ -245,7 +245,7 @@ class DeviceBatch:
     def _built(self, device: Device) -> dict[str, Any] | str:
         try:
             return device_variables(
-                self._driver,
+                self.driver,
                 device.attributes,
                 device.capacity,
                 allow_multiple_allocations=device.allow_multiple_allocations,
