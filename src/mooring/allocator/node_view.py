@@ -78,6 +78,10 @@ class NodeView:
             self.devices = [device for facts in self.pools for device in facts.pool.devices]
         self.all = (1 << len(self.devices)) - 1
         self.shareable = self._joined(_shareable)  # devices that several claims may use at once
+        self.consumers = self._joined(_consumers)  # that take something of shared counters
+        self.waiting = self._joined(_waiting)  # that make a pod wait for conditions
+        self.skipping = self._joined(_skipping)  # whose agent must leave out some operations
+        self.by_device = self._joined(_by_device)  # with a node selection of their own
         self._static: dict[Requirements, StaticCandidates] = {}
         self._fitting: dict[CapacityRequests, FittingDevices] = {}
         self._tables: dict[tuple[str, str | None], AttributeTable] = {}
@@ -138,11 +142,6 @@ class NodeView:
 
     # --- static ---------------------------------------------------------------------------------
 
-    @cached_property
-    def consumers(self) -> int:
-        """The devices that take something of shared counters."""
-        return self._joined(_consumers)
-
     def static(self, requirements: Requirements) -> StaticCandidates:
         """Return the devices that the static rules admit."""
         found = self._static.get(requirements)
@@ -179,26 +178,11 @@ class NodeView:
         """Return the devices without a blocking taint that the tolerations do not cover."""
         return self._joined(lambda facts: facts.tolerated(tolerations))
 
-    @cached_property
-    def waiting(self) -> int:
-        """The devices that make a pod wait for conditions."""
-        return self._joined(_waiting)
-
     @property
     def can_skip_operations(self) -> bool:
         """Whether the node can leave out operations that some devices have none of."""
         features = self.node.status.declared_features
         return self.features.optional_node_operations and NODE_OPERATIONS in features
-
-    @cached_property
-    def skipping(self) -> int:
-        """The devices for which the node's agent must leave out some operations."""
-        return self._joined(_skipping)
-
-    @cached_property
-    def by_device(self) -> int:
-        """The devices with a node selection of their own."""
-        return self._joined(_by_device)
 
     @cached_property
     def node_matches(self) -> tuple[int, dict[int, str]]:

@@ -5,7 +5,7 @@ All are by position in the pool; a set of devices is an integer with their bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
@@ -14,7 +14,7 @@ from mooring.allocator.answers import DerivedAnswers, SelectorAnswers
 from mooring.allocator.errors import CapacityError
 from mooring.allocator.features import Features
 from mooring.allocator.pools import Pool, bits, truth_mask
-from mooring.allocator.rules.capacity import consumed_capacity, is_plain
+from mooring.allocator.rules.capacity import consumed_capacity, content_key, is_plain
 from mooring.allocator.rules.constraints import AttributeTable
 from mooring.allocator.rules.consumption import Counters, counters_of
 from mooring.allocator.taints import blocking_taint
@@ -208,18 +208,24 @@ class PoolFacts:
         consumed: dict[int, Mapping[str, Quantity]] = {}
         faults: dict[int, str] = {}
         fractional = self._features.fractional_capacity_range
+        known: dict[Hashable, Mapping[str, Quantity] | str | None] = {}
         for position, device in enumerate(self.pool.devices):
             capacity = device.capacity
             is_shareable = self.shareable >> position & 1
             if not (requests or is_shareable) and is_plain(capacity):
                 continue  # It takes all there is.
-            try:
-                takes = consumed_capacity(requests, capacity, fractional=fractional)
-            except CapacityError as fault:
-                faults[position] = str(fault)
-                takes = None
-            if takes is None:
+            # Most devices of a pool have the same capacity.
+            key = content_key(capacity)
+            if key not in known:
+                try:
+                    known[key] = consumed_capacity(requests, capacity, fractional=fractional)
+                except CapacityError as fault:
+                    known[key] = str(fault)
+            takes = known[key]
+            if takes is None or isinstance(takes, str):
                 yes ^= 1 << position
+                if takes is not None:
+                    faults[position] = takes
             elif is_shareable and takes:
                 consumed[position] = takes
         return FittingDevices(yes, consumed, faults)

@@ -106,9 +106,7 @@ RELATIONS: dict[Callable[..., Any], str] = {
 }
 
 
-def with_int(
-    evaluate: Callable[..., Any], args: Sequence[str], constant: int, general: str
-) -> str:
+def with_int(evaluate: Callable[..., Any], args: Sequence[str], constant: int, general: str) -> str:
     """Return the code of a call on a value of unknown type and a constant int.
 
     If the value is an int, a comparison is Python's, and so is a division of what is not negative
