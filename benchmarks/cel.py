@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from mooring.allocator import Inventory
 from mooring.allocator.answers import SelectorAnswers
-from mooring.allocator.features import ALL_FEATURES
 from mooring.allocator.pool_facts import PoolFacts
-from mooring.allocator.pools import Pool, PoolId, PoolState, PublishedDevice
+from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import (
@@ -88,11 +88,13 @@ def _pool(title: str, found: Iterable[Device]) -> None:
 
 def _facts(devices: list[Device], compiler: DeviceCompiler) -> PoolFacts:
     pool = ResourcePool(name="pool", generation=1, resource_slice_count=1)
-    spec = ResourceSliceSpec(driver=DRIVER, pool=pool, devices=tuple(devices))
+    node = Node(metadata=ObjectMeta(name="node"))
+    spec = ResourceSliceSpec(driver=DRIVER, pool=pool, node_name="node", devices=tuple(devices))
     slice_ = ResourceSlice(metadata=ObjectMeta(name="slice"), spec=spec)
-    published = tuple(PublishedDevice(each, slice_) for each in devices)
-    pool_id = PoolId(DRIVER, "pool")
-    return PoolFacts(Pool(pool_id, PoolState.USABLE, published=published), ALL_FEATURES, compiler)
+    inventory = Inventory(compiler=compiler)
+    inventory.put_slice(slice_)
+    (facts,) = inventory.view(node).pools
+    return facts
 
 
 def _timed(facts: PoolFacts, text: str, compiler: DeviceCompiler) -> float:

@@ -8,13 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.allocator.pools import PublishedDevice
 from mooring.allocator.rules.consumption import Counters, amounts_of, counters_of
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import Counter, CounterSet, Device, DeviceCounterConsumption
-from tests.allocator.problems.parts import slice_
-
-SLICE = slice_("s", "gpu.example.com", [])
 
 Amounts = Mapping[str, str]  # by counter
 
@@ -38,8 +34,8 @@ def pool(
     sets: Mapping[str, Amounts], devices: Sequence[Device], others: Sequence[Device] = ()
 ) -> Counters:
     return counters_of(
-        [PublishedDevice(each, SLICE) for each in devices],
-        [PublishedDevice(each, SLICE) for each in others],
+        devices,
+        others,
         {name: CounterSet(name=name, counters=counters(amounts)) for name, amounts in sets.items()},
     )
 

@@ -274,8 +274,7 @@ def _device_result(
     """Return one result; shareID and consumedCapacity only for shareable devices."""
     subrequest, position = pick
     view = problem.view
-    device, slice_ = view.published[position]
-    spec = slice_.spec
+    device, spec = view.devices[position], view.slice_of(position).spec
     share_id = consumed = None
     if view.shareable >> position & 1:
         share_id = new_share_id()
@@ -361,13 +360,14 @@ def node_selector(
     problem: Problem, picks: Iterable[Pick], claim: ResourceClaim
 ) -> NodeSelector | None:
     """Return the nodes on which the devices of a claim can be used; None for all."""
+    view = problem.view
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for pick in picks:
-        device, slice_ = problem.view.published[pick.position]
+        device, slice_ = view.devices[pick.position], view.slice_of(pick.position)
         source = device if slice_.spec.per_device_node_selection else slice_.spec
         if source.node_name is not None or device.binds_to_node:
-            return problem.view.this_node
+            return view.this_node
         terms = source.node_selector.node_selector_terms if source.node_selector else None
         if not terms:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from mooring.allocator.pools import bits, mask_of
+from mooring.allocator.pools import bits, flags_mask, mask_of
 from mooring.api.resource.v1 import DeviceAttribute
 from mooring.cel.device import Compiled
 from mooring.cel.device_batch import DeviceBatch
@@ -63,15 +63,31 @@ class SelectorAnswers(Answers):
         self.faulty = 0
         self.faults: dict[int, str] = {}
 
+    def ask(self, wanted: int) -> None:
+        """Ask the devices that were not asked before; may raise Interrupted."""
+        missing = wanted & ~self.asked
+        if missing and self.compiled.is_by_driver and not self._devices.unreadable:
+            match = self.compiled.match_of_driver(self._devices.driver)
+            if match is not None:
+                self.asked |= missing
+                if match:
+                    self.yes |= missing
+                return
+        super().ask(wanted)
+
     def _take(
         self,
         asked: int,
         positions: Sequence[int],
         answers: Sequence[DeviceAttribute | bool | str],
     ) -> None:
+        if answers.count(True) == len(answers):  # as most often
+            self.yes |= asked
+            return
+        if isinstance(positions, range) and set(map(type, answers)) == {bool}:
+            self.yes |= flags_mask(answers) << positions.start
+            return
         self.yes |= asked
-        if answers.count(True) == len(answers):
-            return  # as most often
         for position, answer in zip(positions, answers, strict=True):
             if answer is True:
                 continue

@@ -289,7 +289,7 @@ class _Sums:
         self._escapes = free.bit_count()
         self._left: list[list[int]] = []  # by capacity, by place
         self._least: list[Vector] = []  # by capacity, by group: the least that a pick takes
-        names = sorted({n for p, _ in bins for n in problem.view.published[p].device.capacity})
+        names = sorted({n for p, _ in bins for n in problem.view.devices[p].capacity})
         for name in names:
             left, least = _column(problem, bins, name, len(elsewhere))
             for place in reversed(range(len(left) - 1)):
@@ -322,7 +322,7 @@ def _column(
     left: list[int] = []
     least: list[int | None] = [None] * groups
     for position, bin_ in bins:
-        fields = sorted(problem.view.published[position].device.capacity)
+        fields = sorted(problem.view.devices[position].capacity)
         if name not in fields:
             left.append(0)
             for group in range(groups):

@@ -289,7 +289,7 @@ def _counter_kinds(problem: Problem, amounts: ConsumptionRule) -> list[_CounterK
             names.setdefault(name, []).append(field)
         # A device that can be shared is charged once for all its picks: it is an escape.
         payers = facts.counters.consumers << offset & ~view.shareable
-        is_split = any(len(entry.device.consumes_counters) > 1 for entry in facts.pool.published)
+        is_split = any(len(device.consumes_counters) > 1 for device in facts.pool.devices)
         kinds += [_CounterKind(payers, tuple(fields), is_split) for fields in names.values()]
     return kinds
 
@@ -301,7 +301,7 @@ def _capacity_kinds(problem: Problem, amounts: ConsumptionRule) -> list[_Capacit
         if not view.shareable >> position & 1:
             continue
         width = problem.capacity_width(position)
-        for place, name in enumerate(sorted(view.published[position].device.capacity)):
+        for place, name in enumerate(sorted(view.devices[position].capacity)):
             field = AccountField(account, place * width, (1 << width - 1) - 1)
             names.setdefault(name, {})[position] = field
     return [_CapacityKind(mask_of(fields), fields) for fields in names.values()]

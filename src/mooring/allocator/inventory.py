@@ -7,7 +7,8 @@ invalidates its pool, a claim the pools of its devices, a class nothing but itse
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 from weakref import WeakValueDictionary
 
 from mooring.allocator.errors import BudgetError
@@ -27,6 +28,7 @@ from mooring.cel.lang.metering import Interrupted
 PLANS_MAX = 1024
 PROBLEMS_MAX = 8  # of one node
 HOPELESS_MAX = 256  # of one node
+NO_POOLS: Mapping[str, PoolSlices] = {}
 
 
 class Inventory:
@@ -40,13 +42,12 @@ class Inventory:
         self._classes: dict[str, DeviceClass] = {}
         self._plans: dict[tuple[bytes, ...], RequestPlan] = {}
         self._slices: dict[str, ResourceSlice] = {}
-        self._pools: dict[PoolId, PoolSlices] = {}
-        self._pools_of_node: dict[str, dict[PoolId, int]] = {}  # with the number of slices
-        self._shared_pools: set[PoolId] = set()
+        self._pools: dict[tuple[str, str], PoolSlices] = {}
+        self._pools_of_node: dict[str, dict[str, PoolSlices]] = {}  # by slice that is for the node
+        self._shared_pools: dict[PoolId, PoolSlices] = {}
         self._shared_version = 0
         self._changes = 0  # how often a slice was put or removed
-        self._with_node_resources = 0  # slices with devices that map to node resources
-        self._with_gains = 0  # slices with devices that add to a counter
+        self._unusual = UnusualSlices()
         # Facts refer to their pool, so a cache by pool must be weak: views keep them alive.
         self._facts: WeakValueDictionary[Pool, PoolFacts] = WeakValueDictionary()
         self._views: dict[str, NodeView] = {}
@@ -62,21 +63,41 @@ class Inventory:
         if key in self._slices:
             self.remove_slice(key)
         self._slices[key] = slice_
-        pool_id = _pool_id(slice_)
+        spec = slice_.spec
+        pool_id = (spec.driver, spec.pool.name)
         pool = self._pools.get(pool_id)
         if pool is None:
-            pool = self._pools[pool_id] = PoolSlices(pool_id, self.features)
+            pool = self._pools[pool_id] = PoolSlices(PoolId(*pool_id), self.features)
         self._changes += 1
         pool.put(key, slice_, self._changes)
-        self._index(slice_, pool, 1)
+        self._unusual.put(key, slice_)
+        if spec.node_name:
+            pools = self._pools_of_node.get(spec.node_name)
+            if pools is None:
+                self._pools_of_node[spec.node_name] = {key: pool}
+            else:
+                pools[key] = pool
+        if pool.shared_count:
+            self._shared_version = self._changes
+            self._shared_pools[pool.id] = pool
 
     def remove_slice(self, key: str) -> None:
         """Remove a slice."""
         slice_ = self._slices.pop(key)
-        pool = self._pools[_pool_id(slice_)]
+        spec = slice_.spec
+        pool = self._pools[spec.driver, spec.pool.name]
         self._changes += 1
         pool.remove(key, self._changes)
-        self._index(slice_, pool, -1)
+        self._unusual.remove(key, slice_)
+        if spec.node_name:
+            pools = self._pools_of_node[spec.node_name]
+            del pools[key]
+            if not pools:
+                del self._pools_of_node[spec.node_name]
+        if pool.shared_count or not spec.node_name:
+            self._shared_version = self._changes
+            if not pool.shared_count:
+                del self._shared_pools[pool.id]
         if pool.is_empty:
             del self._pools[pool.id]
 
@@ -111,31 +132,31 @@ class Inventory:
     @property
     def has_node_resources(self) -> bool:
         """Whether some device maps to resources of its node."""
-        return self._with_node_resources > 0
+        return self._unusual.with_node_resources > 0
 
     @property
     def may_gain_by_taking(self) -> bool:
         """Whether allocating a device may leave more of a counter than before."""
-        return self._with_gains > 0
+        return self._unusual.with_gains > 0
 
     def nodes_of(self, driver: str, pool: str) -> Collection[str] | None:
         """Return the nodes that see a pool; None if any node may."""
-        slices = self._pools.get(PoolId(driver, pool))
+        slices = self._pools.get((driver, pool))
         if slices is None:
             return ()
         return None if slices.is_shared else slices.node_names
 
     def slices_of(self, driver: str, pool: str, node: Node | None = None) -> list[ResourceSlice]:
         """Return the slices of a pool that a node sees; without a node, all of them."""
-        slices = self._pools.get(PoolId(driver, pool))
+        slices = self._pools.get((driver, pool))
         if slices is None:
             return []
         return [*slices.slices] if node is None else [each for _, each in slices.relevant(node)]
 
     def slices_around(self, node_name: str) -> list[ResourceSlice]:
         """Return all slices, for whatever node, of the pools that a node may see."""
-        pools = sorted(self._visible(node_name))
-        return [slice_ for pool_id in pools for slice_ in self._pools[pool_id].slices]
+        pools = self._visible(node_name)
+        return [slice_ for pool_id in sorted(pools) for slice_ in pools[pool_id].slices]
 
     @property
     def devices_count(self) -> int:
@@ -161,7 +182,7 @@ class Inventory:
         if view is not None and view.node is node and view.changes == self._changes:
             return view
         if view is None or not view.shows(node, self._versions(name)):
-            seen = (self._pools[pool_id].seen_by(node) for pool_id in self._visible(name))
+            seen = [slices.seen_by(node) for slices in self._visible(name).values()]
             pools = [pool for pool in seen if pool is not None]
             pools.sort(key=lambda pool: pool.order)
             facts = [self._facts_of(pool) for pool in pools]
@@ -212,14 +233,17 @@ class Inventory:
             hopeless.clear()
         hopeless[problem.plan] = problem.allocated
 
-    def _visible(self, node_name: str) -> set[PoolId]:
+    def _visible(self, node_name: str) -> dict[PoolId, PoolSlices]:
         """Return the pools that may have devices for a node."""
-        return self._shared_pools.union(self._pools_of_node.get(node_name, ()))
+        visible = dict(self._shared_pools)
+        for pool in self._pools_of_node.get(node_name, NO_POOLS).values():
+            visible[pool.id] = pool
+        return visible
 
     def _versions(self, node_name: str) -> list[int]:
         """Return numbers that change whenever a slice of a pool that a node may see does."""
-        local = self._pools_of_node.get(node_name, ())
-        return [self._shared_version, *[self._pools[pool_id].version for pool_id in local]]
+        local = self._pools_of_node.get(node_name, NO_POOLS)
+        return [self._shared_version, *[pool.version for pool in local.values()]]
 
     def _facts_of(self, pool: Pool) -> PoolFacts:
         facts = self._facts.get(pool)
@@ -228,32 +252,56 @@ class Inventory:
             self._facts[pool] = facts
         return facts
 
-    def _index(self, slice_: ResourceSlice, pool: PoolSlices, change: int) -> None:
-        """Update which nodes may see the pool."""
-        if any(device.node_allocatable_resources for device in slice_.spec.devices or ()):
-            self._with_node_resources += change
-        if any(device.consumes_counters and _gains(device) for device in slice_.spec.devices or ()):
-            self._with_gains += change
-        node_name = slice_.spec.node_name
-        if node_name:
-            pools = self._pools_of_node.setdefault(node_name, {})
-            count = pools.get(pool.id, 0) + change
-            if count:
-                pools[pool.id] = count
-            else:
-                del pools[pool.id]
-        if pool.is_shared or not node_name:
-            self._shared_version = pool.version
-            if pool.is_shared:
-                self._shared_pools.add(pool.id)
-            else:
-                self._shared_pools.discard(pool.id)
+
+class UnusualSlices:
+    """How many slices have devices of unusual kinds, counted when somebody asks."""
+
+    __slots__ = ("_gaining", "_mapped", "_uncounted")
+
+    def __init__(self) -> None:
+        self._uncounted: dict[str, ResourceSlice] = {}
+        self._mapped = 0
+        self._gaining = 0
+
+    def put(self, key: str, slice_: ResourceSlice) -> None:
+        """Take in a slice."""
+        self._uncounted[key] = slice_
+
+    def remove(self, key: str, slice_: ResourceSlice) -> None:
+        """Forget a slice that was taken in."""
+        if self._uncounted.pop(key, None) is None:
+            self._count(slice_, -1)
+
+    @property
+    def with_node_resources(self) -> int:
+        """Slices with devices that map to resources of their node."""
+        self._count_all()
+        return self._mapped
+
+    @property
+    def with_gains(self) -> int:
+        """Slices with devices that add to a counter."""
+        self._count_all()
+        return self._gaining
+
+    def _count_all(self) -> None:
+        if self._uncounted:
+            for slice_ in self._uncounted.values():
+                self._count(slice_, 1)
+            self._uncounted.clear()
+
+    def _count(self, slice_: ResourceSlice, sign: int) -> None:
+        devices = slice_.spec.devices or ()
+        if any(map(_node_resources, devices)):
+            self._mapped += sign
+        if any(map(_counters, devices)) and any(map(_gains, devices)):
+            self._gaining += sign
+
+
+_node_resources = attrgetter("node_allocatable_resources")
+_counters = attrgetter("consumes_counters")
 
 
 def _gains(device: Device) -> bool:
     """Return whether a device consumes a negative amount of some counter."""
     return any(amount < 0 for _, amount in amounts_of(device))
-
-
-def _pool_id(slice_: ResourceSlice) -> PoolId:
-    return PoolId(slice_.spec.driver, slice_.spec.pool.name)

@@ -25,9 +25,57 @@ class LedgerEntry(NamedTuple):
     result: DeviceRequestAllocationResult
 
 
+class DeviceEntries(list[LedgerEntry]):
+    """The entries of one device, and how much of each capacity its shares consume, in nano."""
+
+    __slots__ = ("_consumed",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._consumed: dict[str, int] | None = None  # summed up when somebody asks
+
+    @property
+    def consumed(self) -> Mapping[str, int]:
+        """How much of each capacity the shares consume, in nano."""
+        if self._consumed is None:
+            self._consumed = consumed_by_shares(self)
+        return self._consumed
+
+    def put(self, entry: LedgerEntry) -> None:
+        """Add an entry."""
+        self.append(entry)
+        if self._consumed is not None:
+            self._count(entry.result, 1)
+
+    def take_back(self, entry: LedgerEntry) -> None:
+        """Remove an entry."""
+        self.remove(entry)
+        if self._consumed is not None:
+            self._count(entry.result, -1)
+
+    def _count(self, result: DeviceRequestAllocationResult, sign: int) -> None:
+        assert self._consumed is not None
+        if result.share_id is None or not result.consumed_capacity:
+            return
+        total = dict(self._consumed)  # States of nodes hold the one before.
+        for name, amount in result.consumed_capacity.items():
+            total[name] = total.get(name, 0) + sign * amount.nano
+        self._consumed = total
+
+
+class _PoolEntries:
+    """The entries of a pool by device, and how often they changed."""
+
+    __slots__ = ("devices", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.devices: dict[str, DeviceEntries] = {}
+
+
 _share_id = attrgetter("result.share_id")
 
-NOTHING: Mapping[str, list[LedgerEntry]] = {}
+NOTHING: Mapping[str, DeviceEntries] = {}
 
 
 class Ledger:
@@ -36,13 +84,13 @@ class Ledger:
     def __init__(self, *, shares_are_whole: bool = False) -> None:
         self._shares_are_whole = shares_are_whole
         self._claims: dict[ClaimKey, tuple[DeviceRequestAllocationResult, ...]] = {}
-        self._taken: dict[PoolKey, dict[str, list[LedgerEntry]]] = {}
-        self._versions: dict[PoolKey, int] = {}
+        self._pools: dict[PoolKey, _PoolEntries] = {}
         self.changes = 0  # how often something was allocated or released
 
     def put(self, claim: ResourceClaim) -> None:
         """Record the allocation of a claim, instead of an earlier one."""
-        key = (claim.metadata.namespace, claim.metadata.name)
+        metadata = claim.metadata
+        key = (metadata.namespace, metadata.name)
         if key in self._claims:
             self.remove(*key)
         allocation = claim.status.allocation
@@ -52,11 +100,17 @@ class Ledger:
         self._claims[key] = results
         self.changes += 1
         for result in results:
-            if not result.admin_access:
-                pool = (result.driver, result.pool)
-                self._versions[pool] = self._versions.get(pool, 0) + 1
-                devices = self._taken.setdefault(pool, {})
-                devices.setdefault(result.device, []).append(LedgerEntry(key, result))
+            if result.admin_access:
+                continue
+            pool_key = (result.driver, result.pool)
+            pool = self._pools.get(pool_key)
+            if pool is None:
+                pool = self._pools[pool_key] = _PoolEntries()
+            pool.version += 1
+            entries = pool.devices.get(result.device)
+            if entries is None:
+                entries = pool.devices[result.device] = DeviceEntries()
+            entries.put(LedgerEntry(key, result))
 
     def remove(self, namespace: str, name: str) -> None:
         """Release the devices of a claim; it may have none."""
@@ -64,22 +118,22 @@ class Ledger:
         self.changes += 1
         for result in self._claims.pop(key, ()):
             if not result.admin_access:
-                pool = (result.driver, result.pool)
-                self._versions[pool] += 1
-                devices = self._taken[pool]
-                devices[result.device].remove(LedgerEntry(key, result))
-                if not devices[result.device]:
-                    del devices[result.device]
-                    if not devices:
-                        del self._taken[pool]
+                pool = self._pools[result.driver, result.pool]
+                pool.version += 1
+                entries = pool.devices[result.device]
+                entries.take_back(LedgerEntry(key, result))
+                if not entries:
+                    del pool.devices[result.device]
 
     def version(self, pool: PoolKey) -> int:
         """Return a number that changes whenever a device of the pool is allocated or released."""
-        return self._versions.get(pool, 0)
+        found = self._pools.get(pool)
+        return 0 if found is None else found.version
 
-    def taken(self, pool: PoolKey) -> Mapping[str, list[LedgerEntry]]:
+    def taken(self, pool: PoolKey) -> Mapping[str, DeviceEntries]:
         """Return the entries of a pool, by device."""
-        return self._taken.get(pool, NOTHING)
+        found = self._pools.get(pool)
+        return NOTHING if found is None else found.devices
 
     def results(self, claim: ClaimKey) -> tuple[DeviceRequestAllocationResult, ...]:
         """Return the devices of a claim, including those with admin access."""
@@ -99,19 +153,19 @@ class Ledger:
 
     def conflicts(self) -> Iterator[DeviceKey]:
         """Yield the devices that are allocated twice although they cannot be shared."""
-        for (driver, pool), devices in self._taken.items():
-            for device, entries in devices.items():
+        for (driver, pool), found in self._pools.items():
+            for device, entries in found.devices.items():
                 if len(entries) > 1 and self.has_owner(entries):
                     yield driver, pool, device
 
     @property
     def is_clean(self) -> bool:
         """Whether no device is allocated."""
-        return not self._taken
+        return not any(found.devices for found in self._pools.values())
 
     def __iter__(self) -> Iterator[DeviceKey]:
-        for (driver, pool), devices in self._taken.items():
-            for device in devices:
+        for (driver, pool), found in self._pools.items():
+            for device in found.devices:
                 yield driver, pool, device
 
 

@@ -10,22 +10,33 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
-from mooring.allocator.ledger import Ledger, consumed_by_shares
-from mooring.allocator.pool_facts import PoolFacts
+from mooring.allocator.ledger import Ledger
+from mooring.allocator.pool_facts import CapacityRequests, FittingDevices, PoolFacts
 from mooring.allocator.pools import PoolState, PublishedDevice, bits, device_matches_node
 from mooring.allocator.requests import Requirements
 from mooring.allocator.rules.constraints import AttributeTable, DerivedTable
 from mooring.allocator.static_rules import StaticCandidates
 from mooring.api.core.node import Node
 from mooring.api.core.placement import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.resource.v1 import Device, DeviceToleration
+from mooring.api.quantity import Quantity
+from mooring.api.resource.v1 import Device, DeviceToleration, ResourceSlice
 
 NODE_OPERATIONS = "DRAOptionalNodeOperations"
+NOWHERE: Mapping[str, int] = {}
 JUDGEMENTS_MAX = 256  # requirements, and attributes, that a view remembers
+
+_shareable = attrgetter("shareable")
+_consumers = attrgetter("consumers")
+_waiting = attrgetter("waiting")
+_skipping = attrgetter("skipping")
+_by_device = attrgetter("by_device")
+_node_selector = attrgetter("node_selector")
 
 
 class AllocatedState(NamedTuple):
@@ -58,14 +69,21 @@ class NodeView:
         self.is_invalid = any(pool.state is PoolState.INVALID for pool in self.seen)
         self.changes = 0  # of slices, when the view was last found to be current
         self._versions = versions
-        self.offsets: list[int] = []
-        published: list[PublishedDevice] = []
-        for facts in self.pools:
-            self.offsets.append(len(published))
-            published += facts.pool.published
-        self.published = tuple(published)
-        self.all = (1 << len(published)) - 1
+        self.offsets: Sequence[int] = (0,)
+        self.devices: Sequence[Device] = ()
+        if len(self.pools) == 1:
+            self.devices = self.pools[0].pool.devices
+        else:
+            self.offsets = [0, *accumulate([facts.size for facts in self.pools])][:-1]
+            self.devices = [device for facts in self.pools for device in facts.pool.devices]
+        self.all = (1 << len(self.devices)) - 1
+        self.shareable = self._joined(_shareable)  # devices that several claims may use at once
+        self.consumers = self._joined(_consumers)  # that take something of shared counters
+        self.waiting = self._joined(_waiting)  # that make a pod wait for conditions
+        self.skipping = self._joined(_skipping)  # whose agent must leave out some operations
+        self.by_device = self._joined(_by_device)  # with a node selection of their own
         self._static: dict[Requirements, StaticCandidates] = {}
+        self._fitting: dict[CapacityRequests, FittingDevices] = {}
         self._tables: dict[tuple[str, str | None], AttributeTable] = {}
         self._taken: AllocatedState | None = None
         self._taken_versions: list[int] = []
@@ -81,15 +99,24 @@ class NodeView:
         """Return whether the view shows this node with these pools."""
         return self._versions == versions and (node is self.node or node == self.node)
 
+    @cached_property
+    def published(self) -> tuple[PublishedDevice, ...]:
+        """The devices, each with its slice."""
+        return tuple([entry for facts in self.pools for entry in facts.pool.published])
+
+    def slice_of(self, position: int) -> ResourceSlice:
+        """Return the slice that publishes a device."""
+        number = self.pool_of(position)
+        return self.pools[number].pool.slice_of(position - self.offsets[number])
+
     def device_id(self, position: int) -> str:
         """Return the full name of a device."""
-        entry = self.published[position]
-        spec = entry.slice.spec
-        return f"{spec.driver}/{spec.pool.name}/{entry.device.name}"
+        pool = self.pools[self.pool_of(position)].pool
+        return f"{pool.id}/{self.devices[position].name}"
 
     def pool_of(self, position: int) -> int:
         """Return which pool a device is in."""
-        return bisect_right(self.offsets, position) - 1
+        return bisect_right(self.offsets, position) - 1 if len(self.offsets) > 1 else 0
 
     @cached_property
     def this_node(self) -> NodeSelector:
@@ -103,23 +130,17 @@ class NodeView:
     @cached_property
     def has_odd_selectors(self) -> bool:
         """Whether some device has a node selector that no result can express."""
+        slices = [slice_ for facts in self.pools for slice_ in facts.pool.slices]
+        selectors = [
+            *[slice_.spec.node_selector for slice_ in slices],
+            *(map(_node_selector, self.devices) if self.by_device else ()),
+        ]
         return any(
             selector is not None and len(selector.node_selector_terms or ()) > 1
-            for device, slice_ in self.published
-            for selector in (device.node_selector, slice_.spec.node_selector)
+            for selector in selectors
         )
 
     # --- static ---------------------------------------------------------------------------------
-
-    @cached_property
-    def shareable(self) -> int:
-        """The devices that several claims may use at once."""
-        return self._joined(lambda facts: facts.shareable)
-
-    @cached_property
-    def consumers(self) -> int:
-        """The devices that take something of shared counters."""
-        return self._joined(lambda facts: facts.consumers)
 
     def static(self, requirements: Requirements) -> StaticCandidates:
         """Return the devices that the static rules admit."""
@@ -157,11 +178,6 @@ class NodeView:
         """Return the devices without a blocking taint that the tolerations do not cover."""
         return self._joined(lambda facts: facts.tolerated(tolerations))
 
-    @cached_property
-    def waiting(self) -> int:
-        """The devices that make a pod wait for conditions."""
-        return self._joined(lambda facts: facts.waiting)
-
     @property
     def can_skip_operations(self) -> bool:
         """Whether the node can leave out operations that some devices have none of."""
@@ -169,22 +185,12 @@ class NodeView:
         return self.features.optional_node_operations and NODE_OPERATIONS in features
 
     @cached_property
-    def skipping(self) -> int:
-        """The devices for which the node's agent must leave out some operations."""
-        return self._joined(lambda facts: facts.skipping)
-
-    @cached_property
-    def by_device(self) -> int:
-        """The devices with a node selection of their own."""
-        return self._joined(lambda facts: facts.by_device)
-
-    @cached_property
     def node_matches(self) -> tuple[int, dict[int, str]]:
         """Return the devices whose own node selection selects this node, and errors."""
         matching = 0
         unreadable: dict[int, str] = {}
         for position in bits(self.by_device):
-            device = self.published[position].device
+            device = self.devices[position]
             try:
                 chosen = device_matches_node(device, self.node)
             except AllocationError as error:
@@ -197,7 +203,30 @@ class NodeView:
         """Return whether a device with a node selection of its own selects this node."""
         return bool(self.node_matches[0] >> position & 1)
 
+    def fitting(self, amounts: CapacityRequests) -> FittingDevices:
+        """Return the devices whose whole capacity can serve the request."""
+        if len(self.pools) == 1:
+            return self.pools[0].fitting(amounts)
+        found = self._fitting.get(amounts)
+        if found is None:
+            enough = 0
+            consumed: dict[int, Mapping[str, Quantity]] = {}
+            faults: dict[int, str] = {}
+            for facts, offset in zip(self.pools, self.offsets, strict=True):
+                fitting = facts.fitting(amounts)
+                enough |= fitting.yes << offset
+                for position, takes in fitting.consumed.items():
+                    consumed[position + offset] = takes
+                for position, text in fitting.faults.items():
+                    faults[position + offset] = text
+            if len(self._fitting) >= JUDGEMENTS_MAX:
+                self._fitting.clear()
+            found = self._fitting[amounts] = FittingDevices(enough, consumed, faults)
+        return found
+
     def _joined(self, mask: Callable[[PoolFacts], int]) -> int:
+        if len(self.pools) == 1:
+            return mask(self.pools[0])
         joined = 0
         for facts, offset in zip(self.pools, self.offsets, strict=True):
             joined |= mask(facts) << offset
@@ -225,7 +254,7 @@ class NodeView:
         ledger = self.ledger
         for facts, offset in zip(self.pools, self.offsets, strict=True):
             entries = ledger.taken(facts.pool.id)
-            positions = facts.positions
+            positions = facts.positions if entries else NOWHERE
             for name, found in entries.items():
                 place = positions.get(name)
                 if place is None:
@@ -233,13 +262,15 @@ class NodeView:
                 position = place + offset
                 if ledger.has_owner(found):
                     whole |= 1 << position
+                    if len(found) == 1:
+                        continue  # as most often
                 if ledger.has_shares(found):
                     shared |= 1 << position
-                    capacity[position] = consumed_by_shares(found)
+                    capacity[position] = found.consumed
             taken: list[Device] = []
             if entries and (facts.counters is not None or facts.has_groups):
-                published = (*facts.pool.published, *facts.pool.others)
-                taken = [entry.device for entry in published if entry.device.name in entries]
+                devices_ = (*facts.pool.devices, *facts.pool.other_devices)
+                taken = [device for device in devices_ if device.name in entries]
             counters.append(None if facts.counters is None else facts.counters.left(taken))
             devices.append(tuple(taken))
         return AllocatedState(whole, shared, tuple(counters), capacity, tuple(devices))

@@ -5,20 +5,21 @@ All are by position in the pool; a set of devices is an integer with their bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Hashable, Mapping
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from mooring.allocator.answers import DerivedAnswers, SelectorAnswers
 from mooring.allocator.errors import CapacityError
 from mooring.allocator.features import Features
-from mooring.allocator.pools import Pool, bits
-from mooring.allocator.rules.capacity import consumed_capacity
-from mooring.allocator.rules.constraints import AttributeTable, published
+from mooring.allocator.pools import Pool, bits, truth_mask
+from mooring.allocator.rules.capacity import consumed_capacity, content_key, is_plain
+from mooring.allocator.rules.constraints import AttributeTable
 from mooring.allocator.rules.consumption import Counters, counters_of
 from mooring.allocator.taints import blocking_taint
 from mooring.api.quantity import Quantity
-from mooring.api.resource.v1 import DeviceToleration
+from mooring.api.resource.v1 import DeviceToleration, ResourceSlice
 from mooring.cel.device import DeviceCompiler
 from mooring.cel.device_batch import DeviceBatch
 
@@ -33,7 +34,7 @@ class FittingDevices(NamedTuple):
     """The devices whose capacity can serve a request, and how much it consumes."""
 
     yes: int
-    consumed: Mapping[int, Mapping[str, Quantity]]
+    consumed: Mapping[int, Mapping[str, Quantity]]  # of shareable devices
     faults: Mapping[int, str]
 
 
@@ -58,6 +59,30 @@ V = TypeVar("V")
 class PoolFacts:
     """Facts about the devices of one pool."""
 
+    __slots__ = (
+        "__weakref__",
+        "_batch",
+        "_compiler",
+        "_counters",
+        "_derived",
+        "_features",
+        "_fitting",
+        "_has_taints",
+        "_positions",
+        "_selectors",
+        "_tables",
+        "_tolerated",
+        "all",
+        "by_device",
+        "consumers",
+        "has_groups",
+        "pool",
+        "shareable",
+        "size",
+        "skipping",
+        "waiting",
+    )
+
     def __init__(self, pool: Pool, features: Features, compiler: DeviceCompiler) -> None:
         self.pool = pool
         self._features = features
@@ -67,70 +92,58 @@ class PoolFacts:
         self._tolerated: dict[tuple[DeviceToleration, ...], int] = {}
         self._fitting: dict[CapacityRequests, FittingDevices] = {}
         self._tables: dict[str, AttributeTable] = {}
+        self._batch: DeviceBatch | None = None
+        self._positions: Mapping[str, int] | None = None
+        self._counters: Counters | None = None
+        devices = pool.devices
+        self.size = len(devices)
+        self.all = (1 << len(devices)) - 1
+        self._has_taints = any(map(_taints, devices))
+        # Devices with allowMultipleAllocations (gate DRAConsumableCapacity).
+        self.shareable = truth_mask(map(_is_shareable, devices))
+        if not features.consumable_capacity:
+            self.shareable = 0
+        # Those that make a pod wait for conditions.
+        self.waiting = truth_mask(map(_conditions, devices)) if pool.has_binding_conditions else 0
+        # Those with a node selection of their own.
+        self.by_device = self._of_slices(_is_by_device)
+        # Those for which the node's agent must leave out some operations.
+        self.skipping = self._of_slices(_skipped_operations)
+        # Those that consume shared counters.
+        self.consumers = truth_mask(map(_consumed_counters, devices))
+        # Whether some device, or one for other nodes, has compatibility groups.
+        self.has_groups = features.compatibility_groups and any(
+            consumption.compatibility_groups
+            for consumption in chain.from_iterable(
+                map(_consumed_counters, chain(devices, pool.other_devices))
+            )
+        )
 
     @property
-    def size(self) -> int:
-        """The number of devices."""
-        return len(self.pool.published)
-
-    @cached_property
     def positions(self) -> Mapping[str, int]:
         """The position of each device, by name."""
-        return {entry.device.name: place for place, entry in enumerate(self.pool.published)}
+        if self._positions is None:
+            self._positions = {each.name: place for place, each in enumerate(self.pool.devices)}
+        return self._positions
 
-    @cached_property
-    def all(self) -> int:
-        """All devices."""
-        return (1 << self.size) - 1
-
-    @cached_property
+    @property
     def devices(self) -> DeviceBatch:
         """The devices as expressions see them."""
-        devices = [entry.device for entry in self.pool.published]
-        return DeviceBatch(self.pool.id.driver, devices, names=self._compiler.extensions)
+        if self._batch is None:
+            self._batch = DeviceBatch(
+                self.pool.id.driver, self.pool.devices, names=self._compiler.extensions
+            )
+        return self._batch
 
-    @cached_property
-    def shareable(self) -> int:
-        """Devices with allowMultipleAllocations (gate DRAConsumableCapacity)."""
-        if not self._features.consumable_capacity:
-            return 0
-        return self._mask(s.device.allow_multiple_allocations for s in self.pool.published)
-
-    @cached_property
-    def waiting(self) -> int:
-        """The devices that make a pod wait for conditions."""
-        return self._mask(s.device.binding_conditions for s in self.pool.published)
-
-    @cached_property
-    def by_device(self) -> int:
-        """The devices with a node selection of their own."""
-        return self._mask(s.slice.spec.per_device_node_selection for s in self.pool.published)
-
-    @cached_property
-    def skipping(self) -> int:
-        """The devices for which the node's agent must leave out some operations."""
-        return self._mask(s.slice.spec.skip_node_operations for s in self.pool.published)
-
-    @cached_property
-    def consumers(self) -> int:
-        """The devices that consume shared counters."""
-        return self._mask(s.device.consumes_counters for s in self.pool.published)
-
-    @cached_property
+    @property
     def counters(self) -> Counters | None:
         """The shared counters; None if no device consumes any."""
-        if not (self._features.partitionable_devices and self.consumers):
+        if not (self.consumers and self._features.partitionable_devices):
             return None
-        return counters_of(self.pool.published, self.pool.others, self.pool.counter_sets)
-
-    @cached_property
-    def has_groups(self) -> bool:
-        """Whether some device has compatibility groups."""
-        return self._features.compatibility_groups and any(
-            consumption.compatibility_groups
-            for entry in (*self.pool.published, *self.pool.others)
-            for consumption in entry.device.consumes_counters
-        )
+        if self._counters is None:
+            pool = self.pool
+            self._counters = counters_of(pool.devices, pool.other_devices, pool.counter_sets)
+        return self._counters
 
     def selector(self, expression: str) -> SelectorAnswers:
         """Return which devices an expression selects, as far as they were asked."""
@@ -163,10 +176,12 @@ class PoolFacts:
 
     def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
         """Return the devices without a blocking taint that the tolerations do not cover."""
+        if not self._has_taints:
+            return self.all
         found = self._tolerated.get(tolerations)
         if found is None:
-            found = self._tolerated[tolerations] = self._mask(
-                blocking_taint(entry.device, tolerations) is None for entry in self.pool.published
+            found = self._tolerated[tolerations] = truth_mask(
+                blocking_taint(device, tolerations) is None for device in self.pool.devices
             )
         return found
 
@@ -184,36 +199,52 @@ class PoolFacts:
         found = self._tables.get(attribute)
         if found is None:
             found = AttributeTable(with_lists=self._features.list_type_attributes)
-            driver = self.pool.id.driver
-            for position, entry in enumerate(self.pool.published):
-                found.add(position, published(entry.device, driver, attribute))
+            found.add_published(self.pool.devices, self.pool.id.driver, attribute)
             _kept(self._tables, attribute, found)
         return found
 
     def _fit(self, requests: Mapping[str, Quantity]) -> FittingDevices:
-        yes = 0
+        yes = self.all
         consumed: dict[int, Mapping[str, Quantity]] = {}
         faults: dict[int, str] = {}
         fractional = self._features.fractional_capacity_range
-        for position, entry in enumerate(self.pool.published):
-            try:
-                takes = consumed_capacity(requests, entry.device.capacity, fractional=fractional)
-            except CapacityError as fault:
-                faults[position] = str(fault)
-                continue
-            if takes is not None:
-                yes |= 1 << position
+        known: dict[Hashable, Mapping[str, Quantity] | str | None] = {}
+        for position, device in enumerate(self.pool.devices):
+            capacity = device.capacity
+            is_shareable = self.shareable >> position & 1
+            if not (requests or is_shareable) and is_plain(capacity):
+                continue  # It takes all there is.
+            # Most devices of a pool have the same capacity.
+            key = content_key(capacity)
+            if key not in known:
+                try:
+                    known[key] = consumed_capacity(requests, capacity, fractional=fractional)
+                except CapacityError as fault:
+                    known[key] = str(fault)
+            takes = known[key]
+            if takes is None or isinstance(takes, str):
+                yes ^= 1 << position
+                if takes is not None:
+                    faults[position] = takes
+            elif is_shareable and takes:
                 consumed[position] = takes
         return FittingDevices(yes, consumed, faults)
 
-    def _mask(self, flags: Iterable[object]) -> int:
+    def _of_slices(self, flag: Callable[[ResourceSlice], object]) -> int:
+        """Return the devices of the slices that have a flag."""
         mask = 0
-        bit = 1
-        for flag in flags:
-            if flag:
-                mask |= bit
-            bit <<= 1
+        for slice_, start in zip(self.pool.slices, self.pool.starts, strict=True):
+            if flag(slice_):
+                mask |= (1 << len(slice_.spec.devices or ())) - 1 << start
         return mask
+
+
+_taints = attrgetter("taints")
+_is_shareable = attrgetter("allow_multiple_allocations")
+_conditions = attrgetter("binding_conditions")
+_consumed_counters = attrgetter("consumes_counters")
+_is_by_device = attrgetter("spec.per_device_node_selection")
+_skipped_operations = attrgetter("spec.skip_node_operations")
 
 
 def _kept(cache: dict[str, V], key: str, value: V) -> V:

@@ -12,11 +12,13 @@ kept, because `All` must not ignore them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain, compress, count
+from operator import attrgetter
+from typing import NamedTuple, cast
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.features import Features
@@ -51,22 +53,105 @@ class PublishedDevice(NamedTuple):
     slice: ResourceSlice
 
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """A pool as some nodes see it. Devices are in the order in which they are tried."""
+NO_COUNTERS: Mapping[str, CounterSet] = {}
+SPARSE_MAX = 4  # positions that are found one by one
+_device_name = attrgetter("name")
+_binding_conditions = attrgetter("binding_conditions")
+_consumes_counters = attrgetter("consumes_counters")
 
-    id: PoolId
-    state: PoolState
-    reason: str = ""
-    published: tuple[PublishedDevice, ...] = ()
-    others: tuple[PublishedDevice, ...] = ()
-    counter_sets: Mapping[str, CounterSet] = field(default_factory=dict)
-    has_binding_conditions: bool = False
+
+class Pool:
+    """A pool as some nodes see it; never changed. Devices are in the order in which they are tried.
+
+    Slices are those with devices, by name; `others` are for other nodes.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_other_slices",
+        "_others",
+        "_published",
+        "counter_sets",
+        "devices",
+        "has_binding_conditions",
+        "id",
+        "other_devices",
+        "reason",
+        "slices",
+        "starts",
+        "state",
+    )
+
+    def __init__(
+        self,
+        pool_id: PoolId,
+        state: PoolState,
+        *,
+        reason: str = "",
+        slices: Sequence[ResourceSlice] = (),
+        others: Sequence[ResourceSlice] = (),
+        counter_sets: Mapping[str, CounterSet] = NO_COUNTERS,
+    ) -> None:
+        self.id = pool_id
+        self.state = state
+        self.reason = reason
+        self.slices = slices
+        self.devices, self.starts = _joined(slices)
+        self.other_devices, _ = _joined(others)
+        self._other_slices = others
+        self._published: tuple[PublishedDevice, ...] | None = None
+        self._others: tuple[PublishedDevice, ...] | None = None
+        self.counter_sets = counter_sets
+        self.has_binding_conditions = any(map(_binding_conditions, self.devices))
 
     @property
     def order(self) -> tuple[bool, PoolId]:
         """The sort key of pools: those that may make a pod wait come last."""
         return (self.has_binding_conditions, self.id)
+
+    @property
+    def published(self) -> tuple[PublishedDevice, ...]:
+        """The devices, each with its slice."""
+        if self._published is None:
+            self._published = _published(self.slices)
+        return self._published
+
+    @property
+    def others(self) -> tuple[PublishedDevice, ...]:
+        """The devices for other nodes, each with its slice."""
+        if self._others is None:
+            self._others = _published(self._other_slices)
+        return self._others
+
+    def slice_of(self, position: int) -> ResourceSlice:
+        """Return the slice that publishes a device."""
+        if len(self.slices) == 1:
+            return self.slices[0]
+        return self.slices[bisect_right(self.starts, position) - 1]
+
+
+def _published(slices: Sequence[ResourceSlice]) -> tuple[PublishedDevice, ...]:
+    return tuple(
+        [
+            PublishedDevice(device, slice_)
+            for slice_ in slices
+            for device in slice_.spec.devices or ()
+        ]
+    )
+
+
+def _joined(slices: Sequence[ResourceSlice]) -> tuple[tuple[Device, ...], Sequence[int]]:
+    """Return the devices of slices in order, and the position of the first of each slice."""
+    if not slices:
+        return (), ()
+    if len(slices) == 1:
+        return slices[0].spec.devices or (), (0,)
+    devices: list[Device] = []
+    starts = []
+    for slice_ in slices:
+        starts.append(len(devices))
+        devices += slice_.spec.devices or ()
+    return tuple(devices), starts
 
 
 # --- the slices of a pool -------------------------------------------------------------------------
@@ -75,14 +160,16 @@ class Pool:
 class PoolSlices:
     """All slices of one pool, of whatever generation and node, and the pools they make."""
 
+    __slots__ = ("_built", "_by_node", "_features", "_slices", "id", "shared_count", "version")
+
     def __init__(self, pool_id: PoolId, features: Features) -> None:
         self.id = pool_id
         self.version = 0
+        self.shared_count = 0  # slices that are not for one named node
         self._features = features
         self._slices: dict[str, ResourceSlice] = {}
-        self._local: dict[str, dict[str, ResourceSlice]] = {}  # by node
-        self._shared: dict[str, ResourceSlice] = {}
-        self._built: dict[tuple[str, ...], Pool | None] = {}
+        self._by_node: _SlicesByNode | None = None  # computed on demand
+        self._built: dict[tuple[str, ...], Pool | None] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -92,12 +179,12 @@ class PoolSlices:
     @property
     def is_shared(self) -> bool:
         """Whether some slice is not for one named node."""
-        return bool(self._shared)
+        return self.shared_count > 0
 
     @property
     def node_names(self) -> Collection[str]:
         """The nodes that slices are named for."""
-        return self._local.keys()
+        return self._indexed().local.keys()
 
     @property
     def slices(self) -> Collection[ResourceSlice]:
@@ -117,44 +204,52 @@ class PoolSlices:
     def put(self, key: str, slice_: ResourceSlice, version: int) -> None:
         """Add a slice; no two changes, of whatever pool, have the same version."""
         self.version = version
-        self._built.clear()
+        self._by_node = self._built = None
         self._slices[key] = slice_
-        node_name = slice_.spec.node_name
-        if node_name:
-            self._local.setdefault(node_name, {})[key] = slice_
-        else:
-            self._shared[key] = slice_
+        if not slice_.spec.node_name:
+            self.shared_count += 1
 
     def remove(self, key: str, version: int) -> None:
         """Forget a slice."""
         self.version = version
-        self._built.clear()
-        node_name = self._slices.pop(key).spec.node_name
-        if node_name:
-            del self._local[node_name][key]
-            if not self._local[node_name]:
-                del self._local[node_name]
-        else:
-            del self._shared[key]
+        self._by_node = self._built = None
+        if not self._slices.pop(key).spec.node_name:
+            self.shared_count -= 1
 
     def seen_by(self, node: Node) -> Pool | None:
         """Return the pool as the node sees it; None if it does not, or only an old one."""
-        targeting = dict(_newest(self.relevant(node)))
+        targeting = dict(_newest([*self.relevant(node)]))
         if not targeting:
             return None
         key = tuple(sorted(targeting))
+        if self._built is None:
+            self._built = {}
         if key not in self._built:
             self._built[key] = self._build(targeting)
         return self._built[key]
 
     def relevant(self, node: Node) -> Iterator[tuple[str, ResourceSlice]]:
         """Yield the slices with devices that the node may use, of whatever generation."""
-        for key, slice_ in self._local.get(node.metadata.name, {}).items():
+        slices = self._indexed()
+        for key, slice_ in slices.local.get(node.metadata.name, ()):
             if self._understands(slice_):
                 yield key, slice_
-        for key, slice_ in self._shared.items():
+        for key, slice_ in slices.shared:
             if self._understands(slice_) and _targets(slice_, node):
                 yield key, slice_
+
+    def _indexed(self) -> _SlicesByNode:
+        if self._by_node is None:
+            local: dict[str, list[tuple[str, ResourceSlice]]] = {}
+            shared: list[tuple[str, ResourceSlice]] = []
+            for item in self._slices.items():
+                node_name = item[1].spec.node_name
+                if node_name:
+                    local.setdefault(node_name, []).append(item)
+                else:
+                    shared.append(item)
+            self._by_node = _SlicesByNode(local, shared)
+        return self._by_node
 
     def _understands(self, slice_: ResourceSlice) -> bool:
         """Return whether the feature gates that a slice needs are on."""
@@ -188,47 +283,40 @@ class PoolSlices:
     def _pool(
         self, targeting: Collection[ResourceSlice], others: Collection[ResourceSlice]
     ) -> Pool:
-        sets: dict[str, CounterSet] = {}
+        sets: Mapping[str, CounterSet] = NO_COUNTERS
         reason = ""
         has_counters = self._features.partitionable_devices
-        if has_counters:
+        targeting = sorted(targeting, key=_name)
+        others = sorted(others, key=_name)
+        if has_counters and any(slice_.spec.shared_counters for slice_ in (*targeting, *others)):
             sets, reason = _counter_sets(sorted((*targeting, *others), key=_name))
             targeting = [s for s in targeting if not s.spec.shared_counters]
             others = [s for s in others if not s.spec.shared_counters]
-        published, other_published = _published(targeting), _published(others)
-        reason = _duplicate_device(published) or reason
+        pool = Pool(self.id, PoolState.USABLE, slices=targeting, others=others, counter_sets=sets)
+        reason = _duplicate_device(pool.devices) or reason
         if has_counters and not reason:
-            reason = _bad_consumption(published, sets) or _bad_consumption(other_published, sets)
-        if reason:
-            return Pool(self.id, PoolState.INVALID, reason)
-        return Pool(
-            self.id,
-            PoolState.USABLE,
-            published=published,
-            others=other_published,
-            counter_sets=sets,
-            has_binding_conditions=any(entry.device.binding_conditions for entry in published),
-        )
+            reason = _bad_consumption(pool.devices, sets) or _bad_consumption(
+                pool.other_devices, sets
+            )
+        return Pool(self.id, PoolState.INVALID, reason=reason) if reason else pool
+
+
+class _SlicesByNode(NamedTuple):
+    """The slices of a pool with their keys: those for one node each, and those for several."""
+
+    local: Mapping[str, Sequence[tuple[str, ResourceSlice]]]
+    shared: Sequence[tuple[str, ResourceSlice]]
 
 
 def _name(slice_: ResourceSlice) -> str:
     return slice_.metadata.name
 
 
-def _published(slices: Iterable[ResourceSlice]) -> tuple[PublishedDevice, ...]:
-    return tuple(
-        PublishedDevice(device, slice_)
-        for slice_ in sorted(slices, key=_name)
-        for device in slice_.spec.devices or ()
-    )
-
-
-def _newest(
-    slices: Iterable[tuple[str, ResourceSlice]],
-) -> list[tuple[str, ResourceSlice]]:
+def _newest(listed: list[tuple[str, ResourceSlice]]) -> list[tuple[str, ResourceSlice]]:
     """Return the slices of the highest generation."""
-    listed = list(slices)
-    newest = max((slice_.spec.pool.generation for _, slice_ in listed), default=0)
+    if len(listed) <= 1:
+        return listed
+    newest = max(slice_.spec.pool.generation for _, slice_ in listed)
     return [(key, slice_) for key, slice_ in listed if slice_.spec.pool.generation == newest]
 
 
@@ -280,24 +368,22 @@ def _counter_sets(slices: Iterable[ResourceSlice]) -> tuple[dict[str, CounterSet
     return sets, ""
 
 
-def _duplicate_device(published: Iterable[PublishedDevice]) -> str:
-    names: set[str] = set()
-    for entry in published:
-        if entry.device.name in names:
-            return f"duplicate device name {entry.device.name}"
-        names.add(entry.device.name)
-    return ""
+def _duplicate_device(devices: Sequence[Device]) -> str:
+    names = list(map(_device_name, devices))
+    if len(set(names)) == len(names):
+        return ""
+    first = next(name for place, name in enumerate(names) if name in names[:place])
+    return f"duplicate device name {first}"
 
 
-def _bad_consumption(published: Iterable[PublishedDevice], sets: Mapping[str, CounterSet]) -> str:
-    for entry in published:
-        for consumption in entry.device.consumes_counters:
-            counter_set = sets.get(consumption.counter_set)
-            if counter_set is None:
-                return f"counter set {consumption.counter_set} not found"
-            for name in consumption.counters:
-                if name not in counter_set.counters:
-                    return f"counter {name} not found in counter set {counter_set.name}"
+def _bad_consumption(devices: Iterable[Device], sets: Mapping[str, CounterSet]) -> str:
+    for consumption in chain.from_iterable(map(_consumes_counters, devices)):
+        counter_set = sets.get(consumption.counter_set)
+        if counter_set is None:
+            return f"counter set {consumption.counter_set} not found"
+        for name in consumption.counters:
+            if name not in counter_set.counters:
+                return f"counter {name} not found in counter set {counter_set.name}"
     return ""
 
 
@@ -358,8 +444,17 @@ def _go_requirements(requirements: tuple[NodeSelectorRequirement, ...]) -> str:
 # --- sets of devices ------------------------------------------------------------------------------
 
 
-def bits(mask: int) -> list[int]:
+_IS_ONE = bytes.maketrans(b"01", b"\x00\x01")
+_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
+
+
+def bits(mask: int) -> Sequence[int]:
     """Return the positions in a set, lowest first."""
+    low = mask & -mask
+    if not mask & (mask + low):  # one run of positions, as most sets are
+        return range(low.bit_length() - 1, mask.bit_length()) if mask else ()
+    if mask.bit_count() > SPARSE_MAX:
+        return list(compress(count(), bin(mask)[:1:-1].encode().translate(_IS_ONE)))
     found = []
     while mask:
         low = mask & -mask
@@ -374,3 +469,15 @@ def mask_of(positions: Iterable[int]) -> int:
     for position in positions:
         mask |= 1 << position
     return mask
+
+
+def flags_mask(flags: Sequence[object]) -> int:
+    """Return the set of the positions whose flag, a bool, is set."""
+    digits = bytes(cast("Sequence[bool]", flags)).translate(_DIGITS)
+    return int(digits[::-1], 2) if digits else 0
+
+
+def truth_mask(values: Iterable[object]) -> int:
+    """Return the set of the positions whose value counts as true; most often there is none."""
+    listed = list(values)
+    return flags_mask(list(map(bool, listed))) if any(listed) else 0

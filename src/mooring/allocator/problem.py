@@ -26,8 +26,10 @@ from mooring.allocator.rules.constraints import (
 )
 from mooring.allocator.rules.consumption import (
     CountersFirst,
+    consumed_of_whole,
     consumption_rule,
     field_width,
+    pack_takes,
     packed_takes,
 )
 from mooring.allocator.static_rules import StaticCandidates, StaticFault
@@ -93,6 +95,24 @@ class Slot:
         self.candidates = self.static.usable
         self.open = self.static.open
 
+    def is_model_for(self, request: SubRequest) -> bool:
+        """Return whether the slot of a request with equal requirements differs in its count only.
+
+        A slot that learns about its devices while it is searched is nobody's model.
+        """
+        is_simple = not self.is_lazy and self.listed is None and not request.wants_all
+        return is_simple and request.derived == self.request.derived
+
+    def for_request(self, request: SubRequest) -> Slot:
+        """Return the slot of another request, for which this one is a model."""
+        slot = Slot(request, self.requirements_id, self.static, self.takes)
+        slot.consumed = self.consumed
+        slot.rules = self.rules
+        slot.sure = self.sure
+        slot.unsure = self.unsure
+        slot.is_risky = self.is_risky
+        return slot
+
     @property
     def derived(self) -> list[DerivedTable]:
         """The derived attributes that constraints compare."""
@@ -124,6 +144,7 @@ class Problem:
         self._constraints = self._constraint_rules()
         self.slots: dict[SubRequest, Slot] = {}
         self._requirements_ids: dict[Requirements, int] = {}
+        self._alike: dict[tuple[int, int, tuple[int, ...], bool], Slot] = {}  # the last of a kind
         self.claims = tuple([request.claim for request in plan.requests])  # by stage
         self.start: States = [rule.start for rule in self.rules]
         self.stages: tuple[tuple[Slot, ...], ...] = ()
@@ -251,7 +272,7 @@ class Problem:
         if fault.stage == "node":
             return fault.text
         if fault.stage == "capacity":
-            name = self.view.published[position].device.name if subrequest.wants_all else device
+            name = self.view.devices[position].name if subrequest.wants_all else device
             return f"{place(subrequest, names)}: checking capacity for device {name}: {fault.text}"
         whose = (
             f"class {subrequest.device_class.metadata.name}"
@@ -272,16 +293,23 @@ class Problem:
         return slot
 
     def _make_slot(self, subrequest: SubRequest) -> Slot:
-        static = self.view.static(subrequest.requirements)
+        requirements = subrequest.requirements
+        kind = (id(requirements), subrequest.claim, subrequest.constraints, subrequest.is_admin)
+        alike = self._alike.get(kind)
+        if alike is not None and alike.is_model_for(subrequest):
+            return alike.for_request(subrequest)
+        static = self.view.static(requirements)
         if subrequest.wants_all:
             static.judge(self.view.all)
         takes = NO_TAKES
         if self.consumption is not None and self.consumption.capacity:
-            takes = packed_takes(self.view, subrequest.requirements)
-        requirements = self._requirements_ids.setdefault(
-            subrequest.requirements, len(self._requirements_ids)
-        )
-        slot = Slot(subrequest, requirements, static, takes)
+            takes = packed_takes(self.view, requirements)
+        number = self._requirements_ids.setdefault(requirements, len(self._requirements_ids))
+        slot = self._alike[kind] = Slot(subrequest, number, static, takes)
+        if self.allocated.shared & ~self.view.shareable:
+            whole = consumed_of_whole(self.view, requirements)
+            slot.consumed = {**slot.consumed, **whole}
+            slot.takes = {**slot.takes, **pack_takes(self.view, whole)}
         if not subrequest.constraints and not static.open and self.has_plain_rules:
             slot.rules = slot.sure = (self.in_use,)
             slot.is_risky = bool(slot.faults)
@@ -362,6 +390,8 @@ class Problem:
     def _constraint_rules(self) -> list[list[Constraint]]:
         """Return a rule for each constraint of each claim."""
         rules: list[list[Constraint]] = []
+        if not any(self.plan.constraints):
+            return [[] for _ in self.plan.constraints]
         subrequests: dict[tuple[int, int], list[SubRequest]] = {}
         for request in self.plan.requests:
             for subrequest in request.subrequests:
@@ -382,8 +412,11 @@ class Problem:
         kind: type[Constraint] = MatchAttribute
         if attribute is None:
             attribute, kind = constraint.distinct_attribute or "", DistinctAttribute
+        plain = self.view.table(attribute, None)
         tables = {
-            subrequest: self.view.table(attribute, subrequest.derived.get(attribute))
+            subrequest: self.view.table(attribute, subrequest.derived[attribute])
+            if attribute in subrequest.derived
+            else plain
             for subrequest in subrequests
         }
         return kind(len(self.rules), attribute, tables)

@@ -274,7 +274,7 @@ class Components:
         tables = {id(table): table for rule in rules for table in rule.tables.values()}
         return [
             self._signature(position, slots, tables.values())
-            for position in range(len(self._problem.view.published))
+            for position in range(len(self._problem.view.devices))
         ]
 
     def _signature(
@@ -310,7 +310,7 @@ class Components:
     def _sets(self, position: int) -> set[tuple[int, str]]:
         """Return the counter sets that a device names, each with its pool."""
         view = self._problem.view
-        device = view.published[position].device
+        device = view.devices[position]
         return {(view.pool_of(position), c.counter_set) for c in device.consumes_counters}
 
     def _component(

@@ -31,6 +31,7 @@ from mooring.api.resource.v1 import (
 )
 
 RESULTS_MAX = 32  # devices of one claim
+NOTHING_DERIVED: Mapping[str, str] = {}
 
 Classes = Callable[[str], DeviceClass | None]
 
@@ -127,14 +128,17 @@ class _Planner:
         self.checks: list[PlanCheck] = []
         self._features = features
         self._classes = classes
+        # Equal requirements are one object.
+        self._requirements: dict[Requirements, Requirements] = {}
 
     def add(self, number: int, claim: ResourceClaim) -> None:
         devices = claim.spec.devices
         name = claim_name(claim)
         first = len(self.requests)
+        applying = _ApplyingConstraints(devices.constraints)
         for request in devices.requests or ():
             self._refuse_features(request, name)
-            subrequests = tuple(self._subrequests(number, name, request, devices.constraints))
+            subrequests = tuple(self._subrequests(number, name, request, applying))
             self.requests.append(PlannedRequest(number, request.name, subrequests))
         self._limit(name, first)
         for index, constraint in enumerate(devices.constraints):
@@ -174,7 +178,7 @@ class _Planner:
         number: int,
         claim: str,
         request: DeviceRequest,
-        constraints: Sequence[DeviceConstraint],
+        constraints: _ApplyingConstraints,
     ) -> Iterator[SubRequest]:
         if not request.first_available:
             details = request.exactly or ExactDeviceRequest()
@@ -192,66 +196,76 @@ class _Planner:
         name: str,
         full_name: str,
         details: ExactDeviceRequest | DeviceSubRequest,
-        constraints: Sequence[DeviceConstraint],
+        constraints: _ApplyingConstraints,
     ) -> SubRequest:
-        place = f"claim {claim}, request {name}"
-        device_class = self._device_class(details, place)
+        device_class = self._device_class(details, claim, name)
         mode = details.allocation_mode
         if mode not in ("ExactCount", "All"):
-            raise AllocationError(f"{place}: unsupported count mode {mode}")
+            raise AllocationError(f"claim {claim}, request {name}: unsupported count mode {mode}")
         wants_all = mode == "All"
-        amounts = details.capacity.requests if details.capacity is not None else {}
+        requirements = Requirements(
+            _expressions(device_class.spec.selectors),
+            _expressions(details.selectors),
+            details.tolerations,
+            () if details.capacity is None else _amounts(details.capacity.requests),
+        )
         subrequest = SubRequest(
             claim=number,
             name=name,
             full_name=full_name,
             device_class=device_class,
-            requirements=Requirements(
-                _expressions(device_class.spec.selectors),
-                _expressions(details.selectors),
-                details.tolerations,
-                tuple([(name, str(amounts[name]), amounts[name]) for name in sorted(amounts)]),
-            ),
+            requirements=self._requirements.setdefault(requirements, requirements),
             count=0 if wants_all else details.count,
             wants_all=wants_all,
             is_admin=isinstance(details, ExactDeviceRequest) and bool(details.admin_access),
-            derived={entry.name: entry.expression for entry in details.derived_attributes},
-            constraints=_applying(constraints, full_name),
+            derived={entry.name: entry.expression for entry in details.derived_attributes}
+            if details.derived_attributes
+            else NOTHING_DERIVED,
+            constraints=constraints.of(full_name),
         )
         if wants_all:
             self.checks.append(PlanCheck(for_all=subrequest))
         return subrequest
 
     def _device_class(
-        self, details: ExactDeviceRequest | DeviceSubRequest, place: str
+        self, details: ExactDeviceRequest | DeviceSubRequest, claim: str, request: str
     ) -> DeviceClass:
+        """Return the class of a request that has no error."""
+        fault = self._fault(details)
+        device_class = None
+        if fault is None:
+            name = details.device_class_name
+            device_class = self._classes(name)
+            fault = f": could not retrieve device class {name}: {_not_found(name)}"
+        if device_class is None:
+            raise AllocationError(f"claim {claim}, request {request}{fault}")
+        return device_class
+
+    def _fault(self, details: ExactDeviceRequest | DeviceSubRequest) -> str | None:
+        """Return the first thing in a request that cannot be served on any node."""
         if details.derived_attributes and not self._features.derived_attributes:
-            raise AllocationError(
-                f"{place}: cannot handle request with derived attributes, the feature is disabled"
-            )
+            return ": cannot handle request with derived attributes, the feature is disabled"
         for index, selector in enumerate(details.selectors):
             if selector.cel is None:
-                raise AllocationError(
-                    f"{place}, selector #{index}: CEL expression empty (unsupported selector type?)"
-                )
+                text = "CEL expression empty (unsupported selector type?)"
+                return f", selector #{index}: {text}"
         if (
             isinstance(details, ExactDeviceRequest)
             and details.admin_access is not None
             and not self._features.admin_access
         ):
-            raise AllocationError(
-                f"{place}: admin access is requested, but the feature is disabled"
-            )
-        name = details.device_class_name
-        if not name:
-            raise AllocationError(f"{place}: missing device class name (unsupported request type?)")
-        device_class = self._classes(name)
-        if device_class is None:
-            raise AllocationError(
-                f"{place}: could not retrieve device class {name}: "
-                f'deviceclass.resource.k8s.io "{name}" not found'
-            )
-        return device_class
+            return ": admin access is requested, but the feature is disabled"
+        if not details.device_class_name:
+            return ": missing device class name (unsupported request type?)"
+        return None
+
+
+def _not_found(name: str) -> str:
+    return f'deviceclass.resource.k8s.io "{name}" not found'
+
+
+def _amounts(requests: Mapping[str, Quantity]) -> CapacityRequests:
+    return tuple([(name, str(requests[name]), requests[name]) for name in sorted(requests)])
 
 
 def claim_name(claim: ResourceClaim) -> str:
@@ -271,17 +285,28 @@ def too_many(claim: str, count: int) -> str:
 def _expressions(selectors: Sequence[DeviceSelector]) -> tuple[str, ...]:
     # A selector of a class that has no CEL expression matches nothing.
     return tuple(
-        selector.cel.expression if selector.cel is not None else "" for selector in selectors
+        [selector.cel.expression if selector.cel is not None else "" for selector in selectors]
     )
 
 
-def _applying(constraints: Sequence[DeviceConstraint], full_name: str) -> tuple[int, ...]:
-    """Return which constraints apply to a request or subrequest."""
-    request = full_name.partition("/")[0]
-    return tuple(
-        number
-        for number, constraint in enumerate(constraints)
-        if not constraint.requests
-        or request in constraint.requests
-        or full_name in constraint.requests
-    )
+class _ApplyingConstraints:
+    """Which constraints of a claim apply to a request or subrequest."""
+
+    def __init__(self, constraints: Sequence[DeviceConstraint]) -> None:
+        self._to_all: list[int] = []
+        self._by_name: dict[str, list[int]] = {}
+        for number, constraint in enumerate(constraints):
+            if not constraint.requests:
+                self._to_all.append(number)
+            for name in constraint.requests:
+                self._by_name.setdefault(name, []).append(number)
+
+    def of(self, full_name: str) -> tuple[int, ...]:
+        """Return the numbers of those that apply."""
+        if not self._by_name:
+            return tuple(self._to_all)
+        named = self._by_name.get(full_name, [])
+        request, slash, _ = full_name.partition("/")
+        if slash:
+            named = [*named, *self._by_name.get(request, ())]
+        return tuple(sorted({*self._to_all, *named}))

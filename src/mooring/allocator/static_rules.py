@@ -22,10 +22,13 @@ from mooring.api.quantity import Quantity
 
 if TYPE_CHECKING:
     from mooring.allocator.node_view import NodeView
+    from mooring.allocator.pool_facts import FittingDevices
     from mooring.allocator.requests import Requirements
 
 Stage = str  # "class", "request", "node" or "capacity"
 Selector = tuple[Stage, int, str]  # a selector: its number in its stage, and its expression
+
+NOTHING: Mapping[int, Mapping[str, Quantity]] = {}
 
 
 class StaticFault(NamedTuple):
@@ -58,11 +61,12 @@ class StaticCandidates:
         self.usable = 0
         self.open = 0
         self.faults: dict[int, StaticFault] = {}
-        self.consumed: dict[int, Mapping[str, Quantity]] = {}  # of shareable, or partly taken ones
+        self.consumed: Mapping[int, Mapping[str, Quantity]] = NOTHING  # of shareable devices
         self._unhindered = _unhindered(view, requirements)
-        self._fitting: tuple[int, dict[int, str]] | None = None
+        self._fitting: FittingDevices | None = None
         if view.features.consumable_capacity:
-            self._fitting = self._fit(requirements)
+            self._fitting = view.fitting(requirements.amounts)
+            self.consumed = self._fitting.consumed
         selectors = _selectors(requirements)
         cheap = 0
         while cheap < len(selectors) and view.is_cheap(selectors[cheap][2]):
@@ -116,27 +120,13 @@ class StaticCandidates:
                     self.faults[position] = StaticFault("node", unreadable[position])
             yes &= matching | ~view.by_device
         if self._fitting is not None:
-            enough, faults = self._fitting
-            for position, text in faults.items():
+            enough = self._fitting.yes
+            for position, text in self._fitting.faults.items():
                 if yes >> position & 1:
                     self.faults[position] = StaticFault("capacity", text)
             yes &= enough
         self.selectable |= yes
         self.usable |= yes & self._unhindered
-
-    def _fit(self, requirements: Requirements) -> tuple[int, dict[int, str]]:
-        """Return the devices whose capacity is enough, and errors; note what each consumes."""
-        enough = 0
-        faults: dict[int, str] = {}
-        for facts, offset in zip(self._view.pools, self._view.offsets, strict=True):
-            fitting = facts.fitting(requirements.amounts)
-            enough |= fitting.yes << offset
-            for position, text in fitting.faults.items():
-                faults[position + offset] = text
-            for position, amounts in fitting.consumed.items():
-                if amounts:
-                    self.consumed[position + offset] = amounts
-        return enough, faults
 
 
 def _selectors(requirements: Requirements) -> tuple[Selector, ...]:

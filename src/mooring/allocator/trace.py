@@ -107,7 +107,7 @@ def causes_against(problem: Problem, position: int) -> tuple[tuple[RejectionCaus
 def _request_trace(problem: Problem, slot: Slot) -> RequestTrace:
     refusals = tuple(
         refusal
-        for position in range(len(problem.view.published))
+        for position in range(len(problem.view.devices))
         if (refusal := _rejection(problem, slot, position)) is not None
     )
     refused = {refusal.position for refusal in refusals}
@@ -118,9 +118,9 @@ def _request_trace(problem: Problem, slot: Slot) -> RequestTrace:
 def _rejection(problem: Problem, slot: Slot, position: int) -> DeviceRejection | None:
     """Return the first reason to reject a device."""
     for cause, detail in _causes(problem, slot, position):
-        spec = problem.view.published[position].slice.spec
-        name = problem.view.published[position].device.name
-        entries = problem.view.ledger.taken((spec.driver, spec.pool.name)).get(name, [])
+        spec = problem.view.slice_of(position).spec
+        name = problem.view.devices[position].name
+        entries = problem.view.ledger.taken((spec.driver, spec.pool.name)).get(name, ())
         holders = tuple(entry.claim for entry in entries) if cause is RejectionCause.IN_USE else ()
         return DeviceRejection(position, problem.view.device_id(position), cause, detail, holders)
     return None
@@ -139,7 +139,7 @@ def _causes(problem: Problem, slot: Slot, position: int) -> Iterator[tuple[Rejec
 def _static_cause(view: NodeView, slot: Slot, position: int) -> tuple[RejectionCause, str]:
     """Return the first static rule that rejects a device."""
     requirements, features = slot.request.requirements, view.features
-    device, slice_ = view.published[position]
+    device, slice_ = view.devices[position], view.slice_of(position)
     facts = view.pools[view.pool_of(position)]
     local = 1 << position - view.offsets[view.pool_of(position)]
     if device.binding_conditions and not features.device_binding_and_status:

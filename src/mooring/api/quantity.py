@@ -39,6 +39,7 @@ __all__ = ["DIGITS_MAX", "MEMO_SIZE", "Format", "Quantity"]
 
 MEMO_SIZE: Final = 8192
 MEMO_TEXT_LENGTH_MAX: Final = 32
+NANO: Final = 10**9
 
 # What unicode.IsSpace of Go knows; str.strip() would take \x1c to \x1f as well.
 _BLANKS: Final = (
@@ -170,6 +171,8 @@ class Quantity:
     @property
     def nano(self) -> int:
         """The number in billionths; exact, since nothing finer is ever kept."""
+        if self._exponent == 0:
+            return self._unscaled * NANO
         return self._unscaled * power_of_ten(self._exponent + 9)
 
     @property
@@ -272,7 +275,10 @@ class Quantity:
 
     def compare(self, other: Quantity) -> int:
         """Return -1, 0 or 1: less than, equal to or greater than other."""
-        mine, theirs = self._beside(other)
+        if self._exponent == other._exponent:
+            mine, theirs = self._unscaled, other._unscaled
+        else:
+            mine, theirs = self._beside(other)
         return (mine > theirs) - (mine < theirs)
 
     def _beside(self, other: Quantity) -> tuple[int, int]:
@@ -281,11 +287,15 @@ class Quantity:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Quantity):
             return NotImplemented
+        if self._exponent == other._exponent:
+            return self._unscaled == other._unscaled
         mine, theirs = self._beside(other)
         return mine == theirs
 
     def __hash__(self) -> int:
         # The number modulo a prime: equal for equal numbers, whatever their exponents.
+        if self._exponent == 0:
+            return self._unscaled % _HASH_MODULUS
         return self._unscaled * pow(10, self._exponent, _HASH_MODULUS) % _HASH_MODULUS
 
     def __lt__(self, other: Quantity) -> bool:

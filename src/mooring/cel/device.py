@@ -41,7 +41,11 @@ CHEAP_COST_MAX = 500
 ANSWERS_MAX = 65_536
 ANSWERS_SIZE_MAX = 64 << 20  # bytes of large ones
 
+DRIVERS_MAX = 64  # whose answers an expression remembers that reads the driver only
+
 DEVICE = "kubernetes.DRADevice"
+DRIVER_PATH = ("device", "driver")
+UNKNOWN = object()
 
 ExpressionKind = Literal["selector", "derived", "raw"]
 
@@ -80,6 +84,7 @@ class Compiled:
     cheap_cost_max: int = CHEAP_COST_MAX
     meter: Meter = field(default_factory=Meter)
     answers: LRU[Any, Any] = field(default_factory=lambda: LRU(ANSWERS_MAX, ANSWERS_SIZE_MAX))
+    _of_drivers: dict[str, bool | None] = field(default_factory=dict)
 
     @cached_property
     def cost_max(self) -> int:
@@ -95,6 +100,27 @@ class Compiled:
     def is_cheap(self) -> bool:
         """Whether evaluating it for a device costs little, or it has no program."""
         return self.program is None or self.cost_max <= self.cheap_cost_max
+
+    @cached_property
+    def is_by_driver(self) -> bool:
+        """Whether it is cheap, and all devices of a driver have the same answer."""
+        many = None if self.program is None or not self.is_cheap else self.program.many
+        return many is not None and set(many.paths) <= {DRIVER_PATH}
+
+    def match_of_driver(self, driver: str) -> bool | None:
+        """Return whether all devices of a driver match; None if that depends on the device."""
+        if not self.is_by_driver:
+            return None
+        found = self._of_drivers.get(driver, UNKNOWN)
+        if found is UNKNOWN:
+            assert self.program is not None
+            assert self.program.many is not None
+            (found,), _ = self.evaluate_batch([(driver,) * len(self.program.many.paths)])
+            self.meter.record(self.expression, 1, 0.0)
+            if len(self._of_drivers) >= DRIVERS_MAX:
+                self._of_drivers.clear()
+            self._of_drivers[driver] = found if type(found) is bool else None
+        return self._of_drivers[driver]
 
     def evaluate(
         self,

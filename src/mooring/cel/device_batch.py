@@ -22,6 +22,7 @@ from mooring.cel.device_values import (
     as_attribute,
     attribute_value,
     device_variables,
+    key_names,
     named,
 )
 from mooring.cel.lang.attributes import ABSENT, Path
@@ -43,12 +44,12 @@ class DeviceBatch:
     """
 
     def __init__(self, driver: str, devices: Sequence[Device], *, names: bool = False) -> None:
-        self._driver = driver
+        self.driver = driver
         self._devices = devices
         self._names = names  # whether expressions may read device.name, an extension
         self._columns: dict[Path, list[Any]] = {}
         self._variables: dict[int, dict[str, Any] | str] = {}
-        self._unreadable = {n for n, device in enumerate(devices) if not is_readable(device)}
+        self.unreadable = _unreadable(devices)
 
     def answers(
         self, compiled: Compiled, numbers: Sequence[int]
@@ -73,9 +74,12 @@ class DeviceBatch:
         """Return for each numbered device whether it matches, or the error."""
         if not compiled.is_cheap:
             return [self._kept(compiled, number) for number in numbers]
+        values = self._metered(compiled, numbers)
+        if set(map(type, values)) == {bool}:
+            return values
         return [
             value if type(value) is bool else self._planned(compiled, number)
-            for number, value in zip(numbers, self._metered(compiled, numbers), strict=True)
+            for number, value in zip(numbers, values, strict=True)
         ]
 
     def attributes(self, compiled: Compiled, numbers: Sequence[int]) -> list[DeviceAttribute | str]:
@@ -92,7 +96,7 @@ class DeviceBatch:
 
     # --- cheap expressions ------------------------------------------------------------
 
-    def _metered(self, compiled: Compiled, numbers: Sequence[int]) -> Iterable[Any]:
+    def _metered(self, compiled: Compiled, numbers: Sequence[int]) -> list[Any]:
         """Return the same as `_values`, if the meter admits it, and count it."""
         meter = compiled.meter
         meter.admit(compiled.cost_max * len(numbers))
@@ -101,12 +105,12 @@ class DeviceBatch:
         meter.record(compiled.expression, len(numbers), meter.now_s() - start_s)
         return values
 
-    def _values(self, compiled: Compiled, numbers: Sequence[int]) -> Iterable[Any]:
+    def _values(self, compiled: Compiled, numbers: Sequence[int]) -> list[Any]:
         """Return the results of generated code for the devices; None where it fails."""
         assert compiled.program is not None
         many = compiled.program.many
         if many is None or not MAPS.isdisjoint(many.paths):
-            return repeat(None, len(numbers))
+            return [None] * len(numbers)
         columns = [self._column(path) for path in many.paths]
         if isinstance(numbers, range):
             if len(numbers) != len(self._devices):
@@ -115,9 +119,9 @@ class DeviceBatch:
             columns = [[column[number] for number in numbers] for column in columns]
         batch = zip(*columns, strict=True) if columns else repeat((), len(numbers))
         values, _ = compiled.evaluate_batch(batch)
-        if self._unreadable:
+        if self.unreadable:
             values = [
-                None if number in self._unreadable else value
+                None if number in self.unreadable else value
                 for number, value in zip(numbers, values, strict=True)
             ]
         return values
@@ -156,7 +160,7 @@ class DeviceBatch:
         """Return all that an expression reads of a device; None if that is not known."""
         assert compiled.program is not None
         many = compiled.program.many
-        if many is None or number in self._unreadable or not MAPS.isdisjoint(many.paths):
+        if many is None or number in self.unreadable or not MAPS.isdisjoint(many.paths):
             return None
         return many.paths
 
@@ -166,7 +170,7 @@ class DeviceBatch:
         paths = self._paths(compiled, number)
         if paths is None:
             return (
-                self._driver,
+                self.driver,
                 tuple(device.attributes.items()),
                 tuple([(name, _amount(each.value)) for name, each in device.capacity.items()]),
                 bool(device.allow_multiple_allocations),
@@ -178,9 +182,9 @@ class DeviceBatch:
         device = self._devices[number]
         match path:
             case (_, "attributes", domain, name):
-                return named(device.attributes, self._driver, domain, name)
+                return named(device.attributes, self.driver, domain, name)
             case (_, "capacity", domain, name):
-                found = named(device.capacity, self._driver, domain, name)
+                found = named(device.capacity, self.driver, domain, name)
                 return None if found is None else _amount(found.value)
         value: Hashable = self._column(path)[number]
         return value
@@ -198,28 +202,31 @@ class DeviceBatch:
         devices = self._devices
         match path:
             case (_, "driver"):
-                return repeat(self._driver, len(devices))
+                return repeat(self.driver, len(devices))
             case (_, "name") if self._names:
                 return [device.name for device in devices]
             case (_, "allowMultipleAllocations"):
                 return [bool(device.allow_multiple_allocations) for device in devices]
-            case (_, "attributes", domain, name):
+            case (_, "attributes", domain, name) if "/" not in domain:
                 return self._attribute_cells(domain, name)
-            case (_, "capacity", domain, name):
+            case (_, "capacity", domain, name) if "/" not in domain:
                 return self._capacity_cells(domain, name)
         return repeat(ABSENT, len(devices))
 
     def _attribute_cells(self, domain: str, name: str) -> Iterator[Any]:
+        unreadable = self.unreadable
+        full, short = key_names(self.driver, domain, name)
         for number, device in enumerate(self._devices):
-            found = named(device.attributes, self._driver, domain, name)
-            if found is None or number in self._unreadable:
+            found = device.attributes.get(full) or device.attributes.get(short)
+            if found is None or (unreadable and number in unreadable):
                 yield ABSENT
             else:
                 yield attribute_value(found)
 
     def _capacity_cells(self, domain: str, name: str) -> Iterator[Any]:
+        full, short = key_names(self.driver, domain, name)
         for device in self._devices:
-            found = named(device.capacity, self._driver, domain, name)
+            found = device.capacity.get(full) or device.capacity.get(short)
             yield ABSENT if found is None else found.value
 
     def _planned(self, compiled: Compiled, number: int) -> Any:
@@ -238,7 +245,7 @@ class DeviceBatch:
     def _built(self, device: Device) -> dict[str, Any] | str:
         try:
             return device_variables(
-                self._driver,
+                self.driver,
                 device.attributes,
                 device.capacity,
                 allow_multiple_allocations=device.allow_multiple_allocations,
@@ -248,20 +255,35 @@ class DeviceBatch:
             return str(error)
 
 
+def _unreadable(devices: Sequence[Device]) -> set[int]:
+    """Return which devices have an attribute without a valid value."""
+    for device in devices:
+        for attribute in device.attributes.values():
+            if (
+                attribute.string_value is None
+                and attribute.int_value is None
+                and attribute.bool_value is None
+                and not _has_valid_value(attribute)
+            ):
+                return {n for n, each in enumerate(devices) if not is_readable(each)}
+    return set()
+
+
 def is_readable(device: Device) -> bool:
     """Return whether every attribute of a device has a valid value."""
-    for attribute in device.attributes.values():
-        if (
-            attribute.string_value is None
-            and attribute.int_value is None
-            and attribute.bool_value is None
-        ):
-            try:
-                attribute_value(attribute)
-            except ValueError:  # an invalid version
-                return False
-            except EvalError:
-                return False
+    return all(map(_has_valid_value, device.attributes.values()))
+
+
+def _has_valid_value(attribute: DeviceAttribute) -> bool:
+    if (
+        attribute.string_value is None
+        and attribute.int_value is None
+        and attribute.bool_value is None
+    ):
+        try:
+            attribute_value(attribute)
+        except (ValueError, EvalError):  # a ValueError is that of an invalid version
+            return False
     return True
 
 

@@ -100,10 +100,14 @@ def named(entries: Mapping[str, T], driver: str, domain: str, name: str) -> T | 
     """Return the attribute or capacity that expressions see under a domain and a name."""
     if "/" in domain:
         return None  # A domain ends at the first slash.
-    found = entries.get(f"{domain}/{name}")
-    if found is None and domain == driver and "/" not in name:
-        return entries.get(name)
-    return found
+    full, short = key_names(driver, domain, name)
+    return entries.get(full) or entries.get(short)
+
+
+def key_names(driver: str, domain: str, name: str) -> tuple[str, str]:
+    """Return under which keys a device may publish something; the first one counts."""
+    full = f"{domain}/{name}"
+    return full, name if domain == driver and "/" not in name else full
 
 
 def attribute_value(attribute: DeviceAttribute) -> Any:

@@ -12,7 +12,7 @@ consumedCapacity, in `allocation`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from mooring.allocator.errors import CapacityError
 from mooring.api.quantity import Quantity
@@ -52,6 +52,31 @@ def consumed_capacity(
         if amount > capacity[name].value:
             return None
     return consumed
+
+
+def is_plain(capacity: Mapping[str, DeviceCapacity]) -> bool:
+    """Return whether a request for no particular amount fits: it consumes all of the capacity."""
+    for each in capacity.values():
+        if each.request_policy is not None or each.value.sign < 0:
+            return False
+    return True
+
+
+def content_key(capacity: Mapping[str, DeviceCapacity]) -> Hashable:
+    """Return a key that devices share only if their capacities are the same, while they exist.
+
+    Quantities of the same text are mostly one object.
+    """
+    key: list[Hashable] = []
+    for name, each in capacity.items():
+        key += (name, id(each.value))
+        policy = each.request_policy
+        if policy is not None:
+            valid = policy.valid_range
+            key += (id(policy.default), *map(id, policy.valid_values))
+            if valid is not None:
+                key += ("range", id(valid.min), id(valid.max), id(valid.step))
+    return tuple(key)
 
 
 def _consumed(

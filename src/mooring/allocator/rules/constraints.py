@@ -1,6 +1,7 @@
 """Rules that compare devices with each other: the constraints of a claim, and compatibility groups.
 
-# element: one value of an attribute with its type, as ("int", 3); a list has several
+# element: one value of an attribute, which equals another only if the types are the same: a text
+#     or an int is itself, others have their type beside them; a list has several
 # known: the devices that have the attribute, with a value that can be compared
 # only_first: devices whose value equals no other; a constraint takes one as its first only
 """
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from mooring.allocator.requests import SubRequest
 
 
-Element = tuple[str, int | bool | str]
+Element = str | int | tuple[str, bool | str]
 ANY: tuple[Element, ...] = (("any", ""),)  # not a value of any attribute
+SHORT_MAX = 4  # elements of a list that are taken in one by one
 
 
 class Constraint(NarrowingRule):
@@ -59,8 +61,8 @@ class MatchAttribute(Constraint):
         if common is ANY:
             return candidates & table.known
         fitting = 0
-        for element in common:
-            fitting |= table.holders.get(element, 0)
+        for holders in filter(None, map(table.holders.get, common)):
+            fitting |= holders
         return candidates & fitting
 
     def add(self, states: States, slot: Slot, position: int) -> tuple[Element, ...]:
@@ -127,21 +129,32 @@ class AttributeTable:
         self.elements: dict[int, tuple[Element, ...]] = {}  # by position
         self.faults: dict[int, str] = {}  # why there is no answer for a position
 
-    def add(self, position: int, attribute: DeviceAttribute | None) -> None:
-        """Take in the attribute of a device."""
-        if attribute is None:
-            return
-        elements = elements_of(attribute, with_lists=self._with_lists)
-        if not elements and self._with_lists:
-            return
+    def add_published(self, devices: Sequence[Device], driver: str, attribute: str) -> None:
+        """Take in a published attribute of devices, the first of which is at position 0."""
+        name, short = _keys(driver, attribute)
+        for position, device in enumerate(devices):
+            found = device.attributes.get(name) or device.attributes.get(short)
+            if found is not None:
+                self.add(position, elements_of(found, with_lists=self._with_lists))
+
+    def add(self, position: int, elements: tuple[Element, ...]) -> None:
+        """Take in the elements of an attribute that a device has."""
         bit = 1 << position
-        self.known |= bit
         if not elements:
+            if self._with_lists:
+                return
             self.only_first |= bit
+        self.known |= bit
+        self.elements[position] = elements
         holders = self.holders
+        if len(elements) > SHORT_MAX:
+            new = dict.fromkeys(elements, bit)
+            for element in holders.keys() & new.keys():
+                new[element] |= holders[element]
+            holders.update(new)
+            return
         for element in elements:
             holders[element] = holders.get(element, 0) | bit
-        self.elements[position] = elements
 
     def add_table(self, table: AttributeTable, offset: int) -> None:
         """Take in the table of a pool whose devices begin at a position."""
@@ -185,7 +198,8 @@ class DerivedTable(AttributeTable):
                         place + offset, value, is_compile=is_compile
                     )
                 else:
-                    self.add(place + offset, value)
+                    elements = elements_of(value, with_lists=self._with_lists)
+                    self.add(place + offset, elements)
             self.asked |= local << offset
 
     def _fault(self, position: int, text: str, *, is_compile: bool) -> str:
@@ -197,35 +211,47 @@ class DerivedTable(AttributeTable):
 
 def published(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:
     """Return a device's own attribute of a qualified name; the driver's domain may be left out."""
-    found = device.attributes.get(attribute)
-    if found is not None:
-        return found
+    name, short = _keys(driver, attribute)
+    return device.attributes.get(name) or device.attributes.get(short)
+
+
+def _keys(driver: str, attribute: str) -> tuple[str, str]:
+    """Return the names under which devices may publish an attribute; the first one counts."""
     domain, slash, short = attribute.partition("/")
-    if not slash or domain != driver:
-        return None
-    return device.attributes.get(short)
+    return attribute, short if slash and domain == driver else attribute
 
 
 def elements_of(attribute: DeviceAttribute, *, with_lists: bool) -> tuple[Element, ...]:
     """Return the elements of an attribute; none if it has no value that can be compared."""
     if with_lists:
-        for type_, values in (
-            ("int", attribute.int_values),
-            ("bool", attribute.bool_values),
-            ("string", attribute.string_values),
-            ("version", attribute.version_values),
-        ):
-            if values:
-                return tuple(dict.fromkeys((type_, value) for value in values))
+        if attribute.int_values:
+            return _distinct(attribute.int_values)
+        if attribute.bool_values:
+            return _distinct([("bool", value) for value in attribute.bool_values])
+        if attribute.string_values:
+            return _distinct(attribute.string_values)
+        if attribute.version_values:
+            return _distinct([("version", value) for value in attribute.version_values])
     if attribute.string_value is not None:
-        return (("string", attribute.string_value),)
+        return (attribute.string_value,)
     if attribute.int_value is not None:
-        return (("int", attribute.int_value),)
+        return (attribute.int_value,)
     if attribute.bool_value is not None:
         return (("bool", attribute.bool_value),)
     if attribute.version_value is not None:
         return (("version", attribute.version_value),)
     return ()
+
+
+def _distinct(values: Sequence[Element]) -> tuple[Element, ...]:
+    return tuple(values) if len(values) == 1 else tuple(dict.fromkeys(values))
+
+
+def typed(element: Element) -> tuple[str, int | bool | str]:
+    """Return the type of an element, and its value."""
+    if isinstance(element, tuple):
+        return element
+    return ("string" if isinstance(element, str) else "int"), element
 
 
 SetKey = tuple[int, str]  # pool, counter set
@@ -281,14 +307,14 @@ def compatibility_rule(view: NodeView) -> CompatibilityRule | None:
                 key = (number, consumption.counter_set)
                 joining = frozenset(consumption.compatibility_groups) or NO_GROUPS
                 baseline[key] = _common_groups(baseline.get(key), joining)
-        for position, entry in enumerate(facts.pool.published, offset):
-            if entry.device.consumes_counters:
+        for position, device in enumerate(facts.pool.devices, offset):
+            if device.consumes_counters:
                 groups[position] = [
                     (
                         (number, consumption.counter_set),
                         frozenset(consumption.compatibility_groups) or NO_GROUPS,
                     )
-                    for consumption in entry.device.consumes_counters
+                    for consumption in device.consumes_counters
                 ]
     if not groups:
         return None

@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
-from mooring.allocator.pools import PublishedDevice, bits
+from mooring.allocator.errors import CapacityError
+from mooring.allocator.pools import bits
 from mooring.allocator.rules.base import Picks, Rule, States
+from mooring.allocator.rules.capacity import consumed_capacity
 from mooring.api.quantity import Quantity
 from mooring.api.resource.v1 import CounterSet, Device
 
@@ -158,7 +160,7 @@ def consumption_rule(view: NodeView) -> ConsumptionRule | None:
 
 
 def _capacity_account(view: NodeView, position: int) -> Account | None:
-    capacity = view.published[position].device.capacity
+    capacity = view.devices[position].capacity
     if not capacity:
         return None
     width = field_width(view, position)
@@ -175,19 +177,40 @@ def _capacity_account(view: NodeView, position: int) -> Account | None:
 
 def field_width(view: NodeView, position: int) -> int:
     """Return the bits of a field of a device's account, with the guard."""
-    capacity = view.published[position].device.capacity
+    capacity = view.devices[position].capacity
     return max(entry.value.nano.bit_length() for entry in capacity.values()) + 2
+
+
+Consumed = Mapping[int, Mapping[str, Quantity]]  # by position, by capacity
 
 
 def packed_takes(view: NodeView, requirements: Requirements) -> Mapping[int, int]:
     """Return how much of each device's capacity a request consumes, packed like its account."""
     found = view.takes.get(requirements)
     if found is None:
-        found = view.takes[requirements] = _pack(view, view.static(requirements).consumed)
+        found = view.takes[requirements] = pack_takes(view, view.static(requirements).consumed)
     return found
 
 
-def _pack(view: NodeView, consumed_of: Mapping[int, Mapping[str, Quantity]]) -> dict[int, int]:
+def consumed_of_whole(view: NodeView, requirements: Requirements) -> Consumed:
+    """Return what a request consumes of devices that have shares, but one user from now on."""
+    requests = {name: amount for name, _, amount in requirements.amounts}
+    fractional = view.features.fractional_capacity_range
+    found = {}
+    for position in bits(view.allocated.shared & ~view.shareable):
+        try:
+            takes = consumed_capacity(
+                requests, view.devices[position].capacity, fractional=fractional
+            )
+        except CapacityError:
+            continue  # The device is none of the candidates.
+        if takes:
+            found[position] = takes
+    return found
+
+
+def pack_takes(view: NodeView, consumed_of: Consumed) -> dict[int, int]:
+    """Return consumed amounts, packed like the devices' accounts."""
     takes: dict[int, int] = {}
     for position, consumed in consumed_of.items():
         width = field_width(view, position)
@@ -251,8 +274,8 @@ def amounts_of(device: Device) -> Iterator[tuple[CounterKey, int]]:
 
 
 def counters_of(
-    published: Sequence[PublishedDevice],
-    others: Sequence[PublishedDevice],
+    devices: Sequence[Device],
+    others: Sequence[Device],
     sets: Mapping[str, CounterSet],
 ) -> Counters:
     """Return the counters of a pool."""
@@ -264,8 +287,8 @@ def counters_of(
     fields = {field: place for place, field in enumerate(totals)}
     units = [0] * len(fields)
     sizes = {field: abs(total) for field, total in totals.items()}
-    for entry in (*published, *others):
-        for field, amount in amounts_of(entry.device):
+    for device in (*devices, *others):
+        for field, amount in amounts_of(device):
             units[fields[field]] = gcd(units[fields[field]], amount)
             sizes[field] += abs(amount)
     units = [unit or 1 for unit in units]
@@ -275,11 +298,11 @@ def counters_of(
     layout = Layout(fields, units, width, guards)
     takes: dict[int, int] = {}
     consumers = 0
-    for position, entry in enumerate(published):
-        if entry.device.consumes_counters:
+    for position, device in enumerate(devices):
+        if device.consumes_counters:
             consumers |= 1 << position
-            takes[position] = _packed(layout, entry.device)
-    can_grow = any(amount < 0 for entry in published for _, amount in amounts_of(entry.device))
+            takes[position] = _packed(layout, device)
+    can_grow = any(amount < 0 for device in devices for _, amount in amounts_of(device))
     return Counters(layout, totals, takes, consumers, can_grow)
 
 

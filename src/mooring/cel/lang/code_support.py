@@ -6,13 +6,14 @@ code calls raises Unusual for anything that only the plan can decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from mooring.cel.lang.attributes import ABSENT, look_up
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.interpretable import Failure
+from mooring.cel.lang.library import operators
 from mooring.cel.lang.metering import CostExceeded
 from mooring.cel.lang.values import Optional, key_value
 
@@ -94,6 +95,29 @@ COMPARISONS = {
     )
     for type_ in ("int64", "uint64", "int64_uint64", "uint64_int64", "string", "bytes", "bool")
 }
+
+
+DIVISIONS: dict[Callable[..., Any], str] = {operators.divide: "//", operators.modulo: "%"}
+RELATIONS: dict[Callable[..., Any], str] = {
+    operators.less: "<",
+    operators.less_equals: "<=",
+    operators.greater: ">",
+    operators.greater_equals: ">=",
+}
+
+
+def with_int(evaluate: Callable[..., Any], args: Sequence[str], constant: int, general: str) -> str:
+    """Return the code of a call on a value of unknown type and a constant int.
+
+    If the value is an int, a comparison is Python's, and so is a division of what is not negative
+    by what is positive: neither can overflow. Everything else is left to the general code.
+    """
+    if evaluate in RELATIONS:
+        return f"{args[0]} {RELATIONS[evaluate]} {args[1]} if type({args[0]}) is int else {general}"
+    if evaluate in DIVISIONS and constant > 0:
+        code = f"{args[0]} {DIVISIONS[evaluate]} {args[1]}"
+        return f"{code} if type({args[0]}) is int and {args[0]} >= 0 else {general}"
+    return general
 
 
 class Unusual(Exception):  # noqa: N818 - a signal to run the plan

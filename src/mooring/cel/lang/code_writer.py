@@ -276,7 +276,11 @@ class Writer(Lines):
         """Return the call; without type checks, if the types are certain."""
         overload = step.certain
         if overload is None or overload.evaluate is None:
-            return f"{self.constant(step.evaluate)}({', '.join(args)})"
+            general = f"{self.constant(step.evaluate)}({', '.join(args)})"
+            last = step.args[-1] if step.args else None
+            if isinstance(last, Constant) and type(last.value) is int:
+                return code_support.with_int(step.evaluate, args, last.value, general)
+            return general
         if overload.id in code_support.COMPARISONS:
             return f"{args[0]} {code_support.COMPARISONS[overload.id]} {args[1]}"
         if overload.id == "logical_not":

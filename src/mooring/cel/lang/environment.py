@@ -255,11 +255,23 @@ def _fits(value: Any, wanted: Type, python_types: PythonTypes) -> bool:
 def guarded(function: Function, overloads: Iterable[Overload], python_types: PythonTypes) -> Any:
     """Return the call of the first of some overloads that the values fit."""
     callable_ = [each for each in overloads if each.evaluate is not None]
+    # Of lists and maps the elements count, of all other values the class.
+    depends_on_classes = not any(
+        param.kind in (TypeKind.LIST, TypeKind.MAP) for each in callable_ for param in each.params
+    )
+    by_classes: dict[tuple[type, ...], Callable[..., Any]] = {}
 
     def call(*args: Any) -> Any:
+        classes = tuple(map(type, args))
+        known = by_classes.get(classes)
+        if known is not None:
+            return known(*args)
         for overload in callable_:
             if overload.accepts(args, python_types):
-                return overload.evaluate(*args)  # type: ignore[misc]
+                assert overload.evaluate is not None
+                if depends_on_classes:
+                    by_classes[classes] = overload.evaluate
+                return overload.evaluate(*args)
         names = ", ".join(runtime_type(value, python_types).name for value in args)
         raise EvalError(f"no such overload: {function.name}({names})")
 

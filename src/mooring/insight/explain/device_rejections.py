@@ -18,6 +18,7 @@ from mooring.allocator.rules.constraints import (
     Constraint,
     Element,
     MatchAttribute,
+    typed,
 )
 from mooring.allocator.rules.consumption import ConsumptionRule, amounts_of
 from mooring.allocator.taints import blocking_taint
@@ -354,18 +355,18 @@ def _others(
 
 def has_types(rule: Constraint) -> bool:
     """Return whether devices have the attribute in several types, which never match."""
-    return len({kind for table in rule.tables.values() for kind, _ in table.holders}) > 1
+    return len({typed(each)[0] for table in rule.tables.values() for each in table.holders}) > 1
 
 
 def value_text(elements: tuple[Element, ...], *, is_typed: bool) -> str:
     """Return the value of an attribute as text, on demand with its type."""
     if not elements:
         return "a list"
-    texts = [_element_text(*element, is_quoted=is_typed) for element in elements]
+    texts = [_element_text(*typed(element), is_quoted=is_typed) for element in elements]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     if not is_typed:
         return text
-    kind = elements[0][0]
+    kind, _ = typed(elements[0])
     return f"{text} ({kind})" if len(texts) == 1 else f"{text} (list of {kind})"
 
 
