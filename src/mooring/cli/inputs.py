@@ -22,7 +22,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from mooring.api.documents import DEFAULT_LIMITS, Document, Limits, Schema, expand_lists, read
+from mooring.api.documents import (
+    DEFAULT_LIMITS,
+    Document,
+    JsonList,
+    Limits,
+    Schema,
+    expand_lists,
+    json_list,
+    read,
+)
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
 from mooring.insight.errors import ArchiveError
@@ -82,6 +91,9 @@ class DocumentPart(NamedTuple):
         if is_template(self.name, content):
             skipped.append(Skipped(self.name, *HELM_TEMPLATE))
             return
+        if (dump := json_list(content, source=self.name)) is not None:
+            yield from self._items(dump, skipped)
+            return
         if may_be_template(self.name, content):
             try:
                 documents = list(documents)
@@ -93,6 +105,12 @@ class DocumentPart(NamedTuple):
                 skipped.append(Skipped(self.name, *what))
             else:
                 yield from expand_lists(document)
+
+    def _items(self, dump: JsonList, skipped: list[Skipped]) -> Iterator[Document]:
+        if what := tool_file(self.name, dump.head):
+            skipped.append(Skipped(self.name, *what))
+        else:
+            yield from dump.documents()
 
 
 class InputSource(NamedTuple):

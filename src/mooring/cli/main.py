@@ -16,6 +16,7 @@ from mooring.cli.command_classes import LazyGroup
 from mooring.cli.errors import INTERRUPTED, UNREADABLE
 from mooring.cli.terminal import echo, printable, printable_message
 from mooring.kit.printable import log_in_lines
+from mooring.kit.process_memory import collect_rarely
 
 # name: summary; the module of that name defines a click command called `command`.
 COMMANDS = {
@@ -92,6 +93,7 @@ def moor() -> None:
 def main() -> None:
     """Run `moor`, also as `kubectl moor`."""
     log_in_lines()
+    collect_rarely()
     name = os.path.basename(sys.argv[0])
     try:
         moor(prog_name="kubectl moor" if name.startswith("kubectl") else "moor")

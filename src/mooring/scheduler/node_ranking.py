@@ -24,8 +24,6 @@ from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import (
     DYNAMIC_RESOURCES,
     FILTER,
-    NODES_MEASURED_MAX,
-    PluginTimes,
     Unschedulable,
 )
 from mooring.scheduler.node_info import NodeFacts, NodeInfo
@@ -45,11 +43,14 @@ from mooring.scheduler.plugins.registry import (
     active_filters,
     active_scores,
     has_relative_scores,
+    is_only_spread,
     run_filters,
     score_node,
     score_nodes,
 )
 from mooring.scheduler.pod_signature import PodSignature
+from mooring.scheduler.ranking_work import RankingWork as RankingWork
+from mooring.scheduler.spread_ranking import SpreadRanking
 from mooring.scheduler.topology_state import TopologyState
 
 NODES_ALL_ASKED_MAX = 100
@@ -63,20 +64,6 @@ ALLOCATABLE = True
 ClaimStatus = Unschedulable | bool | None  # None: not asked yet
 
 NO_FILTERS = ActiveFilters((), (), (), reads_other_nodes=False, has_fast_path=False)
-
-
-class RankingWork:
-    """How much all rankings of a cluster did, and how long plugins take at it."""
-
-    nodes_filtered = 0  # by the filters and scores
-    nodes_asked = 0  # for their devices
-    times: PluginTimes | None = None  # None: this cycle is not measured
-    measured_left = 0  # nodes of which filters and scores are still measured in this cycle
-
-    def measure(self, times: PluginTimes | None) -> None:
-        """Begin a cycle that is measured, or is not."""
-        self.times = times
-        self.measured_left = 0 if times is None else NODES_MEASURED_MAX
 
 
 class NodeRanking:
@@ -115,13 +102,14 @@ class NodeRanking:
         self._scores: list[int] = []
         self._heap: list[int] = []
         self._overdue: set[int] = set()
+        self._spread = SpreadRanking(signature, ())  # used if pods are spread
 
     # --- choosing -------------------------------------------------------------------------------
 
     def choose(self, claims: FilterClaims = no_claims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best feasible node and its allocation, or None if there is none."""
         self._refresh()
-        if self._is_relative:
+        if self._has_alternatives or has_relative_scores(self._signature, self._state):
             return self._choose_scored(claims)
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(claims)
@@ -177,24 +165,36 @@ class NodeRanking:
         self._refresh()
         return [self._names[place] for place in self._scored(claims)]
 
-    @property
-    def _is_relative(self) -> bool:
-        return self._has_alternatives or has_relative_scores(self._signature, self._state)
-
     def _choose_scored(self, claims: FilterClaims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best of all feasible nodes, where scores are relative to each other."""
-        places = self._scored(claims)
+        is_other = self._has_alternatives or self._work.times is not None
+        if not is_other and is_only_spread(self._signature, self._state):
+            places = self._best_spread(claims)
+        else:
+            places = self._scored(claims)
         if not places:
             return None
         allocation = self._ask(places[0], claims)
         assert isinstance(allocation, NodeAllocation), "a feasible node has what claims need"
         return self._info(places[0]), allocation
 
+    def _best_spread(self, claims: FilterClaims) -> list[int]:
+        """Return the best node where pods are spread; look at nodes that changed only."""
+        spread = self._spread
+        self._ask_all(claims, sorted(spread.stale))
+        for place in spread.stale:
+            score = self._scores[place] if self._may_fit(place) else None
+            spread.put(place, self._info(place), self._state, score)
+        self._work.nodes_compared += len(spread.stale)
+        spread.stale.clear()
+        return spread.best(self._state)
+
     def _scored(self, claims: FilterClaims) -> list[int]:
         """Return all feasible nodes, the best first, and of equals the first by name."""
         self._ask_all(claims)
         places = [place for place in range(len(self._names)) if self._may_fit(place)]
         nodes = [self._info(place) for place in places]
+        self._work.nodes_compared += len(nodes)
         scores = score_nodes(self._signature, nodes, self._state, self._work.times)
         if self._has_alternatives:
             by_claims = proportional([self._claim_scores[place] for place in places])
@@ -210,14 +210,15 @@ class NodeRanking:
             self._claim_statuses[place], Unschedulable
         )
 
-    def _ask_all(self, claims: FilterClaims) -> None:
-        for place, status in enumerate(self._statuses):
-            if status is None and self._claim_statuses[place] is None:
+    def _ask_all(self, claims: FilterClaims, places: Iterable[int] | None = None) -> None:
+        for place in range(len(self._names)) if places is None else places:
+            if self._statuses[place] is None and self._claim_statuses[place] is None:
                 self._ask(place, claims)
 
     def _ask(self, place: int, claims: FilterClaims) -> NodeAllocation | Unschedulable:
         """Ask a node for its devices and remember the answer."""
         self._work.nodes_asked += 1
+        self._spread.stale.add(place)
         info = self._info(place)
         times = self._work.times
         if times is None or claims is no_claims:
@@ -257,8 +258,10 @@ class NodeRanking:
         if snapshot.device_touches != self._device_touches:
             self._filter_overdue()
             self._claim_statuses = [None] * len(self._names)
+            self._spread.stale.update(range(len(self._names)))
             self._device_touches = snapshot.device_touches
             self._rebuild_heap()
+        self._spread.stale.update(self._places[n] for n in touched if n in self._places)
         self._look_at(touched, eased)
         if self._filters.reads_other_nodes and snapshot.touches != self._touches:
             self._filter_all()
@@ -301,6 +304,7 @@ class NodeRanking:
         self._work.nodes_filtered += judged
 
     def _filter_overdue(self) -> None:
+        self._spread.stale |= self._overdue
         for place in self._overdue:
             self._claim_statuses[place] = None
             self._filter(place)
@@ -333,6 +337,7 @@ class NodeRanking:
         self._statuses = [None] * count
         self._scores = [0] * count
         self._heap = []
+        self._spread = SpreadRanking(self._signature, range(count))
         if self._fast_path is None or self._filters.fixed:
             for place in range(count):
                 self._filter(place)

@@ -10,6 +10,7 @@ before it.
 reader       entry point: JSON or YAML? And documents from JSON
 document     a stream with its limits; its documents, their positions, and the items of lists
 scalars      YAML scalars and schemas; numbers as Kubernetes sees them in JSON
+json_list    dumps: the items of one large JSON list, one by one
 json_scan    bounds, positions and duplicate keys of JSON text
 yaml_tree    trees from the events of a YAML text
 yaml_reader  documents from YAML
@@ -26,6 +27,7 @@ from mooring.api.documents.document import (
     Tree,
     expand_lists,
 )
+from mooring.api.documents.json_list import JsonList, json_list
 from mooring.api.documents.reader import has_plain_bounds, read
 from mooring.api.documents.scalars import CORE, KUBERNETES, NumberText, Schema
 
@@ -35,6 +37,7 @@ __all__ = [
     "KUBERNETES",
     "Document",
     "Duplicate",
+    "JsonList",
     "Limits",
     "NumberText",
     "PlacedError",
@@ -43,5 +46,6 @@ __all__ = [
     "Tree",
     "expand_lists",
     "has_plain_bounds",
+    "json_list",
     "read",
 ]

@@ -88,15 +88,15 @@ def expand_lists(document: Document) -> Iterator[Document]:
     if not isinstance(tree, dict):
         yield document
         return
-    items = _items(tree)
+    items = list_items(tree)
     if items is None:
         yield document
         return
     for index, item in enumerate(items):
-        yield from expand_lists(_item(document, _with_type(item, tree), index))
+        yield from expand_lists(_item(document, with_type(item, tree), index))
 
 
-def _items(tree: dict[str, Tree]) -> list[Tree] | None:
+def list_items(tree: dict[str, Tree]) -> list[Tree] | None:
     """Return the items if the object is a list."""
     kind = tree.get("kind")
     if not isinstance(kind, str) or not kind.endswith("List"):
@@ -107,7 +107,7 @@ def _items(tree: dict[str, Tree]) -> list[Tree] | None:
     return items if isinstance(items, list) else None
 
 
-def _with_type(item: Tree, listed: dict[str, Tree]) -> Tree:
+def with_type(item: Tree, listed: dict[str, Tree]) -> Tree:
     """Return an item with the type that its list implies."""
     kind = str(listed["kind"]).removesuffix("List")
     if not isinstance(item, dict) or not kind:
@@ -244,7 +244,7 @@ class Limits:
     directives_max     %TAG directives of one document
     """
 
-    bytes_max: int = 64 * 1024 * 1024
+    bytes_max: int = 256 * 1024 * 1024
     documents_max: int = 100_000
     depth_max: int = 100
     nodes_max: int = 5_000_000

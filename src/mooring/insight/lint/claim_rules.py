@@ -35,7 +35,7 @@ CHEAPER: Final = "loop over less, or compare with includes(), in or == instead o
 RESOURCE_NAME_MAX: Final = 63  # the part of a resource's name behind the slash
 
 
-@RULES.add(E)
+@RULES.add(E, is_shared=True)
 def does_not_compile(case: Case) -> Iterator[Oddity]:
     """An expression that Kubernetes refuses."""
     for stage in case.stages:
@@ -56,7 +56,7 @@ def _how_to_compile(stage: ExpressionStage, refusal: InvalidExpression, case: Ca
     return "correct it; `moor cel` tries it on devices"
 
 
-@RULES.add(E)
+@RULES.add(E, is_shared=True)
 def too_expensive(case: Case) -> Iterator[Oddity]:
     """An expression, or all derived attributes of a claim, over the cost limit."""
     for stage, cost in _estimates(case):
@@ -73,7 +73,7 @@ def too_expensive(case: Case) -> Iterator[Oddity]:
         yield Oddity(place, message, CHEAPER)
 
 
-@RULES.add(W)
+@RULES.add(W, is_shared=True)
 def expensive(case: Case) -> Iterator[Oddity]:
     """An expression that may use half of the cost limit or more."""
     for stage, cost in _estimates(case):
@@ -105,7 +105,7 @@ def unknown_field(case: Case) -> Iterator[Oddity]:
             yield Oddity(remark.place, remark.message, "correct or delete it: it has no effect")
 
 
-@RULES.add(W)
+@RULES.add(W, is_shared=True)
 def match_and_distinct(case: Case) -> Iterator[Oddity]:
     """A constraint with both matchAttribute and distinctAttribute."""
     for place, constraint in constraints_of(case.subject):
@@ -132,7 +132,7 @@ def long_class_name(case: Case) -> Iterator[Oddity]:
         )
 
 
-@RULES.add(W, Needs.CLASSES)
+@RULES.add(W, Needs.CLASSES, is_shared=True)
 def unknown_class(case: Case) -> Iterator[Oddity]:
     """A request for a class that is not among the classes given."""
     classes = case.context.classes

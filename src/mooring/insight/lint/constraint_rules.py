@@ -53,7 +53,7 @@ def _compared(case: Case) -> Iterator[_Compared]:
             )
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def unknown_constraint_attribute(case: Case) -> Iterator[Oddity]:
     """A constraint on an attribute that no device of a request has."""
     for place, constraint in constraints_of(case.subject) if not case.context.unreadable else ():
@@ -120,7 +120,7 @@ def _named_requests(selections: list[DeviceSelection]) -> str:
     return f"{noun} {', '.join(each.reference for each in selections)}"
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def different_types(case: Case) -> Iterator[Oddity]:
     """A constraint on an attribute that devices have in types that never match."""
     for each in _compared(case):
@@ -145,7 +145,7 @@ def _kinds(request: ComparedRequest) -> set[str]:
     return {kind for value in request.known for kind, _ in elements(value, has_lists=True)}
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def empty_list(case: Case) -> Iterator[Oddity]:
     """A derived attribute that is an empty list, which matches nothing, on every device."""
     for each in _compared(case):
@@ -163,7 +163,7 @@ def empty_list(case: Case) -> Iterator[Oddity]:
             )
 
 
-@RULES.add(N, Needs.DEVICES)
+@RULES.add(N, Needs.DEVICES, is_shared=True)
 def hidden_attribute(case: Case) -> Iterator[Oddity]:
     """A derived attribute that hides the published one of the same name."""
     for each in _compared(case):

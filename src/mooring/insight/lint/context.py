@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.allocator.pools import PoolId
 from mooring.api.core import Namespace, Node
@@ -90,6 +90,8 @@ class LintContext:
         self._inquiries: dict[tuple[str, str], ExpressionEvaluator | InvalidExpression] = {}
         self._answers: dict[tuple[str, str], tuple[DeviceResult, ...]] = {}
         self._class_members: dict[str, Indices | None] = {}
+        # By the id of a rule and what claims ask for; at most one for each object and rule.
+        self.shared_findings: dict[tuple[str, tuple[str, bytes]], tuple[Any, ...]] = {}
 
     @cached_property
     def class_index(self) -> DeviceClassIndex:

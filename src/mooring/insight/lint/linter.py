@@ -121,8 +121,19 @@ def _lint_one(subject: LintObject, context: LintContext, rules: tuple[Rule, ...]
 
 def _findings(case: Case, rules: tuple[Rule, ...]) -> Iterator[Finding]:
     for rule in rules:
-        for oddity in dict.fromkeys(case.once(rule.check)):
+        for oddity in dict.fromkeys(_oddities(case, rule)):
             yield _finding(rule, case.subject, oddity)
+
+
+def _oddities(case: Case, rule: Rule) -> tuple[Oddity, ...]:
+    """Return what a rule finds; claims that ask alike, and most do, share the answer."""
+    if not rule.is_shared or case.asked is None:
+        return case.once(rule.check)
+    known = case.context.shared_findings
+    key = (rule.id, case.asked)
+    if key not in known:
+        known[key] = case.once(rule.check)
+    return known[key]
 
 
 def _finding(rule: Rule, subject: LintObject, oddity: Oddity) -> Finding:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum
+from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
+from mooring.api.codec import encode_json
 from mooring.api.field_path import Place
 from mooring.insight.expressions.candidates import Devices
 from mooring.insight.lint.context import ExpressionStage, LintContext
-from mooring.insight.lint.subjects import POD_KINDS, LintObject
+from mooring.insight.lint.subjects import POD_KINDS, LintObject, claim_of
 from mooring.insight.lint.subjects import SELECTING_KINDS as ASKING_KINDS
 
 Kinds = frozenset[str]
@@ -61,8 +63,18 @@ class Case:
     def __init__(self, subject: LintObject, context: LintContext) -> None:
         self.subject = subject
         self.context = context
-        self.stages: tuple[ExpressionStage, ...] = context.stages(subject)
         self._found: dict[Callable[[Case], Iterable[Any]], tuple[Any, ...]] = {}
+
+    @cached_property
+    def stages(self) -> tuple[ExpressionStage, ...]:
+        """The expressions of the object, with the devices that get as far."""
+        return self.context.stages(self.subject)
+
+    @cached_property
+    def asked(self) -> tuple[str, bytes] | None:
+        """What a claim or template asks for, the same for all that ask alike; None for others."""
+        _, claim = claim_of(self.subject)
+        return None if claim is None else (self.subject.kind.name, encode_json(claim))
 
     def once(self, find: Callable[[Case], Iterable[T]]) -> tuple[T, ...]:
         """Return the result of a function for this case, computed once."""
@@ -91,6 +103,7 @@ class Rule(NamedTuple):
     summary: str
     check: Check
     about: Kinds
+    is_shared: bool = False  # it asks for requests and constraints only: equal ones, equal findings
 
 
 class RuleTable(list[Rule]):
@@ -101,14 +114,20 @@ class RuleTable(list[Rule]):
         self._about = about
 
     def add(
-        self, severity: Severity, needs: Needs = Needs.NOTHING, about: Kinds | None = None
+        self,
+        severity: Severity,
+        needs: Needs = Needs.NOTHING,
+        about: Kinds | None = None,
+        *,
+        is_shared: bool = False,
     ) -> Callable[[C], C]:
         """Add a function as a rule: its name is the rule's id, its docstring the summary."""
 
         def added(check: C) -> C:
             doc = (check.__doc__ or "").removesuffix(".")
             rule_id, summary = check.__name__.replace("_", "-"), doc[:1].lower() + doc[1:]
-            self.append(Rule(rule_id, severity, needs, summary, check, about or self._about))
+            kinds = about or self._about
+            self.append(Rule(rule_id, severity, needs, summary, check, kinds, is_shared))
             return check
 
         return added

@@ -125,13 +125,13 @@ def _all_told(case: Case) -> tuple[_Told, ...]:
 # --- names ------------------------------------------------------------------------------
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def unknown_domain(case: Case) -> Iterator[Oddity]:
     """A domain in which no device has attributes or capacity."""
     yield from _of_kind(case, MistakeKind.DOMAIN)
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def unknown_attribute(case: Case) -> Iterator[Oddity]:
     """An attribute or capacity that no device has."""
     yield from _of_kind(case, MistakeKind.FIELD)
@@ -145,7 +145,7 @@ def _of_kind(case: Case, kind: MistakeKind) -> Iterator[Oddity]:
 # --- errors -----------------------------------------------------------------------------
 
 
-@RULES.add(E, Needs.DEVICES)
+@RULES.add(E, Needs.DEVICES, is_shared=True)
 def missing_guard(case: Case) -> Iterator[Oddity]:
     """An attribute that only some devices have, read without has() or .?."""
     for told in _all_told(case):
@@ -153,7 +153,7 @@ def missing_guard(case: Case) -> Iterator[Oddity]:
             yield told.oddity
 
 
-@RULES.add(E, Needs.DEVICES)
+@RULES.add(E, Needs.DEVICES, is_shared=True)
 def run_time_error(case: Case) -> Iterator[Oddity]:
     """An expression that has no value for some device."""
     for told in _all_told(case):
@@ -168,7 +168,7 @@ def _has_errors(stage: ExpressionStage) -> bool:
 # --- results ----------------------------------------------------------------------------
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def never_true(case: Case) -> Iterator[Oddity]:
     """A comparison that is true for no device."""
     for told in _all_told(case) if not case.context.unreadable else ():
@@ -185,7 +185,7 @@ def _is_of_class(case: Case) -> bool:
     return isinstance(case.subject.value, DeviceClass)
 
 
-@RULES.add(W, Needs.DEVICES)
+@RULES.add(W, Needs.DEVICES, is_shared=True)
 def matches_nothing(case: Case) -> Iterator[Oddity]:
     """Selectors that no device passes together."""
     if _is_of_class(case) or case.context.unreadable:

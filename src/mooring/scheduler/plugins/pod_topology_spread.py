@@ -53,10 +53,11 @@ def score_nodes(
     weights = [_topology_weight(counts, counted) for counts in state.soft_spread]
     raw = {node.facts.name: _crowd(node, state.soft_spread, weights) for node in counted}
     least, most = min(raw.values(), default=0), max(raw.values(), default=0)
-    return [_reversed(raw.get(node.facts.name), least, most) for node in nodes]
+    return [reversed_score(raw.get(node.facts.name), least, most) for node in nodes]
 
 
-def _reversed(crowd: int | None, least: int, most: int) -> int:
+def reversed_score(crowd: int | None, least: int, most: int) -> int:
+    """Return the score of a node by how crowded it is; nothing if it is not counted."""
     if crowd is None:
         return 0
     return SCORE_MAX if most == 0 else SCORE_MAX * (most + least - crowd) // most
@@ -70,18 +71,28 @@ def _topology_weight(counts: DomainCounts, nodes: Sequence[NodeInfo]) -> float:
 
 
 def _crowd(node: NodeInfo, spread: Sequence[DomainCounts], weights: Sequence[float]) -> int:
-    """Return the weighted number of pods in the node's domains, rounded half up."""
-    labels, total = node.facts.labels, 0.0
-    for counts, weight in zip(spread, weights, strict=True):
+    """Return the weighted number of pods in the node's domains."""
+    labels, pods = node.facts.labels, list[int | None]()
+    for counts in spread:
         key = counts.constraint.topology_key
         domain = labels.get(key)
         if domain is None:
-            continue
-        if key == HOSTNAME:
-            pods = counts.pods_on.get(node.facts.name, 0)
+            pods.append(None)
+        elif key == HOSTNAME:
+            pods.append(counts.pods_on.get(node.facts.name, 0))
         else:
-            pods = counts.pods_in.get(domain, 0)
-        total += pods * weight + (counts.constraint.max_skew - 1)
+            pods.append(counts.pods_in.get(domain, 0))
+    return crowd_of(pods, spread, weights)
+
+
+def crowd_of(
+    pods: Sequence[int | None], spread: Sequence[DomainCounts], weights: Sequence[float]
+) -> int:
+    """Return a weighted number of pods, rounded half up; None where a node has no domain."""
+    total = 0.0
+    for number, counts, weight in zip(pods, spread, weights, strict=True):
+        if number is not None:
+            total += number * weight + (counts.constraint.max_skew - 1)
     whole = floor(total)
     return whole + (total - whole >= 0.5)
 

@@ -128,6 +128,12 @@ def has_relative_scores(signature: PodSignature, state: TopologyState) -> bool:
     return any(s.score_node is None and s.applies(signature, state) for s in SCORES)
 
 
+def is_only_spread(signature: PodSignature, state: TopologyState) -> bool:
+    """Return whether PodTopologySpread is the only score that depends on other nodes."""
+    relative = [s.plugin for s in SCORES if s.score_node is None and s.applies(signature, state)]
+    return relative == [pod_topology_spread.PLUGIN]
+
+
 def active_scores(
     signature: PodSignature, state: TopologyState
 ) -> tuple[tuple[WeightedScore, ...], frozenset[str]]:

@@ -1,0 +1,206 @@
+r"""Reads a dump, a JSON list of many objects, item by item: one tree at a time is in memory.
+
+    {"apiVersion": "v1", "items": [ … ], "kind": "List"}
+    ╰────────── head ───────────╯ ╰ items ╯ ╰─ head ──╯
+
+1. The text between the first `"items":` and the last `]` must be a JSON array, and the text around
+   it, with any number in its place, an object that has this number as `items`. Then the whole
+   text is that object with the array in it.
+2. Each item must be a plain object (see `reader`). So must the head.
+3. In any doubt the careful reader reads everything: nothing is yielded before all this is proven.
+
+An item is parsed when it is asked for. Its position is found in the text when a message needs it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from mooring.api.documents.document import (
+    DEFAULT_LIMITS,
+    START,
+    Document,
+    Limits,
+    Position,
+    TextPart,
+    Tree,
+    list_items,
+    with_type,
+)
+from mooring.api.documents.json_scan import (
+    JsonPositions,
+    has_surely_few_values,
+    may_hold_long_number,
+)
+from mooring.api.documents.reader import decode_plain, plain_object
+from mooring.api.field_path import Segment
+
+ITEMS: Final = "items"
+_ITEMS_KEY = re.compile(rb'"items"[ \t\r\n]*+:[ \t\r\n]*+(?=\[)')
+_HEAD_BYTES_MAX = 64 * 1024  # on each side of the items
+_GAP = re.compile(rb"[ \t\r\n,]*+")
+_CHUNK_BYTES = 1024 * 1024
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
+
+
+class JsonList(NamedTuple):
+    """A list: its own fields without the items, and its text."""
+
+    head: dict[str, Tree]
+    text: JsonListText
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the items as documents."""
+        for index in range(len(self.text.spans)):
+            yield ListItem(self, index)
+
+
+def json_list(data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS) -> JsonList | None:
+    """Return the only document of the bytes if it is a list of plain objects; None in doubt."""
+    place = _ITEMS_KEY.search(data, 0, _HEAD_BYTES_MAX)
+    if place is None or len(data) > limits.bytes_max or not _is_bounded(data, limits):
+        return None
+    start, end = place.end(), data.rfind(b"]") + 1
+    if len(data) - end > _HEAD_BYTES_MAX:
+        return None
+    head = _head(data[:start], data[end:], limits.depth_max)
+    if head is None:
+        return None
+    try:
+        items = _decode_items(memoryview(data)[start:end])
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    if not all(_is_plain(bytes(item), head, limits.depth_max - 2) for item in items):
+        return None
+    return JsonList(head, JsonListText(data, source, _spans(data, start, items)))
+
+
+def _head(before: bytes, after: bytes, depth_max: int) -> dict[str, Tree] | None:
+    """Return the fields of the list around its items; None if there is no such list."""
+    heads = [plain_object(b"%b%d%b" % (before, number, after), depth_max) for number in (0, 1)]
+    # With one number only, another field named `items` might have it.
+    if [head and head.get(ITEMS) for head in heads] != [0, 1] or heads[0] is None:
+        return None
+    head = {name: value for name, value in heads[0].items() if name != ITEMS}
+    return None if list_items({**head, ITEMS: []}) is None else head
+
+
+def _is_bounded(data: bytes, limits: Limits) -> bool:
+    return has_surely_few_values(data, limits.nodes_max) and not may_hold_long_number(data)
+
+
+def _is_plain(item: bytes, head: dict[str, Tree], depth_max: int) -> bool:
+    """Return whether an item is a plain object, and no list of more objects."""
+    tree = plain_object(item, depth_max)
+    typed = None if tree is None else with_type(tree, head)
+    return isinstance(typed, dict) and list_items(typed) is None
+
+
+class Span(NamedTuple):
+    """The bytes of an item."""
+
+    start: int
+    end: int
+
+
+def _spans(data: bytes, start: int, items: list[Raw]) -> list[Span]:
+    found = []
+    place = start + 1
+    for item in items:
+        gap = _GAP.match(data, place)
+        assert gap is not None
+        place = gap.end() + len(item)
+        found.append(Span(gap.end(), place))
+    return found
+
+
+class JsonListText:
+    """The text of a list, and where its items are; the origin of their documents."""
+
+    yaml: None = None
+
+    def __init__(self, data: bytes, source: str, spans: list[Span]) -> None:
+        self._data = data
+        self.source = source
+        self.spans = spans
+        # The last answers: counting from the top for each item would be quadratic.
+        self._last_line = (0, 1)
+        self._last_position = (0, START)
+        self._last_tree: tuple[int, Tree] = (-1, None)
+
+    @property
+    def line(self) -> int:
+        """The first line of the list."""
+        return 1
+
+    @property
+    def json(self) -> bytes:
+        """The bytes of the list."""
+        return self._data
+
+    def tree(self, index: int) -> Tree:
+        """Return the tree of an item; the last one is remembered."""
+        if self._last_tree[0] != index:
+            start, end = self.spans[index]
+            self._last_tree = index, decode_plain(self._data[start:end])
+        return self._last_tree[1]
+
+    def line_of(self, index: int) -> int:
+        """Return the first line of an item."""
+        place = self.spans[index].start
+        last, line = self._last_line if self._last_line[0] <= place else (0, 1)
+        self._last_line = place, line + self._data.count(b"\n", last, place)
+        return self._last_line[1]
+
+    def locate(self, segments: tuple[Segment, ...]) -> Position:
+        """Return the position of a field of an item, or of its deepest existing ancestor."""
+        _, index, *rest = segments
+        assert isinstance(index, int), "all documents of a list are items"
+        start, end = self.spans[index]
+        text = self._data[start:end].decode()
+        place = JsonPositions(text, 0).find(tuple(rest))
+        return TextPart(text[:place], self._position(start)).end
+
+    def _position(self, place: int) -> Position:
+        last, position = self._last_position if self._last_position[0] <= place else (0, START)
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for start in range(last, place, _CHUNK_BYTES):
+            text = decoder.decode(self._data[start : min(start + _CHUNK_BYTES, place)])
+            position = TextPart(text, position).end
+        self._last_position = place, position
+        return position
+
+
+class ListItem(Document):
+    """An item of a list that was proven to be plain: it is parsed when its tree is needed."""
+
+    __slots__ = ("_list",)
+    _list: JsonList
+
+    def __init__(self, of: JsonList, index: int) -> None:
+        """Make the document of an item by its number in the list."""
+        values = {"_list": of, "source": of.text.source, "index": 0, "duplicates": ()}
+        for name, value in {**values, "origin": of.text, "within": (ITEMS, index)}.items():
+            object.__setattr__(self, name, value)  # as for every frozen dataclass
+
+    @property
+    def tree(self) -> Tree:
+        """The item, with the type that its list implies."""
+        return with_type(self._list.text.tree(self._number), self._list.head)
+
+    @property
+    def line(self) -> int:
+        """The first line, from 1."""
+        return self._list.text.line_of(self._number)
+
+    @property
+    def _number(self) -> int:
+        number = self.within[1]
+        assert isinstance(number, int)
+        return number

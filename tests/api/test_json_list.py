@@ -1,0 +1,117 @@
+"""A dump is read item by item as if it had been read at once, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.documents import Document, Limits, expand_lists, json_list, read
+from mooring.api.documents.document import Tree
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text('aü: \n{["\\'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab:"), inner, max_size=3),
+    max_leaves=12,
+)
+objects = st.dictionaries(st.sampled_from(["kind", "apiVersion", "spec", "ä"]), values, max_size=4)
+heads = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["List", "PodList", "Pod"])},
+    optional={"apiVersion": st.just("v1"), "metadata": values, "Kind": values},
+)
+
+
+def at_once(data: bytes) -> list[Document]:
+    return [item for document in read(data, source="x") for item in expand_lists(document)]
+
+
+def places(tree: Tree, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield above
+    members: Any = ()
+    if isinstance(tree, dict | list):
+        members = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in members:
+        yield from places(value, (*above, key))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    head=heads,
+    items=st.lists(objects, max_size=4),
+    indent=st.sampled_from([None, 1, 4]),
+    is_ascii=st.booleans(),
+    is_sorted=st.booleans(),
+)
+def test_items_are_those_of_the_whole_text(
+    head: Any, items: list[Any], indent: int | None, is_ascii: bool, is_sorted: bool
+) -> None:
+    text = json.dumps({**head, "items": items}, indent=indent, ensure_ascii=is_ascii)
+    if is_sorted:
+        text = json.dumps(json.loads(text), indent=indent, ensure_ascii=is_ascii, sort_keys=True)
+    data = text.encode()
+    found = json_list(data, source="x")
+    if found is None:
+        return
+    assert found.head == {k: v for k, v in head.items() if k != "items"}
+    expected = at_once(data)
+    documents = list(found.documents())
+    assert [repr(d.tree) for d in documents] == [repr(d.tree) for d in expected]
+    for document, other in zip(reversed(documents), reversed(expected), strict=True):
+        for name in ("source", "index", "duplicates", "within", "line", "raw", "text"):
+            assert getattr(document, name) == getattr(other, name)
+        for place in (*places(other.tree), ("none",)):
+            assert document.locate(place) == other.locate(place)
+
+
+DUMP = b'{"apiVersion": "v1", "items": [%b], "kind": "List", "metadata": {}}'
+ITEM = b'{"kind": "Pod", "spec": {"e": "a \\u003e= b", "x": [1, 1.5]}}'
+
+
+def test_a_dump_is_read_item_by_item() -> None:
+    found = json_list(DUMP % b", ".join([ITEM] * 3), source="x")
+
+    assert found is not None
+    assert [item.tree["kind"] for item in found.documents()] == ["Pod"] * 3  # type: ignore[call-overload, index]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        DUMP % b'{"a": 1, "a": 2}',
+        DUMP % b'{"a": "\\ud800"}',
+        DUMP % b'{"a": 1, "\\u003a": 2}',
+        DUMP % b'{"a": "\xff"}',
+        DUMP % b'{"a": 1e999}',
+        DUMP % (b'{"a": ' + b"1" * 500 + b"}"),
+        DUMP % (b'{"a": ' + b"[" * 99 + b"]" * 99 + b"}"),
+        DUMP % b'{"kind": "List", "items": []}',
+        DUMP % b"1",
+        DUMP % b'{"a": 1},',
+        DUMP % ITEM + DUMP % ITEM,
+        DUMP % ITEM + b"\n---\n",
+        b'{"items": [1], "kind": "List", "items": [{"a": 1}]}',
+        b'{"kind": "List", "metadata": {"items": [{"a": 1}]}, "items": [{"a": 2}]}',
+        b'{"kind": "List", "metadata": {"items": [{"a": 1}]}, "items": 0}',
+        b'{"kind": "List", "metadata": {"items": [{"a": 1}]}, "items": false}',
+        b'{"kind": "List", "kind": "PodList", "items": [{"a": 2}]}',
+        b'{"kind": "Pod", "items": [{"a": 1}]}',
+        b'{"kind": "ListList", "items": [{"items": [{"a": 1}]}]}',
+        b'{"kind": 1, "items": [{"a": 1}]}',
+        b'\xef\xbb\xbf{"kind": "List", "items": []}',
+    ],
+)
+def test_what_needs_care_is_left_to_the_careful_reader(data: bytes) -> None:
+    assert json_list(data, source="x") is None
+
+
+def test_limits_hold() -> None:
+    data = DUMP % b'{"a": [[1]]}'
+    assert json_list(data, source="x", limits=Limits(depth_max=5)) is not None
+    assert json_list(data, source="x", limits=Limits(depth_max=4)) is None
+    assert json_list(data, source="x", limits=Limits(nodes_max=100)) is not None
+    assert json_list(data, source="x", limits=Limits(nodes_max=5)) is None
+    assert json_list(data, source="x", limits=Limits(bytes_max=len(data) - 1)) is None
