@@ -53,12 +53,12 @@ async def serving(folder: Path, *, plain: bool) -> AsyncIterator[subprocess.Pope
     if profile := os.environ.get("LIVE_SERVER_PROFILE"):
         prefix = [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
     command = [*prefix, "server", "--data-dir", str(folder), "--port", "0"]
-    process = _start([*command, *mode], subprocess.STDOUT)
+    process = start([*command, *mode], subprocess.STDOUT)
     try:
-        await _line(process, "serving at")
+        await line_of(process, "serving at")
         yield process
     finally:
-        await _stop(process)
+        await stop(process)
 
 
 @asynccontextmanager
@@ -67,19 +67,29 @@ async def programs(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[str], f
 
     Given is also how long that took.
     """
-    process = _start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
+    process = start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
     try:
-        synced_s = float((await _line(process, "synced")).split()[1])
+        synced_s = float((await line_of(process, "synced")).split()[1])
         yield process, synced_s
     finally:
-        await _stop(process)
+        await stop(process)
 
 
-def _start(command: Sequence[str], errors: int | None) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603
+def start(
+    command: Sequence[str], errors: int | None, *, new_session: bool = False
+) -> subprocess.Popen[str]:
+    """Start a command whose output can be read."""
+    return subprocess.Popen(  # noqa: S603
+        command,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        start_new_session=new_session,
+    )
 
 
-async def _stop(process: subprocess.Popen[str]) -> None:
+async def stop(process: subprocess.Popen[str]) -> None:
+    """Interrupt a command, and wait until it has ended."""
     process.send_signal(2)
     try:
         await asyncio.to_thread(process.wait, 20)
@@ -90,7 +100,7 @@ async def _stop(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-async def _line(process: subprocess.Popen[str], beginning: str) -> str:
+async def line_of(process: subprocess.Popen[str], beginning: str) -> str:
     """Return the next line that begins so."""
     assert process.stdout is not None
     async with asyncio.timeout(READY_S):
