@@ -26,14 +26,12 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from benchmarks._live_cluster import TICKS_PER_S, Usage, line_of, start, stop
 from mooring.api.core import ServiceAccount
 from mooring.api.core.node import Node
 from mooring.client.api_client import ApiClient
 from mooring.client.contract import list_all
-from mooring.client.writes import Update
+from mooring.client.writes import Patch, Target
 
 READY = "ready"
 KUBECONFIG = "kubeconfig"
@@ -100,11 +98,10 @@ async def _end_session(session: int) -> None:
 
 async def make_schedulable(client: ApiClient, nodes: Sequence[Node], namespace: str) -> None:
     """Let pods be created and bound: wait for their account, and remove taints of new nodes."""
-    wanted = {node.metadata.name: node.spec.taints for node in nodes}
+    tainted = {node.metadata.name for node in nodes if node.spec.taints}
     for node in (await list_all(client, Node)).values:
-        taints = wanted.get(node.metadata.name, node.spec.taints)
-        if node.spec.taints != taints:
-            await client.write(Update(replace(node, spec=replace(node.spec, taints=taints))))
+        if node.spec.taints and node.metadata.name not in tainted:
+            await client.write(Patch(Target.of(node), {"spec": {"taints": None}}))
     end_s = time.monotonic() + ACCOUNT_S
     while await client.get(ServiceAccount, namespace, ACCOUNT) is None:
         if time.monotonic() > end_s:
