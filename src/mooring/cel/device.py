@@ -28,6 +28,7 @@ from mooring.cel.lang.metering import Meter
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type, full_name, same
+from mooring.cel.lang.unpaid_work import begin_evaluation, nests
 from mooring.cel.lang.values import runtime_type
 from mooring.cel.library import include_library, kubernetes_libraries, with_equality_costs
 from mooring.cel.library.quantity import QUANTITY, SEMVER
@@ -92,9 +93,16 @@ class Compiled:
         return estimate.high
 
     @cached_property
+    def admission_cost(self) -> int:
+        """The cost of an evaluation as callers admit it: the limit, if some work costs nothing."""
+        if self.program is not None and nests(self.program.checked):
+            return max(self.cost_max, COST_LIMIT)
+        return self.cost_max
+
+    @cached_property
     def is_cheap(self) -> bool:
         """Whether evaluating it for a device costs little, or it has no program."""
-        return self.program is None or self.cost_max <= self.cheap_cost_max
+        return self.program is None or self.admission_cost <= self.cheap_cost_max
 
     def evaluate(
         self,
@@ -126,6 +134,7 @@ class Compiled:
         """Return values and costs for a batch, for `program.many.paths`; None where that fails."""
         assert self.program is not None
         assert self.program.many is not None
+        begin_evaluation()
         return self.program.many.evaluate(batch, *self.meter.checkpoints(COST_LIMIT))
 
     def evaluate_variables(

@@ -130,7 +130,7 @@ class DeviceBatch:
         answer = compiled.answers.get(key)
         if answer is None:
             meter = compiled.meter
-            meter.admit(compiled.cost_max)
+            meter.admit(compiled.admission_cost)
             start_s = meter.now_s()
             answer, cost = self._evaluated(compiled, number)
             meter.record(compiled.expression, 1, meter.now_s() - start_s, (cost,))

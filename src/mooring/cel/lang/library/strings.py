@@ -26,6 +26,7 @@ from mooring.cel.lang.costs import (
 from mooring.cel.lang.environment import Function, Library, functions_of, members_of
 from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.types import INT, STRING, list_of
+from mooring.cel.lang.unpaid_work import count_unpaid_text
 from mooring.cel.lang.values import shown
 
 # A longer string costs too much to be used, but repetition could make it.
@@ -164,7 +165,9 @@ def _replace(text: str, old: str, new: str, times: int = -1) -> str:
     growth = len(new) - len(old)
     if growth > 0:
         found = text.count(old)
-        limited(len(text) + growth * (found if times < 0 else min(found, times)))
+        characters = len(text) + growth * (found if times < 0 else min(found, times))
+        limited(characters)
+        count_unpaid_text(characters)
     return text.replace(old, new, times)
 
 
