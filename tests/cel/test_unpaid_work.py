@@ -55,11 +55,19 @@ WALKS = {
     "sets.intersects": long_lists(loops(2, "sets.intersects([a], [b])")),
     "distinct": long_lists(loops(2, "[a, b].distinct().size() == 1")),
 }
-# The same for texts.
+# The same for texts, and for regular expressions that are large or many.
 TEXTS = {
     "replace a text": f"cel.bind(v, 'a'.replace('a', '{'b' * 4000}'), "
     + loops(2, "v.replace('b', v.substring(0, 1999)).size() > 0")
     + ")",
+    "matches": "cel.bind(v, lists.range(3000).map(x, 'aaaaaaaa').join(''), "
+    + loops(2, "v.matches('a{0,500}a{0,500}a{0,500}b') || true")
+    + ")",
+    "findAll": "cel.bind(v, lists.range(3000).map(x, 'aaaaaaaa').join(''), "
+    + loops(2, "v.findAll('a|a[^x]*b').size() > 0")
+    + ")",
+    "patterns that differ": loops(3, "'a'.matches('[a-zäöü]{900}' + string(x0)) || true"),
+    "patterns that are too large": loops(1, r"'a'.matches('\\pL{990}' + string(x0)) || true"),
     "format texts": f"cel.bind(v, '{'b' * 4000}', cel.bind(l, lists.range(1900).map(x, v), "
     + loops(2, f"'{'%s' * 1900}'.format(l).size() > 0")
     + "))",
@@ -70,7 +78,7 @@ TEXTS = {
 def test_an_evaluation_ends_when_it_does_too_much_that_costs_nothing(text: str) -> None:
     assert evaluate(text) == COST_EXCEEDED
     assert unpaid_of_evaluation() > UNPAID_MAX
-    assert unpaid_of_evaluation() < 2 * UNPAID_MAX
+    assert unpaid_of_evaluation() < 3 * UNPAID_MAX
 
 
 @pytest.mark.parametrize("text", WALKS.values(), ids=WALKS)
@@ -105,3 +113,18 @@ def test_usual_expressions_have_no_nested_lists(text: str) -> None:
 def test_long_lists_are_compared_as_they_are_charged() -> None:
     assert evaluate(long_lists(loops(1, "a == b"))) is True
     assert unpaid_of_evaluation() == 0
+
+
+def test_the_regular_expressions_of_an_expression_are_bounded_when_it_is_compiled() -> None:
+    many = [rf"'a'.matches('\\pL{{{number}}}')" for number in range(150, 250)]
+    refused = COMPILER.compile(" || ".join(many))
+    assert refused.error is not None
+    assert refused.error.count("invalid matches argument") == 98
+    assert UNPAID_MAX < refused.unpaid < 2 * UNPAID_MAX
+    assert COMPILER.compile(many[0]).error is None
+
+
+def test_the_last_occurrence_is_found() -> None:
+    assert evaluate("'abcabc'.lastIndexOf('bc') == 4 && 'abcabc'.lastIndexOf('x') == -1") is True
+    assert evaluate("'abcabc'.lastIndexOf('bc', 3) == 1 && 'abc'.lastIndexOf('') == 3") is True
+    assert evaluate("'aaa'.lastIndexOf('aa') == 1 && 'ä€ä'.lastIndexOf('ä') == 2") is True

@@ -146,7 +146,7 @@ class DeviceBatch:
             row = tuple([self._column(path)[number] for path in cells])
             values, costs = compiled.evaluate_batch([row])
             if costs[0] is None:
-                outcome = self._outcome(compiled, number)
+                outcome = self._outcome(compiled, number, only_plan=True)
             else:
                 outcome = compiled.converted(Evaluated(values[0], costs[0]))
         answer: Answer = outcome.value if outcome.error is None else outcome.error
@@ -227,13 +227,14 @@ class DeviceBatch:
         outcome = self._outcome(compiled, number)
         return outcome.value if outcome.error is None else outcome.error
 
-    def _outcome(self, compiled: Compiled, number: int) -> Evaluated:
+    def _outcome(self, compiled: Compiled, number: int, *, only_plan: bool = False) -> Evaluated:
+        """Return the result for a device by its maps, without code where that has failed."""
         variables = self._variables.get(number)
         if variables is None:
             variables = self._variables[number] = self._built(self._devices[number])
         if isinstance(variables, str):
             return Evaluated(None, None, variables)
-        return compiled.evaluate_variables(variables)
+        return compiled.evaluate_variables(variables, only_plan=only_plan)
 
     def _built(self, device: Device) -> dict[str, Any] | str:
         try:

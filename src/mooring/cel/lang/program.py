@@ -113,8 +113,10 @@ def compile_expression(text: str, environment: Environment) -> Program:
     Raises CompileError for what the language refuses, InstantiationError for errors that only show
     when constants are folded.
     """
+    begin_evaluation()  # of constants
     checked = check(parse(text, environment.macros), environment)
     validate(checked, environment)
+    begin_evaluation()
     return Program(checked, plan(checked, environment), environment)
 
 
@@ -197,7 +199,7 @@ def _bad_patterns(calls: list[ast.Call]) -> Iterator[Finding]:
             continue
         try:
             compile_regex(literal.value)
-        except EvalError:
+        except (EvalError, Cancelled):
             yield literal, f"invalid {_MATCHES} argument"
 
 

@@ -79,7 +79,7 @@ def _functions() -> tuple[Function, ...]:
         ),
         members_of(
             "lastIndexOf",
-            ("string_last_index_of_string", two, INT, str.rfind),
+            ("string_last_index_of_string", two, INT, _last_index),
             ("string_last_index_of_string_int", (*two, INT), INT, _last_index_from),
             costs=search,
         ),
@@ -146,7 +146,13 @@ def _last_index_from(text: str, part: str, start: int) -> int:
         return min(start, len(text))
     if start >= len(text):
         return -1
-    return text.rfind(part, 0, start + len(part))
+    return _last_index(text[: start + len(part)], part)
+
+
+def _last_index(text: str, part: str) -> int:
+    """Return where the last occurrence begins; from the front, as `rfind` takes quadratic time."""
+    found = text[::-1].find(part[::-1])
+    return found if found < 0 else len(text) - found - len(part)
 
 
 def _lower(text: str) -> str:
