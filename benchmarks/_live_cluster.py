@@ -51,27 +51,27 @@ async def serving(folder: Path, *, plain: bool) -> AsyncIterator[subprocess.Pope
     """Run a server for as long as a block lasts."""
     mode = ("--authorization-mode", "AlwaysAllow") if plain else ()
     command = [*_moor(), "server", "--data-dir", str(folder), "--port", "0"]
-    process = _start([*command, *mode], subprocess.STDOUT)
+    process = start([*command, *mode], subprocess.STDOUT)
     try:
-        await _line(process, "serving at")
+        await line_of(process, "serving at")
         yield process
     finally:
-        await _stop(process)
+        await stop(process)
 
 
 @asynccontextmanager
 async def control_plane(folder: Path) -> AsyncIterator[subprocess.Popen[str]]:
     """Run server, scheduler and controllers in one process, as `moor up` does, during a block."""
     command = [*_moor(), "control-plane", "--data-dir", str(folder), "--port", "0"]
-    process = _start(command, subprocess.STDOUT)
+    process = start(command, subprocess.STDOUT)
     waiting = {"scheduler: scheduling at", "controllers: controlling at"}
     try:
         while waiting:
-            line = await _line(process, tuple(waiting))
+            line = await line_of(process, tuple(waiting))
             waiting = {each for each in waiting if not line.startswith(each)}
         yield process
     finally:
-        await _stop(process)
+        await stop(process)
 
 
 def _moor() -> list[str]:
@@ -87,19 +87,29 @@ async def programs(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[str], f
 
     Given is also how long that took.
     """
-    process = _start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
+    process = start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
     try:
-        synced_s = float((await _line(process, "synced")).split()[1])
+        synced_s = float((await line_of(process, "synced")).split()[1])
         yield process, synced_s
     finally:
-        await _stop(process)
+        await stop(process)
 
 
-def _start(command: Sequence[str], errors: int | None) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603
+def start(
+    command: Sequence[str], errors: int | None, *, new_session: bool = False
+) -> subprocess.Popen[str]:
+    """Start a command whose output can be read."""
+    return subprocess.Popen(  # noqa: S603
+        command,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        start_new_session=new_session,
+    )
 
 
-async def _stop(process: subprocess.Popen[str]) -> None:
+async def stop(process: subprocess.Popen[str]) -> None:
+    """Interrupt a command, and wait until it has ended."""
     process.send_signal(2)
     try:
         await asyncio.to_thread(process.wait, 20)
@@ -110,7 +120,7 @@ async def _stop(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-async def _line(process: subprocess.Popen[str], beginning: str | tuple[str, ...]) -> str:
+async def line_of(process: subprocess.Popen[str], beginning: str | tuple[str, ...]) -> str:
     """Return the next line that begins so."""
     assert process.stdout is not None
     async with asyncio.timeout(READY_S):

@@ -1,6 +1,6 @@
 """The live cluster as users run it: from creating pods to seeing them bound.
 
-    dev.py bench live [WORKLOAD …] [--plain] [--one-process] [--runs N]
+    dev.py bench live [WORKLOAD …] [--plain | --one-process] [--runs N] [--peer CMD…]
 
 Three processes: `moor server` (SQLite on disk, TLS, certificates, roles), scheduler and controllers
 over HTTP, and this one, which creates the pods and watches them being bound. Claims come from
@@ -8,6 +8,9 @@ templates. In steady workloads ten pods are on their way at a time, and are dele
 "CPU" is of each process, in milliseconds a pod; "peak" its memory. The time of a pod is from
 before it is sent until its binding is seen. "loop" is what the calibration loop takes beside all
 this: 0.20 s where Kubernetes was measured. `recovery` starts the programs in a large cluster.
+
+`--peer CMD…` loads another control plane in the same way, in turns with ours, and prints ratios.
+`benchmarks._peer` says what the command does; of a peer, all processes count as the server.
 
 With a file name in LIVE_SERVER_PROFILE or LIVE_PROFILE, server or programs run in a profiler.
 """
@@ -22,16 +25,17 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from statistics import quantiles
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from benchmarks._live_cluster import Processes, Usage, control_plane, programs, serving
+from benchmarks._peer import Result, make_schedulable, peer, ratio_line
 from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variation, Workload, find
 from benchmarks._workloads import template as template_setting
 from benchmarks.simulation import allocated, loop_seconds
@@ -56,6 +60,7 @@ TEMPLATE = "test-claim-template"
 CREATORS = 16  # pods that are being sent at the same time
 BOUND_S = 300.0
 STEADY_S = 10.0
+PEER = "  the peer"
 RECOVERY = "recovery"
 RECOVERY_NODES, RECOVERY_CLAIMS = 5000, 10_000
 
@@ -76,6 +81,14 @@ LEFT_OUT = ("template-5000",)
 LIVE = (FILL, *(each for each in WORKLOADS if each.name not in LEFT_OUT))
 
 
+class Measured(Protocol):
+    """The processes of a cluster."""
+
+    def usages(self) -> tuple[Usage, ...]:
+        """Return what they have taken, and this process last."""
+        ...
+
+
 class Figures(NamedTuple):
     """The result of a run."""
 
@@ -86,14 +99,20 @@ class Figures(NamedTuple):
     peak_mib: tuple[float, ...]
     loop_s: float = 0.0
 
-    def line(self, workload: Workload) -> str:
+    def result(self) -> Result:
+        """Return what is compared with a peer."""
+        cuts = quantiles(self.latencies_s, n=100)
+        cpu_ms = sum(self.cpu_s[:-1]) / self.pods * 1e3
+        return Result(self.pods / self.wall_s, cuts[49] * 1e3, cpu_ms, sum(self.peak_mib[:-1]))
+
+    def line(self, workload: Workload, name: str = "") -> str:
         """Return the figures in one line."""
         cuts = quantiles(self.latencies_s, n=100)
         rate = self.pods / self.wall_s
         cpu = "".join(f"{each / self.pods * 1e3:6.2f}" for each in self.cpu_s)
         peak = "".join(f"{each:5.0f}" for each in self.peak_mib)
         return (
-            f"{workload.name:21}{workload.kubernetes_pods_per_s:11.1f}{rate:8.1f}"
+            f"{name or workload.name:21}{workload.kubernetes_pods_per_s:11.1f}{rate:8.1f}"
             f"{rate / workload.kubernetes_pods_per_s:7.1f}{cuts[49] * 1e3:8.0f}"
             f"{cuts[98] * 1e3:8.0f} {cpu} {sum(self.cpu_s) / self.pods * 1e3:6.2f} "
             f"{peak} {sum(self.peak_mib):5.0f}  {self.loop_s:.2f}"
@@ -109,9 +128,18 @@ def main(arguments: list[str] | None = None) -> None:
         "CPU ms/pod: server, programs, pods, all; peak MiB: the same; loop s"
     )
     for workload in _chosen(options.names):
+        pairs = []
         for _ in range(options.runs):
-            figures = _apart(measure, workload.name, options.plain, options.one_process)
-            print(figures.line(workload), flush=True)
+            ours = _apart(measure, workload.name, options)
+            print(ours.line(workload), flush=True)
+            if options.peer:
+                theirs = _apart(measure, workload.name, options, options.peer)
+                print(theirs.line(workload, PEER), flush=True)
+                pairs.append((ours.result(), theirs.result()))
+        if pairs:
+            print(ratio_line(workload.name, pairs), flush=True)
+    if options.peer:
+        return
     if not options.names or RECOVERY in options.names:
         print(_apart(recovery, options.plain), flush=True)
 
@@ -123,10 +151,10 @@ def _apart(work: Callable[..., T], *arguments: Any) -> T:
         return pool.submit(work, *arguments).result()
 
 
-def measure(name: str, plain: bool, one_process: bool = False) -> Figures:
-    """Return the figures of one run."""
+def measure(name: str, options: argparse.Namespace, peer_command: Sequence[str] = ()) -> Figures:
+    """Return the figures of one run, of ours or of a peer."""
     (workload,) = _chosen([name])
-    figures = asyncio.run(_run(workload, plain=plain, one_process=one_process))
+    figures = asyncio.run(_run(workload, options, peer_command))
     return figures._replace(loop_s=loop_seconds())
 
 
@@ -143,6 +171,13 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--one-process", action="store_true", help="server and programs in one process"
     )
     parser.add_argument("--runs", type=int, default=1, help="of each workload")
+    parser.add_argument(
+        "--peer",
+        nargs=argparse.REMAINDER,
+        metavar="CMD",
+        help="a command, with all that follows, which starts another control plane: `CMD… FOLDER` "
+        "writes FOLDER/kubeconfig, prints a line that begins with `ready`, and ends on SIGINT",
+    )
     return parser.parse_args(arguments)
 
 
@@ -157,14 +192,19 @@ def _chosen(names: list[str]) -> list[Workload]:
 # --- one run --------------------------------------------------------------------------------------
 
 
-async def _run(workload: Workload, *, plain: bool, one_process: bool) -> Figures:
+async def _run(
+    workload: Workload, options: argparse.Namespace, peer_command: Sequence[str]
+) -> Figures:
     setting = workload.make(workload.nodes, PLAIN)
     with tempfile.TemporaryDirectory() as name:
-        cluster = (
-            _control_plane(Path(name), setting)
-            if one_process
-            else _cluster(Path(name), setting, plain=plain)
-        )
+        folder = Path(name)
+        cluster: AbstractAsyncContextManager[tuple[Measured, ApiClient]]
+        if peer_command:
+            cluster = _peer_cluster(folder, setting, peer_command)
+        elif options.one_process:
+            cluster = _control_plane(folder, setting)
+        else:
+            cluster = _cluster(folder, setting, plain=options.plain)
         async with cluster as (processes, client):
             gc.collect()
             gc.freeze()
@@ -179,7 +219,7 @@ async def _run(workload: Workload, *, plain: bool, one_process: bool) -> Figures
 @asynccontextmanager
 async def _cluster(
     folder: Path, setting: Setting, *, plain: bool
-) -> AsyncIterator[tuple[Processes, ApiClient]]:
+) -> AsyncIterator[tuple[Measured, ApiClient]]:
     """Run a cluster in which everything is there but the pods."""
     async with serving(folder, plain=plain) as server:
         access = load_rest_config(str(folder / "kubeconfig"))
@@ -192,13 +232,26 @@ async def _cluster(
 @asynccontextmanager
 async def _control_plane(
     folder: Path, setting: Setting
-) -> AsyncIterator[tuple[Processes, ApiClient]]:
+) -> AsyncIterator[tuple[Measured, ApiClient]]:
     """The same, with server and programs in one process."""
     async with control_plane(folder) as server:
         access = load_rest_config(str(folder / "kubeconfig"))
         async with http_client(access, manager="bench") as client:
             await _set_up(client, setting)
             yield Processes(folder, server, None, 0.0), client
+
+
+@asynccontextmanager
+async def _peer_cluster(
+    folder: Path, setting: Setting, command: Sequence[str]
+) -> AsyncIterator[tuple[Measured, ApiClient]]:
+    """Run the peer's cluster in which everything is there but the pods."""
+    async with peer(command, folder) as processes:
+        access = load_rest_config(str(folder / "kubeconfig"))
+        async with http_client(access, manager="bench") as client:
+            await _set_up(client, setting)
+            await make_schedulable(client, setting.nodes, NAMESPACE)
+            yield processes, client
 
 
 async def _set_up(client: ApiClient, setting: Setting) -> None:
@@ -283,7 +336,7 @@ async def _watching(client: ApiClient) -> AsyncIterator[_Watcher]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _bind(processes: Processes, client: ApiClient, pods: list[Pod]) -> Figures:
+async def _bind(processes: Measured, client: ApiClient, pods: list[Pod]) -> Figures:
     """Create pods as fast as the server takes them, and wait until all are bound."""
     latencies: list[float] = []
     async with _watching(client) as watcher:
@@ -303,7 +356,7 @@ async def _bind(processes: Processes, client: ApiClient, pods: list[Pod]) -> Fig
         return _figures(len(pods), max(moments) - start, latencies, before, processes.usages())
 
 
-async def _steadily(processes: Processes, client: ApiClient, setting: Setting) -> Figures:
+async def _steadily(processes: Measured, client: ApiClient, setting: Setting) -> Figures:
     """Keep some pods on their way for some seconds; those that are bound are deleted."""
     latencies: list[float] = []
     pods = iter([arrival.pod for arrival in setting.arrivals] * 10)

@@ -12,6 +12,7 @@ from mooring.cel.lang.environment import Library, Overload
 from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import DURATION, STRING, TIMESTAMP, Type
+from mooring.cel.lang.unpaid_work import begin_evaluation
 
 PYTHON_TYPES = {Duration: DURATION, Timestamp: TIMESTAMP}
 
@@ -37,6 +38,7 @@ class Caller:
         """Return the result."""
         evaluate = self.overload(name, *args).evaluate
         assert evaluate is not None
+        begin_evaluation()
         return evaluate(*args)
 
     def refusal(self, name: str, *args: Any) -> str:

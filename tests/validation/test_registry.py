@@ -440,3 +440,17 @@ def test_the_expressions_of_an_object_are_bound_before_they_are_compiled() -> No
     assert refused == [
         f"spec.devices.requests[1].exactly.selectors[{number}].cel.expression" for number in (5, 6)
     ]
+
+
+def test_large_regular_expressions_count_as_long_expressions() -> None:
+    texts = [rf"'a'.matches('\\pL{{{number}}}')" for number in (150, 151, 152, 152, 152, 153, 154)]
+    selectors = [{"cel": {"expression": text}} for text in texts]
+    request = {"name": "r", "exactly": {"deviceClassName": "a", "selectors": selectors}}
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    spec = {"devices": {"requests": [request]}}
+    errors = _errors_of({**head, "metadata": {"name": "a"}, "spec": spec})
+    detail = f"all expressions together may not have more than {EXPRESSIONS_BYTES_MAX} bytes"
+    assert [(error.field, error.detail) for error in errors] == [
+        (f"spec.devices.requests[0].exactly.selectors[{number}].cel.expression", detail)
+        for number in (5, 6)
+    ]

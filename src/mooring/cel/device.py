@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
@@ -28,6 +28,7 @@ from mooring.cel.lang.metering import Meter
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type, full_name, same
+from mooring.cel.lang.unpaid_work import begin_evaluation, nests, unpaid_of_evaluation
 from mooring.cel.lang.values import runtime_type
 from mooring.cel.library import include_library, kubernetes_libraries, with_equality_costs
 from mooring.cel.library.quantity import QUANTITY, SEMVER
@@ -81,6 +82,7 @@ class Compiled:
     program: Program | None
     error: str | None
     is_internal: bool = False  # the error is one of instantiation
+    unpaid: int = 0  # work of compiling it, beyond its length
     cheap_cost_max: int = CHEAP_COST_MAX
     meter: Meter = field(default_factory=Meter)
     answers: LRU[Any, Any] = field(default_factory=lambda: LRU(ANSWERS_MAX, ANSWERS_SIZE_MAX))
@@ -97,9 +99,16 @@ class Compiled:
         return estimate.high
 
     @cached_property
+    def admission_cost(self) -> int:
+        """The cost of an evaluation as callers admit it: the limit, if some work costs nothing."""
+        if self.program is not None and nests(self.program.checked):
+            return max(self.cost_max, COST_LIMIT)
+        return self.cost_max
+
+    @cached_property
     def is_cheap(self) -> bool:
         """Whether evaluating it for a device costs little, or it has no program."""
-        return self.program is None or self.cost_max <= self.cheap_cost_max
+        return self.program is None or self.admission_cost <= self.cheap_cost_max
 
     @cached_property
     def is_by_driver(self) -> bool:
@@ -152,16 +161,16 @@ class Compiled:
         """Return values and costs for a batch, for `program.many.paths`; None where that fails."""
         assert self.program is not None
         assert self.program.many is not None
+        begin_evaluation()
         return self.program.many.evaluate(batch, *self.meter.checkpoints(COST_LIMIT))
 
     def evaluate_variables(
-        self, variables: dict[str, Any], *, cost_limit: int = COST_LIMIT
+        self, variables: dict[str, Any], *, cost_limit: int = COST_LIMIT, only_plan: bool = False
     ) -> Evaluated:
         """Return the result of the expression for prepared variables."""
         assert self.program is not None
-        return self.converted(
-            self.program.evaluate(variables, cost_limit=cost_limit, meter=self.meter)
-        )
+        evaluate = self.program.run_plan if only_plan else self.program.evaluate
+        return self.converted(evaluate(variables, cost_limit=cost_limit, meter=self.meter))
 
     def converted(self, outcome: Evaluated) -> Evaluated:
         """Return an outcome whose value is a match, or an attribute, as the kind says."""
@@ -209,6 +218,11 @@ class DeviceCompiler:
         return runtime_type(value, PYTHON_TYPES).name
 
     def _compiled(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:
+        begin_evaluation()
+        found = self._checked(expression, kind, scope)
+        return replace(found, unpaid=unpaid_of_evaluation())
+
+    def _checked(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:
         environment = self._environment(scope)
         try:
             program = compile_expression(expression, environment)

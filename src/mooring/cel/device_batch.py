@@ -134,7 +134,7 @@ class DeviceBatch:
         answer = compiled.answers.get(key)
         if answer is None:
             meter = compiled.meter
-            meter.admit(compiled.cost_max)
+            meter.admit(compiled.admission_cost)
             start_s = meter.now_s()
             answer, cost = self._evaluated(compiled, number)
             meter.record(compiled.expression, 1, meter.now_s() - start_s, (cost,))
@@ -150,7 +150,7 @@ class DeviceBatch:
             row = tuple([self._column(path)[number] for path in cells])
             values, costs = compiled.evaluate_batch([row])
             if costs[0] is None:
-                outcome = self._outcome(compiled, number)
+                outcome = self._outcome(compiled, number, only_plan=True)
             else:
                 outcome = compiled.converted(Evaluated(values[0], costs[0]))
         answer: Answer = outcome.value if outcome.error is None else outcome.error
@@ -234,13 +234,14 @@ class DeviceBatch:
         outcome = self._outcome(compiled, number)
         return outcome.value if outcome.error is None else outcome.error
 
-    def _outcome(self, compiled: Compiled, number: int) -> Evaluated:
+    def _outcome(self, compiled: Compiled, number: int, *, only_plan: bool = False) -> Evaluated:
+        """Return the result for a device by its maps, without code where that has failed."""
         variables = self._variables.get(number)
         if variables is None:
             variables = self._variables[number] = self._built(self._devices[number])
         if isinstance(variables, str):
             return Evaluated(None, None, variables)
-        return compiled.evaluate_variables(variables)
+        return compiled.evaluate_variables(variables, only_plan=only_plan)
 
     def _built(self, device: Device) -> dict[str, Any] | str:
         try:

@@ -28,6 +28,7 @@ from mooring.validation.errors import (
     OMITTED,
     ErrorList,
     FieldError,
+    count_compiled,
     forbidden,
     invalid,
     may_compile,
@@ -49,6 +50,7 @@ from mooring.validation.strategy import Context, ExpressionPurpose, RejectedExpr
 
 SELECTORS_MAX = 32
 EXPRESSION_MAX_BYTES = 10 * 1024
+UNPAID_PER_BYTE = 8  # of an expression, which takes as long to compile
 EXPRESSION_COST_MAX = COST_LIMIT
 PARAMETERS_MAX_BYTES = 10 * 1024
 CONDITIONS_MAX = 4
@@ -80,6 +82,7 @@ def check_expression(
         detail = f"all expressions together may not have more than {EXPRESSIONS_BYTES_MAX} bytes"
         return [forbidden(path, detail)], 0
     verdict = context.check_expression(expression, purpose)
+    count_compiled(expression, verdict.unpaid // UNPAID_PER_BYTE)
     if isinstance(verdict, RejectedExpression):
         value = expression if verdict.type != "InternalError" else verdict.detail
         return [FieldError(verdict.type, path, verdict.detail, value)], 0

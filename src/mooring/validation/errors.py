@@ -111,7 +111,7 @@ class _Work:
 
     def __init__(self) -> None:
         self.errors: ErrorList = []
-        self.expressions: set[str] = set()
+        self.expressions: dict[str, int] = {}  # bytes, or more if compiling took longer
         self.expressions_bytes = 0
 
 
@@ -135,9 +135,17 @@ def may_compile(expression: str) -> bool:
     work = _work.get()
     if work is None or expression in work.expressions:
         return True
-    work.expressions.add(expression)
-    work.expressions_bytes += len(expression.encode("utf-8", "replace"))
+    size = work.expressions[expression] = len(expression.encode("utf-8", "replace"))
+    work.expressions_bytes += size
     return work.expressions_bytes <= EXPRESSIONS_BYTES_MAX
+
+
+def count_compiled(expression: str, size: int) -> None:
+    """Count an expression by this size if it is more than its length."""
+    work = _work.get()
+    if work is not None and size > work.expressions[expression]:
+        work.expressions_bytes += size - work.expressions[expression]
+        work.expressions[expression] = size
 
 
 def shown_errors(errors: Iterable[FieldError]) -> Iterator[FieldError]:

@@ -295,6 +295,7 @@ class AcceptedExpression(NamedTuple):
     """The expression compiles; evaluating it costs at most this much."""
 
     cost_max: int = 0
+    unpaid: int = 0  # work of compiling it, beyond its length
 
 
 class RejectedExpression(NamedTuple):
@@ -302,6 +303,7 @@ class RejectedExpression(NamedTuple):
 
     type: ErrorType
     detail: str
+    unpaid: int = 0
 
 
 class ExpressionChecker(Protocol):
@@ -327,9 +329,9 @@ class CelChecker:
         kind: ExpressionKind = "selector" if purpose is ExpressionPurpose.SELECTOR else "derived"
         compiled = self._compiler.compile(expression, kind=kind, scope=Scope.NEW)
         if compiled.error is None:
-            return AcceptedExpression(compiled.cost_max)
+            return AcceptedExpression(compiled.cost_max, compiled.unpaid)
         type_ = ErrorType.INTERNAL if compiled.is_internal else ErrorType.INVALID
-        return RejectedExpression(type_, compiled.error)
+        return RejectedExpression(type_, compiled.error, compiled.unpaid)
 
 
 @lru_cache(maxsize=16)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError, no_such_overload
 from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.unpaid_work import count_unpaid
 from mooring.cel.lang.values import Optional, TypeValue, UInt, map_key
 
 # Longer lists, which only repeated concatenation makes, cost more to traverse than any limit.
@@ -110,6 +111,8 @@ def _are_equal_containers(a: Any, b: Any) -> bool:
     seen: set[tuple[int, int]] = set()
     while pending:
         a, b = pending.pop()
+        if seen:  # the outer ones are paid for
+            count_unpaid(len(a))
         pairs = _paired(a, b)
         if pairs is None:
             return False
@@ -152,6 +155,8 @@ def _may_be_equal(a: Any, b: Any) -> bool:
 
 
 def _is_surely_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, _CONTAINERS):
+        count_unpaid(len(a))
     try:
         return _left_equal(a, b)
     except EvalError:

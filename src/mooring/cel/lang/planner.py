@@ -15,7 +15,7 @@ from mooring.cel.lang.ast import CheckedAST
 from mooring.cel.lang.attributes import Attribute, Computed, Conditional, Qualifier, Variable
 from mooring.cel.lang.environment import Environment, Function, Overload, guarded
 from mooring.cel.lang.equality import equal, not_equal
-from mooring.cel.lang.errors import EvalError, InstantiationError, no_such_overload
+from mooring.cel.lang.errors import Cancelled, EvalError, InstantiationError, no_such_overload
 from mooring.cel.lang.interpretable import (
     Activation,
     Budget,
@@ -264,7 +264,7 @@ class _Planner:
     def _check_pattern(self, arg: Constant) -> Regex:
         try:
             return compile_regex(arg.value)
-        except EvalError as error:
+        except (EvalError, Cancelled) as error:
             raise InstantiationError(str(error)) from None
 
     def _list(self, node: ast.CreateList) -> Interpretable:

@@ -38,6 +38,7 @@ from mooring.cel.lang.parser import parse
 from mooring.cel.lang.planner import plan
 from mooring.cel.lang.regex import compile_regex
 from mooring.cel.lang.types import Type, is_optional, same
+from mooring.cel.lang.unpaid_work import begin_evaluation
 
 
 class Evaluated(NamedTuple):
@@ -76,6 +77,7 @@ class Program:
     ) -> Evaluated:
         """Return the value for these variables; raises Interrupted if the meter does, only."""
         if self.fast is not None:
+            begin_evaluation()
             try:
                 if meter is None:
                     return Evaluated(*self.fast(variables, cost_limit))
@@ -90,6 +92,7 @@ class Program:
         self, variables: dict[str, Any], *, cost_limit: int, meter: Meter | None = None
     ) -> Evaluated:
         """Return the value by running the plan, step by step."""
+        begin_evaluation()
         budget = Budget(cost_limit, meter)
         try:
             value = self._step.run(Activation(variables, budget))
@@ -110,8 +113,10 @@ def compile_expression(text: str, environment: Environment) -> Program:
     Raises CompileError for what the language refuses, InstantiationError for errors that only show
     when constants are folded.
     """
+    begin_evaluation()  # of constants
     checked = check(parse(text, environment.macros), environment)
     validate(checked, environment)
+    begin_evaluation()
     return Program(checked, plan(checked, environment), environment)
 
 
@@ -194,7 +199,7 @@ def _bad_patterns(calls: list[ast.Call]) -> Iterator[Finding]:
             continue
         try:
             compile_regex(literal.value)
-        except EvalError:
+        except (EvalError, Cancelled):
             yield literal, f"invalid {_MATCHES} argument"
 
 
@@ -314,11 +319,12 @@ def compile_many(step: Interpretable, cells: Iterable[Pattern] = ()) -> Many | N
 
 def _written(writer: Writer, step: Interpretable) -> str | None:
     """Write the body and return the name of the value, None if it cannot be written."""
+    begin_evaluation()  # of calls with constant arguments
     try:
         result = writer.write(step)
         writer.flush()
         writer.line("if c > limit: more(c)")
-    except (NotCompilable, RecursionError):
+    except (NotCompilable, Cancelled, RecursionError):
         return None
     return result
 

@@ -1,7 +1,8 @@
 """Regular expressions with the syntax, the meaning and the error messages of Go's regexp.
 
-Matching is RE2's, so time is linear in the text whatever the expression is. Its memory is bounded
-for each expression, and so is the number of cached ones. Of Unicode groups Go knows more names than
+Matching is RE2's, so time is linear in the text whatever the expression is, but also in the size of
+the expression, for which nobody is charged: it counts as unpaid work. Memory is bounded for each
+expression, and so is the number of cached ones. Of Unicode groups Go knows more names than
 RE2, and ignores case, spaces, hyphens and underscores in them.
 """
 
@@ -13,10 +14,14 @@ from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
+from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.regex_syntax import TOO_LARGE, syntax_error, translate
+from mooring.cel.lang.unpaid_work import count_unpaid
 
-MEMORY_MAX_BYTES: Final = 8 * 2**20  # an expression that fills it takes 0.2 s to compile
+MEMORY_MAX_BYTES: Final = 8 * 2**20
+SIZE_MAX: Final = MEMORY_MAX_BYTES // 64  # instructions; one beyond the memory counts as so many
 REMEMBERED_MAX: Final = 128
+STEPS: Final = 64  # of a search that take as long as looking at an element of a list
 _UNANCHORED: Final = re2._Anchor.UNANCHORED
 _NOTHING: Final = (-1, -1)
 _STRAY: Final = "surrogateescape"  # how strings keep bytes that are no UTF-8
@@ -25,7 +30,7 @@ _STRAY: Final = "surrogateescape"  # how strings keep bytes that are no UTF-8
 class Regex:
     """A compiled expression. All searches are unanchored and prefer the leftmost match."""
 
-    __slots__ = ("_match", "pattern")
+    __slots__ = ("_match", "pattern", "size")
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -33,12 +38,14 @@ class Regex:
         if compiled is None:
             # Go allows more than our memory bound does: about 3 million instructions.
             raise syntax_error(TOO_LARGE, pattern)
+        self.size: int = compiled._regexp.ProgramSize()  # instructions
         # The public search() costs five times as much as the match that it is made of.
         self._match = compiled._regexp.Match
 
     def search(self, text: str) -> bool:
         """Return whether the expression matches somewhere in the text."""
         encoded = text.encode("utf-8", _STRAY)
+        self._count(len(encoded))
         return bool(self._match(_UNANCHORED, encoded, 0, len(encoded))[0] != _NOTHING)
 
     def find(self, text: str) -> str | None:
@@ -55,6 +62,7 @@ class Regex:
         found: list[str] = []
         position, previous_end = 0, -1
         while position <= len(encoded) and len(found) != limit:
+            self._count(len(encoded) - position)
             start, end = self._match(_UNANCHORED, encoded, position, len(encoded))[0]
             if start < 0:
                 break
@@ -64,11 +72,32 @@ class Regex:
             previous_end = end
         return found
 
+    def _count(self, characters: int) -> None:
+        """Count a search, which may look at every character with every instruction."""
+        count_unpaid(characters * self.size // STEPS)
+
+
+def compile_regex(pattern: str) -> Regex:
+    """Return the compiled expression, or raise EvalError with the message of Go's parser.
+
+    It is unpaid work, remembered or not: an evaluation must not depend on what was before it.
+    """
+    count_unpaid(0)  # not one more, if it has been too many
+    found = _remembered(pattern)
+    if isinstance(found, Regex):
+        count_unpaid(found.size)
+        return found
+    count_unpaid(SIZE_MAX if TOO_LARGE in found else 1)
+    raise EvalError(found)
+
 
 @lru_cache(maxsize=REMEMBERED_MAX)
-def compile_regex(pattern: str) -> Regex:
-    """Return the compiled expression, or raise EvalError with the message of Go's parser."""
-    return Regex(pattern)
+def _remembered(pattern: str) -> Regex | str:
+    """Return the compiled expression, or the error."""
+    try:
+        return Regex(pattern)
+    except EvalError as error:
+        return str(error)
 
 
 def _next_character(encoded: bytes, position: int) -> int:

@@ -25,6 +25,7 @@ from mooring.cel.lang.library.format_clauses import Clause, FormatError, filled
 from mooring.cel.lang.library.strings import limited
 from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.types import DURATION, DYN, STRING, TIMESTAMP, Type, TypeKind, list_of
+from mooring.cel.lang.unpaid_work import count_unpaid, count_unpaid_text
 from mooring.cel.lang.values import TypeValue, UInt, double_text, key_value, runtime_type
 from mooring.kit.go_quote import go_quote
 
@@ -82,7 +83,9 @@ def format_values(template: str, args: list[Any], python_types: Mapping[type, Ty
             parts.add(part)
     except FormatError as error:
         raise EvalError(error.message) from None
-    return parts.text()
+    text = parts.text()
+    count_unpaid_text(len(text))
+    return text
 
 
 def check_format(call: Call, checked: CheckedAST) -> Iterator[tuple[Expr, str]]:
@@ -162,6 +165,7 @@ class _Values:
         return text
 
     def _add_list(self, values: list[Any] | tuple[Any, ...], parts: _Parts) -> None:
+        count_unpaid(len(values))
         parts.add("[")
         for position, value in enumerate(values):
             if position:
@@ -170,6 +174,7 @@ class _Values:
         parts.add("]")
 
     def _add_map(self, values: dict[Any, Any], parts: _Parts) -> None:
+        count_unpaid(len(values))
         named = [(self._key(key_value(key)), value) for key, value in values.items()]
         parts.add("{")
         for position, (key, value) in enumerate(sorted(named, key=itemgetter(0))):

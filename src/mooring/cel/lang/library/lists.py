@@ -47,11 +47,10 @@ from mooring.cel.lang.types import (
     list_of,
     param,
 )
+from mooring.cel.lang.unpaid_work import count_unpaid
 from mooring.cel.lang.values import UInt, runtime_type
 
 RANGE_MAX: Final = 1_000_000
-# Lists that contain the same list many times flatten to more than any memory holds.
-FLATTENED_MAX: Final = 4_000_000
 # No cost limit allows more; the evaluation ends here instead of a little later.
 COMPARISONS_MAX: Final = 10_000_000
 SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
@@ -159,8 +158,8 @@ def _flatten(values: Values, depth: int = 1) -> Values:
         raise EvalError("level must be non-negative")
     while depth and any(isinstance(value, list | tuple) for value in values):
         parts = [value if isinstance(value, list | tuple) else (value,) for value in values]
-        if sum(map(len, parts)) > FLATTENED_MAX:
-            raise EvalError(f"flatten: list would have more than {FLATTENED_MAX} elements")
+        # Lists that contain the same list many times flatten to more than any memory holds.
+        count_unpaid(sum(map(len, parts)))
         values = list(chain.from_iterable(parts))
         depth -= 1
     return values

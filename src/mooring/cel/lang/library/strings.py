@@ -26,6 +26,7 @@ from mooring.cel.lang.costs import (
 from mooring.cel.lang.environment import Function, Library, functions_of, members_of
 from mooring.cel.lang.errors import EvalError
 from mooring.cel.lang.types import INT, STRING, list_of
+from mooring.cel.lang.unpaid_work import count_unpaid_text
 from mooring.cel.lang.values import shown
 
 # A longer string costs too much to be used, but repetition could make it.
@@ -78,7 +79,7 @@ def _functions() -> tuple[Function, ...]:
         ),
         members_of(
             "lastIndexOf",
-            ("string_last_index_of_string", two, INT, str.rfind),
+            ("string_last_index_of_string", two, INT, _last_index),
             ("string_last_index_of_string_int", (*two, INT), INT, _last_index_from),
             costs=search,
         ),
@@ -145,7 +146,13 @@ def _last_index_from(text: str, part: str, start: int) -> int:
         return min(start, len(text))
     if start >= len(text):
         return -1
-    return text.rfind(part, 0, start + len(part))
+    return _last_index(text[: start + len(part)], part)
+
+
+def _last_index(text: str, part: str) -> int:
+    """Return where the last occurrence begins; from the front, as `rfind` takes quadratic time."""
+    found = text[::-1].find(part[::-1])
+    return found if found < 0 else len(text) - found - len(part)
 
 
 def _lower(text: str) -> str:
@@ -164,7 +171,9 @@ def _replace(text: str, old: str, new: str, times: int = -1) -> str:
     growth = len(new) - len(old)
     if growth > 0:
         found = text.count(old)
-        limited(len(text) + growth * (found if times < 0 else min(found, times)))
+        characters = len(text) + growth * (found if times < 0 else min(found, times))
+        limited(characters)
+        count_unpaid_text(characters)
     return text.replace(old, new, times)
 
 
