@@ -24,7 +24,9 @@ CLAIM = {"devices": {"requests": [{"name": "repeated", "exactly": {"deviceClassN
 POD = {"containers": [{"name": "repeated", "image": "i"}]}
 
 
-def create(api_version: str, kind: str, spec: Any, name: str, gates: Gates = GATES) -> RegistryResult:
+def create(
+    api_version: str, kind: str, spec: Any, name: str, gates: Gates = GATES
+) -> RegistryResult:
     found = CATALOGUE.find(api_version, kind)
     metadata = {"name": name, "namespace": "default"}
     tree = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}

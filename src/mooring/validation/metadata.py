@@ -356,21 +356,22 @@ def _unprintable_characters(text: str) -> Iterator[str]:
 _OPERATIONS = ["Apply", "Update"]
 
 
-def _is_good_manager(manager: str, subresource: str) -> bool:
-    """Return whether a manager and its subresource are not too long, and can be printed."""
+def _is_good_entry(entry: ManagedFieldsEntry) -> bool:
+    """Return whether there is surely nothing wrong."""
     return (
-        byte_length(manager) <= MANAGER_MAX_BYTES
-        and manager.isprintable()
-        and byte_length(subresource) <= SUBRESOURCE_MAX_BYTES
+        entry.operation in _OPERATIONS
+        and entry.fields_type in ("", "FieldsV1")
+        and entry.manager.isprintable()
+        and byte_length(entry.manager) <= MANAGER_MAX_BYTES
+        and byte_length(entry.subresource) <= SUBRESOURCE_MAX_BYTES
     )
 
 
 def _validate_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     for position, entry in enumerate(entries):
-        if entry.operation in _OPERATIONS and _is_good_manager(entry.manager, entry.subresource):
-            if entry.fields_type in ("", "FieldsV1"):
-                continue
+        if _is_good_entry(entry):
+            continue
         place = path.index(position)
         if not entry.operation:
             found.append(required(place.child("operation"), "must not be empty"))

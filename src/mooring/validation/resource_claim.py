@@ -15,8 +15,8 @@ from mooring.api.field_path import root
 from mooring.api.gates import Gate
 from mooring.api.resource import v1beta1
 from mooring.api.resource.v1 import (
-    API_VERSION,
     ADMIN_NAMESPACE_LABEL,
+    API_VERSION,
     AllocationResult,
     DeviceClaim,
     DeviceRequest,

@@ -112,9 +112,7 @@ def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) ->
     return found + rest
 
 
-def _validate_parts(
-    spec: PodSpec, volumes: Volumes, path: Path, *, is_pod: bool
-) -> ErrorList:
+def _validate_parts(spec: PodSpec, volumes: Volumes, path: Path, *, is_pod: bool) -> ErrorList:
     """Validate what depends on the spec alone."""
     found = validate_containers(spec, volumes, path)
     found += validate_whole_resources(spec, path.child("resources"))
