@@ -19,7 +19,23 @@ from mooring.api.plain_reader import PLAIN_BYTES_MAX, read_plain_json
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GATES = Gates.parse()
-ODD = (None, "", 0, 7, -1, 1.5, 10**30, True, [], [{}], {}, {"a": 1}, "x", "1Gi", "2026-01-01")
+ODD: tuple[Any, ...] = (
+    None,
+    "",
+    0,
+    7,
+    -1,
+    1.5,
+    10**30,
+    True,
+    [],
+    [{}],
+    {},
+    {"a": 1},
+    "x",
+    "1Gi",
+    "2026-01-01",
+)
 MORE = (
     {
         "apiVersion": "resource.k8s.io/v1",
@@ -75,7 +91,9 @@ def _trees() -> list[Any]:
 
 
 def _is_known(tree: Any) -> bool:
-    return isinstance(tree, dict) and (tree.get("apiVersion"), tree.get("kind")) in CATALOGUE
+    if not isinstance(tree, dict):
+        return False
+    return (str(tree.get("apiVersion")), str(tree.get("kind"))) in CATALOGUE
 
 
 TREES = _trees()

@@ -21,8 +21,8 @@ from mooring.apiserver.auth.authorizer import AlwaysAllow
 from mooring.apiserver.auth.certificates import Pair
 from mooring.apiserver.auth.credentials import CredentialsFolder
 from mooring.apiserver.http.app import Application
+from mooring.apiserver.http.response_writer import WriteBuffer
 from mooring.apiserver.http.uvicorn_server import NetworkServer, tls_context
-from mooring.apiserver.http.write_buffer import WriteBuffer
 from mooring.apiserver.server import make_application, make_server_context
 from mooring.apiserver.settings import Limits
 from mooring.kit.connections import PLAIN_HTTP, ConnectionLimits, listen, prepare

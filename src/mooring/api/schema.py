@@ -57,6 +57,7 @@ _GROUPS = {
 }
 
 META = "meta/v1"
+KIND_LENGTH_MAX = 256  # of a version and a kind; none in the schema is nearly as long
 # Kinds of meta/v1 that are kinds of every version of every group.
 _EVERYWHERE = frozenset(
     (
@@ -162,9 +163,15 @@ def api_type(name: str) -> ApiType:
     )
 
 
-@lru_cache(maxsize=1024)
 def find_kind(api_version: str, kind: str) -> str | None:
     """Return the full name of the type of a kind, if the schema has it."""
+    if len(api_version) + len(kind) > KIND_LENGTH_MAX:
+        return None
+    return _find_kind(api_version, kind)
+
+
+@lru_cache(maxsize=1024)
+def _find_kind(api_version: str, kind: str) -> str | None:
     version = group_version(api_version)
     if version is None:
         return None

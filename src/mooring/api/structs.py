@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from functools import partial
+from itertools import repeat
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -80,25 +81,15 @@ class Open(Closed, frozen=True, gc=False, kw_only=True):
 
 def always(default: T, *, name: str | None = None) -> T:
     """Declare a field that is written even when it holds its default."""
-    declared: T = field(default_factory=_Constant(default), name=name)
+    # msgspec never compares what a factory makes when it decides what to omit. This one is called
+    # for every such field of every object, so it is one that runs no Python code.
+    declared: T = field(default_factory=repeat(default).__next__, name=name)
     return declared
 
 
 def named(name: str, default: T) -> T:
     """Declare a field whose JSON name is not the camel case of its own."""
     return field(default=default, name=name)
-
-
-class _Constant:
-    """A default factory, which msgspec never compares when it decides what to omit."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __call__(self) -> Any:
-        return self.value
 
 
 # --- checked structs ---------------------------------------------------------------------------

@@ -29,6 +29,7 @@ T = TypeVar("T")
 DRIVER_NAME_MAX = 63
 POOL_NAME_MAX = 253
 IDENTIFIER_MAX = 32
+LABEL_NAME_MAX = names.SUBDOMAIN_MAX + 1 + names.LABEL_MAX
 
 
 def each_invalid(
@@ -40,12 +41,18 @@ def each_invalid(
 
 def label(value: str, path: Path) -> ErrorList:
     """Validate a DNS label."""
+    if is_good_label(value):
+        return []
     return each_invalid(path, value, names.dns1123_label(value))
 
 
-@lru_cache(maxsize=4096)
 def is_good_label(value: str) -> bool:
     """Return whether `label` finds no error; cached, because names of devices repeat."""
+    return len(value) <= names.LABEL_MAX and _is_label(value)
+
+
+@lru_cache(maxsize=4096)
+def _is_label(value: str) -> bool:
     return not names.dns1123_label(value)
 
 
@@ -56,15 +63,31 @@ def subdomain(value: str, path: Path) -> ErrorList:
     return each_invalid(path, value, names.dns1123_subdomain(value))
 
 
-@lru_cache(maxsize=4096)
 def is_good_subdomain(value: str) -> bool:
     """Return whether `subdomain` finds no error; cached, because drivers and nodes repeat."""
+    return len(value) <= names.SUBDOMAIN_MAX and _is_subdomain(value)
+
+
+@lru_cache(maxsize=4096)
+def _is_subdomain(value: str) -> bool:
     return not names.dns1123_subdomain(value)
 
 
 def label_name(value: str, path: Path) -> ErrorList:
     """Validate a label key."""
+    if is_good_label_name(value):
+        return []
     return each_invalid(path, value, names.label_name(value))
+
+
+def is_good_label_name(value: str) -> bool:
+    """Return whether `label_name` finds no error; cached, because keys repeat."""
+    return len(value) <= LABEL_NAME_MAX and _is_label_name(value)
+
+
+@lru_cache(maxsize=4096)
+def _is_label_name(value: str) -> bool:
+    return not names.label_name(value)
 
 
 def label_value(value: str, path: Path) -> ErrorList:

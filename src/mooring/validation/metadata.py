@@ -20,9 +20,22 @@ from mooring.validation.errors import (
     required,
     too_long,
 )
-from mooring.validation.field_rules import each_invalid, validate_labels
+from mooring.validation.field_rules import (
+    each_invalid,
+    is_good_label_name,
+    label,
+    label_name,
+    validate_labels,
+)
 
 METADATA = root("metadata")
+_ANNOTATIONS = METADATA.child("annotations")
+_FINALIZERS = METADATA.child("finalizers")
+_GENERATE_NAME = METADATA.child("generateName")
+_NAME = METADATA.child("name")
+_NAMESPACE = METADATA.child("namespace")
+_OWNERS = METADATA.child("ownerReferences")
+_MANAGED_FIELDS = METADATA.child("managedFields")
 
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 REASON_MAX_BYTES = 1024
@@ -61,8 +74,8 @@ def validate_metadata(
     found: ErrorList = []
     if meta.generate_name and validate_prefix:
         messages = validate_name(_masked(meta.generate_name))
-        found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
-    name_path = METADATA.child("name")
+        found += each_invalid(_GENERATE_NAME, meta.generate_name, messages)
+    name_path = _NAME
     if meta.name:
         found += each_invalid(
             name_path, meta.name, validate_name(meta.name), declared=declared_name
@@ -83,8 +96,8 @@ def validate_path_segments(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
     found: ErrorList = []
     if meta.generate_name:
         messages = names.path_segment_prefix(meta.generate_name)
-        found += each_invalid(METADATA.child("generateName"), meta.generate_name, messages)
-    name_path = METADATA.child("name")
+        found += each_invalid(_GENERATE_NAME, meta.generate_name, messages)
+    name_path = _NAME
     if meta.name:
         found += each_invalid(name_path, meta.name, names.path_segment(meta.name))
     else:
@@ -106,22 +119,37 @@ def validate_metadata_update(
     if new.generation < old.generation:
         path = METADATA.child("generation")
         found.append(invalid(path, new.generation, "must not be decremented"))
-    for field_name, new_value, old_value in (
-        ("name", new.name, old.name),
-        ("namespace", new.namespace, old.namespace),
-        ("uid", new.uid, old.uid),
-        ("creationTimestamp", new.creation_timestamp, old.creation_timestamp),
-        ("deletionTimestamp", new.deletion_timestamp, old.deletion_timestamp),
-        (
-            "deletionGracePeriodSeconds",
-            new.deletion_grace_period_seconds,
-            old.deletion_grace_period_seconds,
-        ),
-    ):
-        if new_value != old_value:
-            found.append(invalid(METADATA.child(field_name), new_value, IMMUTABLE))
+    if _fixed(new) != _fixed(old):
+        found += _validate_fixed(new, old)
     found += _validate_common(new)
     return found + (_validate_qualified(new.finalizers) if qualified_finalizers else [])
+
+
+def _fixed(meta: ObjectMeta) -> tuple[object, ...]:
+    """Return what no update may change."""
+    return (
+        meta.name,
+        meta.namespace,
+        meta.uid,
+        meta.creation_timestamp,
+        meta.deletion_timestamp,
+        meta.deletion_grace_period_seconds,
+    )
+
+
+_FIXED = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def _validate_fixed(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
+    pairs = zip(_FIXED, _fixed(new), _fixed(old), strict=True)
+    return [invalid(METADATA.child(name), now, IMMUTABLE) for name, now, was in pairs if now != was]
 
 
 def next_generation(generation: int) -> int:
@@ -212,12 +240,12 @@ def _masked(prefix: str) -> str:
 
 
 def _validate_namespace(meta: ObjectMeta, *, namespaced: bool) -> ErrorList:
-    path = METADATA.child("namespace")
+    path = _NAMESPACE
     if not namespaced:
         return [forbidden(path, "not allowed on this type")] if meta.namespace else []
     if not meta.namespace:
         return [required(path)]
-    return each_invalid(path, meta.namespace, names.dns1123_label(meta.namespace))
+    return label(meta.namespace, path)
 
 
 def _validate_common(meta: ObjectMeta) -> ErrorList:
@@ -228,11 +256,11 @@ def _validate_common(meta: ObjectMeta) -> ErrorList:
     if meta.labels:
         found += validate_labels(meta.labels, METADATA.child("labels"))
     if meta.annotations:
-        found += validate_annotations(meta.annotations, METADATA.child("annotations"))
+        found += validate_annotations(meta.annotations, _ANNOTATIONS)
     if meta.owner_references:
-        found += _validate_owners(meta.owner_references, METADATA.child("ownerReferences"))
+        found += _validate_owners(meta.owner_references, _OWNERS)
     if meta.managed_fields:
-        found += _validate_managed_fields(meta.managed_fields, METADATA.child("managedFields"))
+        found += _validate_managed_fields(meta.managed_fields, _MANAGED_FIELDS)
     return found
 
 
@@ -240,7 +268,8 @@ def validate_annotations(annotations: dict[str, str], path: Path) -> ErrorList:
     """Validate the keys of annotations and their total size."""
     found: ErrorList = []
     for key in annotations:
-        found += each_invalid(path, key, names.label_name(names.lowered(key)))
+        if not is_good_label_name(names.lowered(key)):
+            found += each_invalid(path, key, names.label_name(names.lowered(key)))
     size = sum(byte_length(key) + byte_length(value) for key, value in annotations.items())
     if size > ANNOTATIONS_MAX_BYTES:
         found.append(too_long(path, ANNOTATIONS_MAX_BYTES))
@@ -281,10 +310,10 @@ def _validate_owner(owner: OwnerReference, path: Path) -> ErrorList:
 
 
 def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
-    path = METADATA.child("finalizers")
+    path = _FINALIZERS
     found: ErrorList = []
     for finalizer in finalizers:
-        found += each_invalid(path, finalizer, names.label_name(finalizer))
+        found += label_name(finalizer, path)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         detail = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         found.append(invalid(path, finalizers, detail))
@@ -292,7 +321,7 @@ def _validate_finalizers(finalizers: tuple[str, ...]) -> ErrorList:
 
 
 def _validate_qualified(finalizers: tuple[str, ...]) -> ErrorList:
-    path = METADATA.child("finalizers")
+    path = _FINALIZERS
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid(path.index(position), finalizer, detail)
@@ -310,7 +339,7 @@ def _validate_no_new_finalizers(new: ObjectMeta, old: ObjectMeta) -> ErrorList:
         "no new finalizers can be added if the object is being deleted, "
         f"found new finalizers []string{{{shown}}}"
     )
-    return [forbidden(METADATA.child("finalizers"), detail)]
+    return [forbidden(_FINALIZERS, detail)]
 
 
 def _unprintable_characters(text: str) -> Iterator[str]:
@@ -324,15 +353,30 @@ def _unprintable_characters(text: str) -> Iterator[str]:
         position += byte_length(character)
 
 
+_OPERATIONS = ["Apply", "Update"]
+
+
+def _is_good_entry(entry: ManagedFieldsEntry) -> bool:
+    """Return whether there is surely nothing wrong."""
+    return (
+        entry.operation in _OPERATIONS
+        and entry.fields_type in ("", "FieldsV1")
+        and entry.manager.isprintable()
+        and byte_length(entry.manager) <= MANAGER_MAX_BYTES
+        and byte_length(entry.subresource) <= SUBRESOURCE_MAX_BYTES
+    )
+
+
 def _validate_managed_fields(entries: tuple[ManagedFieldsEntry, ...], path: Path) -> ErrorList:
     found: ErrorList = []
     for position, entry in enumerate(entries):
+        if _is_good_entry(entry):
+            continue
         place = path.index(position)
         if not entry.operation:
             found.append(required(place.child("operation"), "must not be empty"))
-        elif entry.operation not in ("Apply", "Update"):
-            operations = ["Apply", "Update"]
-            found.append(not_supported(place.child("operation"), entry.operation, operations))
+        elif entry.operation not in _OPERATIONS:
+            found.append(not_supported(place.child("operation"), entry.operation, _OPERATIONS))
         if entry.fields_type not in ("", "FieldsV1"):
             detail = "must be `FieldsV1`"
             found.append(invalid(place.child("fieldsType"), entry.fields_type, detail))

@@ -6,6 +6,7 @@ Their defaults are here too: allocationMode, count, operators of tolerations.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from mooring.api.gates import Gate
 from mooring.api.resource import v1beta1
 from mooring.api.resource.v1 import (
     ADMIN_NAMESPACE_LABEL,
+    API_VERSION,
     AllocationResult,
     DeviceClaim,
     DeviceRequest,
@@ -37,6 +39,7 @@ from mooring.validation.metadata import (
     validate_metadata_update,
     validate_template_metadata,
 )
+from mooring.validation.repeated_specs import RepeatedSpecs
 from mooring.validation.resource_claim_spec import drop_disabled_claim_fields, validate_claim_spec
 from mooring.validation.resource_claim_status import (
     allocation_results,
@@ -57,7 +60,10 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
 
     def default(self, value: ResourceClaim, api_version: str, context: Context) -> ResourceClaim:  # noqa: ARG002
         """Set mode, count and toleration operators."""
-        spec = default_claim_spec(value.spec, api_version)
+        if api_version == API_VERSION:
+            spec = SPECS.defaulted(value.spec)
+        else:
+            spec = default_claim_spec(value.spec, api_version)
         value = value if spec is value.spec else replace(value, spec=spec)
         return _default_status(value)
 
@@ -65,20 +71,32 @@ class ResourceClaimStrategy(Strategy[ResourceClaim]):
         self, new: ResourceClaim, old: ResourceClaim | None, context: Context
     ) -> Iterable[Gate]:
         """Return the disabled gates whose fields the claim loses."""
+        if old is None and SPECS.has(new.spec, context.gates):
+            return ()
         return resource_claim_spec.disabled_claim_gates(
             new.spec, old.spec if old is not None else None, context
         )
 
     def prepare_for_create(self, new: ResourceClaim, context: Context) -> ResourceClaim:
         """Drop the status and disabled fields."""
-        new = replace(new, status=ResourceClaimStatus())
-        return replace(new, spec=drop_disabled_claim_fields(new.spec, None, context))
+        if SPECS.has(new.spec, context.gates):  # None of its fields is disabled.
+            return replace(new, status=ResourceClaimStatus())
+        spec = drop_disabled_claim_fields(new.spec, None, context)
+        if spec is new.spec:
+            SPECS.note(spec, context.gates)
+        return replace(new, spec=spec, status=ResourceClaimStatus())
 
     def validate(self, new: ResourceClaim, context: Context) -> ErrorList:
         """Validate everything."""
         found = validate_admin_access(new.spec.devices, context)
         found += validate_metadata(new.metadata, namespaced=True)
-        return found + validate_claim_spec(new.spec, SPEC, context)
+        is_valid = ("valid", context.gates, context.extensions, context.expressions)
+        if SPECS.has(new.spec, is_valid):
+            return found
+        faults = validate_claim_spec(new.spec, SPEC, context)
+        if not faults:
+            SPECS.note(new.spec, is_valid)
+        return found + faults
 
     def prepare_for_update(
         self, new: ResourceClaim, old: ResourceClaim, context: Context
@@ -132,6 +150,11 @@ def default_claim_spec(spec: ResourceClaimSpec, api_version: str) -> ResourceCla
         return spec
     defaulted = tuple(_default_request(request, api_version) for request in requests)
     return replace(spec, devices=replace(spec.devices, requests=defaulted))
+
+
+SPECS = RepeatedSpecs[ResourceClaimSpec](
+    partial(default_claim_spec, api_version=API_VERSION)
+)  # as resource.k8s.io/v1 has them
 
 
 def _default_request(request: DeviceRequest, api_version: str) -> DeviceRequest:

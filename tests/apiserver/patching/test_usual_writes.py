@@ -41,7 +41,9 @@ owned = subset(
         ),
     }
 )
-claims = st.builds(lambda m, r, s: {**claim(*r, metadata=m), "status": s}, owned, requests, statuses)
+claims = st.builds(
+    lambda m, r, s: {**claim(*r, metadata=m), "status": s}, owned, requests, statuses
+)
 steps = st.lists(
     st.tuples(st.sampled_from(["m", "n", "kubectl", ""]), st.sampled_from(["", "status"]))
 )

@@ -94,7 +94,7 @@ class Authenticator(Struct, frozen=True):
     async def user(self, *, certificate: bytes | None, authorization: str | None) -> User:
         """Return the user that sends a request, or raise 401 Unauthorized."""
         if certificate is not None:
-            known = certificate_user(certificate)
+            known = _authenticated_by(certificate)
             if known is not None:
                 if not is_certificate_valid(certificate, self.now()):
                     raise unauthorized()
@@ -169,6 +169,17 @@ def _validity(certificate: bytes) -> tuple[datetime, datetime]:
     return read.not_valid_before_utc, read.not_valid_after_utc
 
 
+def _authenticated_by(certificate: bytes) -> User | None:
+    """Return the user of a certificate as a member of system:authenticated."""
+    return None if len(certificate) > CERTIFICATE_BYTES_MAX else _authenticated(certificate)
+
+
+@lru_cache(maxsize=256)
+def _authenticated(certificate: bytes) -> User | None:
+    user = _read(certificate)
+    return None if user is None else authenticated(user)
+
+
 def certificate_user(certificate: bytes) -> User | None:
     """Return the user of a DER client certificate; None for other certificates."""
     return None if len(certificate) > CERTIFICATE_BYTES_MAX else _read(certificate)
@@ -187,8 +198,7 @@ def _read(certificate: bytes) -> User | None:
     if not is_client or not names or not names[-1]:
         return None
     digest = hashlib.sha256(certificate).hexdigest()
-    user = User(names[-1], groups, extra={CREDENTIAL_ID: (f"X509SHA256={digest}",)})
-    return authenticated(user)
+    return User(names[-1], groups, extra={CREDENTIAL_ID: (f"X509SHA256={digest}",)})
 
 
 def _is_for_clients(certificate: x509.Certificate) -> bool:

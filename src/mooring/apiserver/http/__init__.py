@@ -11,5 +11,5 @@ deadlines           the time that a request may take
 flow_control        seats for requests, shared among users
 metrics             counts of requests
 uvicorn_server      the listener, with TLS
-write_buffer        writes of one turn of the event loop together
+response_writer     a response with one call, and writes of one turn together
 """

@@ -43,6 +43,7 @@ GZIP_FROM_BYTES = 128 * 1024
 GZIP_LEVEL = 1
 QUERY_FIELDS_MAX = 100
 REPEATED_QUERY_BYTES_MAX = 256
+REPEATED_HEADER_BYTES_MAX = 128  # less than tokens have
 
 PEER = "mooring.peer"  # the key of the client's certificate in a scope
 TAKE_OVER = "mooring.take_over"  # the key of the function that hands over the connection
@@ -210,12 +211,7 @@ class Application:
 
 
 def _head(scope: MutableMapping[str, Any]) -> Request:
-    headers = tuple(
-        [
-            (name.decode("latin-1").lower(), value.decode("latin-1"))
-            for name, value in scope["headers"]
-        ]
-    )
+    headers = tuple([_header(header) for header in scope["headers"]])
     text: bytes = scope.get("query_string", b"")
     query = _query(text) if len(text) > REPEATED_QUERY_BYTES_MAX else _repeated_query(text)
     return Request(
@@ -228,6 +224,21 @@ def _head(scope: MutableMapping[str, Any]) -> Request:
         uri=_uri(scope),
         client=(scope.get("client") or ("",))[0],
     )
+
+
+def _header(header: tuple[bytes, bytes]) -> tuple[str, str]:
+    if len(header[1]) > REPEATED_HEADER_BYTES_MAX:
+        return _decoded_header(header)
+    return _repeated_header(header)
+
+
+def _decoded_header(header: tuple[bytes, bytes]) -> tuple[str, str]:
+    name, value = header
+    return name.decode("latin-1").lower(), value.decode("latin-1")
+
+
+# Clients repeat their headers.
+_repeated_header = lru_cache(maxsize=1024)(_decoded_header)
 
 
 def _query(text: bytes) -> Mapping[str, str]:
@@ -297,6 +308,14 @@ def _start(status: int, headers: list[tuple[str, str]]) -> Message:
 
 def _encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     return [
-        (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
-        for name, value in headers
+        _encoded_header(header) if len(header[1]) <= REPEATED_HEADER_BYTES_MAX else _plain(header)
+        for header in headers
     ]
+
+
+def _plain(header: tuple[str, str]) -> tuple[bytes, bytes]:
+    name, value = header
+    return name.lower().encode("latin-1"), value.encode("latin-1", "replace")
+
+
+_encoded_header = lru_cache(maxsize=1024)(_plain)

@@ -37,6 +37,8 @@ class RequestClass(Enum):
     WRITING = "mutating"
     WATCHING = "watch"
 
+    __hash__ = object.__hash__  # Enum hashes names, by Python code.
+
 
 class Seats(Struct, frozen=True):
     """The number of seats of each class."""

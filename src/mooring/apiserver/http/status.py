@@ -10,8 +10,7 @@ Each function returns an error to raise; it carries the response.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 
 from msgspec.structs import replace
@@ -88,14 +87,20 @@ class StatusError(Exception):
         self.warnings: tuple[str, ...] = ()
 
 
-@contextmanager
-def warned(warnings: tuple[str, ...]) -> Iterator[None]:
+class warned:  # noqa: N801  # a block, as those of contextlib
     """Add warnings to a StatusError that is raised within."""
-    try:
-        yield
-    except StatusError as error:
-        error.warnings = (*warnings, *error.warnings)
-        raise
+
+    __slots__ = ("_warnings",)
+
+    def __init__(self, warnings: tuple[str, ...]) -> None:
+        self._warnings = warnings
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: type | None, error: BaseException | None, __: object) -> None:
+        if isinstance(error, StatusError):
+            error.warnings = (*self._warnings, *error.warnings)
 
 
 def failure(

@@ -31,16 +31,12 @@ from types import FrameType
 from typing import Any
 
 from mooring.apiserver.http.app import PEER, RESPOND, TAKE_OVER, Application
-from mooring.apiserver.http.write_buffer import WriteBuffer
+from mooring.apiserver.http.response_writer import WriteBuffer, respond
 from mooring.kit.connections import ConnectionLimits, Listener, listen
 from mooring.kit.extras import optional_imports
 
 with optional_imports():
-    from uvicorn.protocols.http.httptools_impl import (
-        STATUS_LINE,
-        HttpToolsProtocol,
-        RequestResponseCycle,
-    )
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 TOO_LARGE = b"431 Request Header Fields Too Large"
 NO_HOST = b"400 Bad Request: missing required Host header"
@@ -135,7 +131,7 @@ class Connection(HttpToolsProtocol):
         else:
             super().on_headers_complete()
             scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-            scope[RESPOND] = partial(_respond, self.cycle)
+            scope[RESPOND] = partial(respond, self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Take a chunk of a body."""
@@ -194,27 +190,6 @@ class Connection(HttpToolsProtocol):
         if self._stalled_timer is not None:
             self._stalled_timer.cancel()
             self._stalled_timer = None
-
-
-def _respond(
-    cycle: RequestResponseCycle, status: int, headers: list[tuple[bytes, bytes]], body: bytes
-) -> bool:
-    """Write a whole response with one call, as the messages of ASGI would; False if it must wait."""
-    if cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
-        return False
-    lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
-    if not cycle.keep_alive:
-        lines.append(b"connection: close\r\n")
-    head = b"".join(lines)
-    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
-        return False  # A value has a line break, which ASGI refuses.
-    cycle.transport.write(b"%s%s\r\n%s" % (STATUS_LINE[status], head, body))
-    cycle.response_started = cycle.response_complete = True
-    cycle.message_event.set()
-    if not cycle.keep_alive:
-        cycle.transport.close()
-    cycle.on_response()
-    return True
 
 
 class _TakenOver(asyncio.StreamReaderProtocol):

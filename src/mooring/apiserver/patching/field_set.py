@@ -216,7 +216,12 @@ class FieldSet:
     @property
     def is_empty(self) -> bool:
         """Whether the set is empty."""
-        return not self.members and all(child.is_empty for child in self.children.values())
+        if self.members:
+            return False
+        for child in self.children.values():  # noqa: SIM110  # most often, the first one decides
+            if not child.is_empty:
+                return False
+        return True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FieldSet) and set(self.paths()) == set(other.paths())
@@ -263,6 +268,8 @@ class FieldSet:
 
     def __sub__(self, other: FieldSet) -> FieldSet:
         """Return the difference; paths below a path of the other stay."""
+        if not (other.members or other.children):
+            return self
         children = {}
         for step, child in self.children.items():
             theirs = other.children.get(step)

@@ -23,6 +23,7 @@ from mooring.apiserver.patching.structured_merge import step_to
 from mooring.kit.go_quote import go_quote
 
 APPLY, UPDATE = "Apply", "Update"
+TIME_LENGTH_MAX = 64
 
 
 class ManagedFieldsError(ValueError):
@@ -159,10 +160,17 @@ def seconds(time: str | None) -> int:
     """Return a time of managedFields in seconds; 0 if there is none."""
     if not time:
         return 0
+    return _seconds(time) if len(time) > TIME_LENGTH_MAX else _seconds_again(time)
+
+
+def _seconds(time: str) -> int:
     try:
         return int(Timestamp.parse(time).instant.timestamp())
     except ApiError:
         return 0
+
+
+_seconds_again = lru_cache(maxsize=1024)(_seconds)  # Managers write several objects in a second.
 
 
 def _entry_order(entry: dict[str, Any]) -> tuple[Any, ...]:

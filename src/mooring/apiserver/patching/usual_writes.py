@@ -70,9 +70,7 @@ class UsualWrites:
         spec = None if SPEC in self._left_alone else new.pop(SPEC, None)
         try:
             tree = {name: decode(text) for name, text in new.items()}
-            fields = created_fields(
-                self._shape, self._nothing, tree, left_alone=self._left_alone
-            )
+            fields = created_fields(self._shape, self._nothing, tree, left_alone=self._left_alone)
             below = None if spec is None else self._below_spec(bytes(spec))
             if below is not None:
                 fields = dict(sorted({**fields, "f:spec": below}.items()))
@@ -149,7 +147,7 @@ class UsualWrites:
         return _remembered(self, text)
 
     def spec_fields(self, text: bytes) -> Raw | None:
-        """Return the fields that the creator of an object owns below its spec; None: not even it."""
+        """Return the fields that a creator owns below the spec; None: not even the spec."""
         tree = {SPEC: decode(text)}
         fields = created_fields(self._shape, self._nothing, tree, left_alone=frozenset())
         below = fields.get("f:spec")

@@ -59,9 +59,9 @@ class Registry:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._shared = LRU[tuple[str, int], Any](SHARED_MAX, SHARED_BYTES_MAX)
-        # Responses soon after a write reuse the stored text, with the revision inserted.
-        self._texts = LRU[tuple[str, str], tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
+        # By resourceVersion. Responses soon after a write reuse the stored text of the entry, with
+        # the revision inserted.
+        self._shared = LRU[str, tuple[Any, Entry]](SHARED_MAX, SHARED_BYTES_MAX)
         self._written = LRU[bytes, Any](SHARED_MAX, SHARED_BYTES_MAX)  # without revisions
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Any:
@@ -192,28 +192,26 @@ class Registry:
 
     def read_shared(self, resource: Resource, entry: Entry) -> Any:
         """Return the object of an entry from the cache that all requests share."""
-        which = (entry.key, entry.revision)
-        value = self._shared.get(which)
-        if value is None:
-            made = self._written.get(entry.value)
-            value = (
-                self.read(resource, entry) if made is None else with_revision(made, entry.revision)
-            )
-            self._shared.put(which, value, len(entry.value))
-            version = (value.metadata.uid, value.metadata.resource_version)
-            self._texts.put(version, (value, entry), len(entry.value))
+        version = str(entry.revision)
+        known = self._shared.get(version)
+        # Another writer of etcd may change several keys at one revision.
+        if known is not None and known[1].key == entry.key:
+            return known[0]
+        made = self._written.get(entry.value)
+        value = self.read(resource, entry) if made is None else with_revision(made, entry.revision)
+        self._shared.put(version, (value, entry), len(entry.value))
         return value
 
     def text_of(self, value: Any) -> bytes | None:
         """Return the JSON of an object in its hub version, if it is cached."""
-        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        known = self._shared.get(value.metadata.resource_version)
         if known is None or known[0] is not value:
             return None
         return text_with_revision(known[1], value.api_version, value.kind)
 
     def size_of(self, value: Any) -> int:
         """Return the number of bytes of an object as JSON."""
-        known = self._texts.get((value.metadata.uid, value.metadata.resource_version))
+        known = self._shared.get(value.metadata.resource_version)
         if known is not None and known[0] is value:
             return len(known[1].value)
         return len(encode_stored_json(value))

@@ -208,8 +208,9 @@ def with_label_keys(spec: PodSpec, labels: Labels) -> PodSpec:
     """Return a spec whose selectors include the pod's own labels.
 
     The server adds them once, so that a later change of a label has no effect."""
-    constraints = tuple(_spread(c, labels) for c in spec.topology_spread_constraints)
-    spec = replace(spec, topology_spread_constraints=constraints)
+    if spec.topology_spread_constraints:
+        constraints = tuple(_spread(c, labels) for c in spec.topology_spread_constraints)
+        spec = replace(spec, topology_spread_constraints=constraints)
     affinity = spec.affinity
     if affinity is None:
         return spec

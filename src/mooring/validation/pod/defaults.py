@@ -29,6 +29,7 @@ from mooring.api.core.resources import ResourceList, ResourceRequirements
 from mooring.api.errors import QuantityError
 from mooring.api.go_types import message_named
 from mooring.api.quantity import Quantity
+from mooring.validation.repeated_specs import RepeatedSpecs
 
 GRACE_PERIOD_SECONDS = 30
 TERMINATION_MESSAGE_PATH = "/dev/termination-log"
@@ -40,18 +41,29 @@ C = TypeVar("C", bound=Container)
 
 def default_pod(pod: Pod) -> Pod:
     """Return the pod with every default."""
-    spec = default_pod_spec(pod.spec)
+    return replace(pod, spec=_default_spec(pod.spec), status=_default_status(pod.status))
+
+
+def default_new_pod(pod: Pod) -> Pod:
+    """Return the same of a pod to be created; many have the spec of one template."""
+    return replace(pod, spec=NEW_SPECS.defaulted(pod.spec), status=_default_status(pod.status))
+
+
+def _default_spec(spec: PodSpec) -> PodSpec:
+    spec = default_pod_spec(spec)
     grace_period = spec.termination_grace_period_seconds
     if grace_period is not None and grace_period < 0:
         spec = replace(spec, termination_grace_period_seconds=1)
     if spec.enable_service_links is None:
         spec = replace(spec, enable_service_links=True)
-    spec = replace(
+    return replace(
         spec,
         containers=tuple(_for_pod(c, spec) for c in spec.containers),
         init_containers=tuple(_for_pod(c, spec) for c in spec.init_containers),
     )
-    return replace(pod, spec=spec, status=_default_status(pod.status))
+
+
+NEW_SPECS = RepeatedSpecs[PodSpec](_default_spec)
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:

@@ -34,6 +34,7 @@ from mooring.validation.pod.affinity import validate_affinity, validate_spreadin
 from mooring.validation.pod.annotations import ANNOTATIONS, Annotations, validate_annotations
 from mooring.validation.pod.container_fields import validate_file_volumes
 from mooring.validation.pod.containers import validate_containers, validate_images, with_paths
+from mooring.validation.pod.defaults import NEW_SPECS
 from mooring.validation.pod.field_rules import required_one_of
 from mooring.validation.pod.networking import (
     validate_dns,
@@ -48,7 +49,7 @@ from mooring.validation.pod.security_context import (
     validate_pod_security,
 )
 from mooring.validation.pod.tolerations import validate_tolerations
-from mooring.validation.pod.volumes import validate_volumes
+from mooring.validation.pod.volumes import Volumes, validate_volumes
 
 SPEC = root("spec")
 
@@ -102,9 +103,20 @@ def validate_pod_spec(spec: PodSpec, metadata: ObjectMeta | None, path: Path) ->
     faults, volumes = validate_volumes(spec.volumes, metadata, path.child("volumes"))
     found += faults
     found += validate_resource_claims(spec.resource_claims, metadata, path.child("resourceClaims"))
-    found += validate_containers(spec, volumes, path)
+    is_valid = ("valid", metadata is not None)  # but for volumes and claims, which depend on names
+    if not faults and NEW_SPECS.has(spec, is_valid):
+        return found
+    rest = _validate_parts(spec, volumes, path, is_pod=metadata is not None)
+    if not faults and not rest:
+        NEW_SPECS.note(spec, is_valid)
+    return found + rest
+
+
+def _validate_parts(spec: PodSpec, volumes: Volumes, path: Path, *, is_pod: bool) -> ErrorList:
+    """Validate what depends on the spec alone."""
+    found = validate_containers(spec, volumes, path)
     found += validate_whole_resources(spec, path.child("resources"))
-    found += validate_host_network(spec, path.child("containers"), is_pod=metadata is not None)
+    found += validate_host_network(spec, path.child("containers"), is_pod=is_pod)
     found += required_one_of(
         spec.restart_policy, ("Always", "OnFailure", "Never"), path.child("restartPolicy")
     )

@@ -35,7 +35,7 @@ from mooring.validation.pod.annotations import (
     with_app_armor,
     without_obsolete,
 )
-from mooring.validation.pod.defaults import default_pod
+from mooring.validation.pod.defaults import default_new_pod, default_pod
 from mooring.validation.pod.resources import default_whole_resources, qos_class
 from mooring.validation.pod.security_context import PROFILE_MAX_BYTES
 from mooring.validation.pod.spec import SPEC, validate_pod
@@ -56,7 +56,7 @@ class PodStrategy(Strategy[Pod]):
 
     def default(self, value: Pod, api_version: str, context: Context) -> Pod:  # noqa: ARG002
         """Set every default."""
-        return default_pod(value)
+        return default_new_pod(value) if context.verb == "create" else default_pod(value)
 
     def prepare_for_create(self, new: Pod, context: Context) -> Pod:
         """Return the pod as it starts out: pending, in generation 1, without disabled fields."""
@@ -158,9 +158,8 @@ def drop_disabled_spec(new: PodSpec, old: PodSpec | None, gates: Gates) -> PodSp
             init_containers=_without_claims(new.init_containers),
             ephemeral_containers=_without_claims(new.ephemeral_containers),
         )
-    if not gates.enabled(Gate.GENERIC_WORKLOAD) and not (old and old.scheduling_group):
-        new = replace(new, scheduling_group=None)
-    return new
+    is_dropped = not gates.enabled(Gate.GENERIC_WORKLOAD) and not (old and old.scheduling_group)
+    return replace(new, scheduling_group=None) if is_dropped and new.scheduling_group else new
 
 
 def _without_claims(containers: tuple[C, ...]) -> tuple[C, ...]:

@@ -1,8 +1,10 @@
-"""WriteBuffer: what a connection writes in one turn of the event loop goes out together."""
+"""Writing to a connection: a response with one call, and all writes of one turn together."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
 GATHERED_BYTES_MAX = 64 * 1024  # more is flushed at once, so that the transport can push back
@@ -52,3 +54,30 @@ class WriteBuffer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+
+def respond(cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Write a whole response, as the messages of ASGI would; False if it must wait.
+
+    `cycle` is uvicorn's of one request and its response.
+    """
+    if cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
+        return False
+    lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
+    if not cycle.keep_alive:
+        lines.append(b"connection: close\r\n")
+    head = b"".join(lines)
+    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
+        return False  # A value has a line break, which ASGI refuses.
+    cycle.transport.write(b"%s%s\r\n%s" % (_status_line(status), head, body))
+    cycle.response_started = cycle.response_complete = True
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
+
+
+@lru_cache(maxsize=64)
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()

@@ -1,0 +1,60 @@
+"""Specs that come again: the pods and claims of a template all have the same one.
+
+Equal specs, as written, get one defaulted spec. What is found out about that object, such as that
+it is valid under some gates, is remembered as a fact and need not be found out again. Only facts
+that hold for the spec alone belong here, and only good ones: errors are always made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from mooring.api.codec import encode_stored_json
+
+S = TypeVar("S", bound=Struct)
+
+SPECS_MAX = 256
+SPEC_BYTES_MAX = 4096
+
+
+class RepeatedSpecs(Generic[S]):
+    """The specs of one kind that came lately. Several threads may use it."""
+
+    def __init__(self, default: Callable[[S], S]) -> None:
+        self._default = default
+        self._defaulted: dict[bytes, S] = {}  # by the text of the spec as written
+        self._facts: dict[int, tuple[S, set[Hashable]]] = {}  # by the id of the spec, which it has
+
+    def __len__(self) -> int:
+        return len(self._defaulted)
+
+    def defaulted(self, spec: S) -> S:
+        """Return a spec with defaults: one object for all equal specs, unless they are large."""
+        text = encode_stored_json(spec)
+        known = self._defaulted.get(text)
+        if known is None:
+            known = self._default(spec)
+            if len(text) <= SPEC_BYTES_MAX:
+                self._remember(text, known)
+        return known
+
+    def has(self, spec: S, fact: Hashable) -> bool:
+        """Return whether a fact about this object was noted."""
+        known = self._facts.get(id(spec))
+        return known is not None and fact in known[1]
+
+    def note(self, spec: S, fact: Hashable) -> None:
+        """Note a fact about an object, if it is one that `defaulted` returned."""
+        known = self._facts.get(id(spec))
+        if known is not None:
+            known[1].add(fact)
+
+    def _remember(self, text: bytes, spec: S) -> None:
+        if len(self._defaulted) >= SPECS_MAX:
+            self._defaulted.clear()
+            self._facts.clear()
+        self._defaulted[text] = spec
+        self._facts[id(spec)] = (spec, set())
