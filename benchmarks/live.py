@@ -101,7 +101,6 @@ class Figures(NamedTuple):
             f"{peak} {sum(self.peak_mib):5.0f}  {self.loop_s:.2f}{self._quiet()}"
         )
 
-
     def _quiet(self) -> str:
         if len(self.quiet_s) < 2:
             return ""

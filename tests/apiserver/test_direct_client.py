@@ -165,14 +165,15 @@ def test_a_program_has_the_rights_of_its_user(tmp_path: Path) -> None:
     async def scenario(made: Assembled) -> None:
         direct = program_client(made, "scheduler", "kube-scheduler")
         remote = over_asgi(made, "scheduler")
-        for attempt in (
+        attempts: tuple[Callable[[ApiClient], Awaitable[Any]], ...] = (
             lambda client: client.write(Create(config_map("one"))),
             lambda client: client.get(Secret, "default", "one"),
             lambda client: client.list(Secret),
             lambda client: client.list(Secret, "default", fields="metadata.name=a"),
             lambda client: client.write(Delete(Target(Node, "", "one"))),
             lambda client: anext(client.watch(Secret, after="1")),
-        ):
+        )
+        for attempt in attempts:
             with pytest.raises(ForbiddenError) as refused:
                 await attempt(direct)
             with pytest.raises(ForbiddenError) as expected:
@@ -262,7 +263,7 @@ def test_a_watch_takes_a_seat_and_gives_it_back() -> None:
     async def run() -> None:
         client = small_server(seats=Seats(watching_max=1))
         first = client.watch(ConfigMap, after="0")
-        waiting = asyncio.create_task(anext(first))  # type: ignore[arg-type]
+        waiting = asyncio.create_task(anext(first))
         await asyncio.sleep(0)
         await asyncio.sleep(0.01)
         with pytest.raises(TooManyRequestsError):
@@ -271,7 +272,7 @@ def test_a_watch_takes_a_seat_and_gives_it_back() -> None:
         await asyncio.gather(waiting, return_exceptions=True)
         await first.aclose()
         second = client.watch(ConfigMap, after="0")
-        waiting = asyncio.create_task(anext(second))  # type: ignore[arg-type]
+        waiting = asyncio.create_task(anext(second))
         done, _ = await asyncio.wait({waiting}, timeout=0.05)
         assert not done or isinstance(waiting.result(), Bookmark)
         waiting.cancel()

@@ -269,7 +269,8 @@ class DirectClient(ApiClient):
 def error_of_status(status: Status) -> ClientError:
     """Return the error that a client over HTTP would raise for a Status."""
     details = status.details
-    causes, wait_s = (), None
+    causes: tuple[StatusCause, ...] = ()
+    wait_s = None
     if details is not None:
         causes = tuple(
             StatusCause(each.reason, each.message, each.field) for each in details.causes

@@ -73,7 +73,7 @@ from mooring.apiserver.verbs.list import ListPage
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import required_fields
 from mooring.apiserver.verbs.watch import Batch
-from mooring.kit.loop_turns import LoopTurns
+from mooring.apiserver.worker_threads import LoopTurns
 from mooring.store.errors import (
     BadRequestError,
     ClosedError,
