@@ -87,7 +87,7 @@ LOG = logging.getLogger(__name__)
 
 WATCH = "watch"
 FAULT = "the server could not do it; its log says more"
-NO_REQUEST = Request("", "")
+NO_TRAIL = NO_AUDIT.trail(Request("", ""))
 DIRECT_MAX = 32  # requests of this process that begin in one turn of the event loop
 
 
@@ -256,7 +256,7 @@ class Router:
         user, code = request.user, 201 if verb == "create" else 200
         try:
             with self._flow_control.seat(user, request_class("", verb)):
-                self._authorize(user, _direct_attributes(request, verb), NO_AUDIT.trail(NO_REQUEST))
+                self._authorize(user, _direct_attributes(request, verb), NO_TRAIL)
                 check_verb(request, verb)
                 yield
         except StatusError as error:
