@@ -61,6 +61,7 @@ CREATORS = 16  # pods that are being sent at the same time
 BOUND_S = 300.0
 STEADY_S = 10.0
 PEER = "  the peer"
+QUIET_EVERY_S = 0.02
 RECOVERY = "recovery"
 RECOVERY_NODES, RECOVERY_CLAIMS = 5000, 10_000
 
@@ -98,6 +99,7 @@ class Figures(NamedTuple):
     cpu_s: tuple[float, ...]  # of server, programs, this process
     peak_mib: tuple[float, ...]
     loop_s: float = 0.0
+    quiet_s: tuple[float, ...] = ()  # what a user waits who reads one object now and then
 
     def result(self) -> Result:
         """Return what is compared with a peer."""
@@ -115,8 +117,14 @@ class Figures(NamedTuple):
             f"{name or workload.name:21}{workload.kubernetes_pods_per_s:11.1f}{rate:8.1f}"
             f"{rate / workload.kubernetes_pods_per_s:7.1f}{cuts[49] * 1e3:8.0f}"
             f"{cuts[98] * 1e3:8.0f} {cpu} {sum(self.cpu_s) / self.pods * 1e3:6.2f} "
-            f"{peak} {sum(self.peak_mib):5.0f}  {self.loop_s:.2f}"
+            f"{peak} {sum(self.peak_mib):5.0f}  {self.loop_s:.2f}{self._quiet()}"
         )
+
+    def _quiet(self) -> str:
+        if len(self.quiet_s) < 2:
+            return ""
+        cuts = quantiles(self.quiet_s, n=100)
+        return f"  {cuts[49] * 1e3:.0f} {cuts[98] * 1e3:.0f}"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -125,7 +133,8 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"load {os.getloadavg()[0]:.1f}, {'HTTP' if options.plain else 'TLS and roles'}")
     print(
         "workload              Kubernetes  pods/s      ×  p50 ms  p99 ms "
-        "CPU ms/pod: server, programs, pods, all; peak MiB: the same; loop s"
+        "CPU ms/pod: server, programs, pods, all; peak MiB: the same; loop s; "
+        "quiet user p50, p99 ms"
     )
     for workload in _chosen(options.names):
         pairs = []
@@ -339,7 +348,7 @@ async def _watching(client: ApiClient) -> AsyncIterator[_Watcher]:
 async def _bind(processes: Measured, client: ApiClient, pods: list[Pod]) -> Figures:
     """Create pods as fast as the server takes them, and wait until all are bound."""
     latencies: list[float] = []
-    async with _watching(client) as watcher:
+    async with _watching(client) as watcher, _quiet_user(processes.folder) as quiet_s:
         before, start = processes.usages(), time.perf_counter()
         ends: list[asyncio.Future[float]] = []
         starts: list[float] = []
@@ -353,7 +362,31 @@ async def _bind(processes: Measured, client: ApiClient, pods: list[Pod]) -> Figu
             await _each(pods, create)
             moments = [await end for end in ends]
         latencies += [end - begin for begin, end in zip(starts, moments, strict=True)]
-        return _figures(len(pods), max(moments) - start, latencies, before, processes.usages())
+        wall_s = max(moments) - start
+        figures = _figures(len(pods), wall_s, latencies, before, processes.usages())
+        return figures._replace(quiet_s=tuple(quiet_s))
+
+
+@asynccontextmanager
+async def _quiet_user(folder: Path) -> AsyncIterator[list[float]]:
+    """Read a small object now and then during a block; give how long each time took."""
+    took_s: list[float] = []
+    access = load_rest_config(str(folder / "kubeconfig"))
+
+    async def read() -> None:
+        async with http_client(access, manager="quiet") as client:
+            while True:
+                start = time.perf_counter()
+                await client.get(Namespace, "", "default")
+                took_s.append(time.perf_counter() - start)
+                await asyncio.sleep(QUIET_EVERY_S)
+
+    task = asyncio.create_task(read())
+    try:
+        yield took_s
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _steadily(processes: Measured, client: ApiClient, setting: Setting) -> Figures:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from mooring.cli.main import moor
 from mooring.cli.scheduler import explain_in_of
@@ -143,20 +144,23 @@ def test_explanations_leave_kubernetes_messages_alone_where_its_gates_are_wanted
     assert explain_in_of(chosen, preset) == wanted
 
 
-def test_a_cluster_tells_its_scheduler_where_to_explain(tmp_path: Path) -> None:
-    (scheduler,) = (
-        part for part in cluster_processes(ClusterPlan(tmp_path)) if part.name == "scheduler"
-    )
-    assert "--explain-in" not in scheduler.arguments
-    plan = ClusterPlan(tmp_path, explain_in="event")
+@pytest.mark.parametrize(("is_isolated", "name"), [(False, "server"), (True, "scheduler")])
+def test_a_cluster_tells_its_scheduler_where_to_explain(
+    tmp_path: Path, is_isolated: bool, name: str
+) -> None:
+    plan = ClusterPlan(tmp_path, is_isolated=is_isolated)
     for part in cluster_processes(plan):
-        assert ("--explain-in" in part.arguments) == (part.name == "scheduler")
-        if part.name == "scheduler":
+        assert "--explain-in" not in part.arguments
+    for part in cluster_processes(replace(plan, explain_in="event")):
+        assert ("--explain-in" in part.arguments) == (part.name == name)
+        if part.name == name:
             assert part.arguments[part.arguments.index("--explain-in") + 1] == "event"
 
 
-def test_up_hands_on_which_versions_are_served() -> None:
+@pytest.mark.parametrize("is_isolated", [False, True])
+def test_up_hands_on_which_versions_are_served(is_isolated: bool) -> None:
     config = "scheduling.k8s.io/v1beta1=true"
-    part = server_process(ClusterPlan(Path("/data"), runtime_config=config))
-    assert part.arguments[-2:] == ("--runtime-config", config)
+    plan = ClusterPlan(Path("/data"), runtime_config=config, is_isolated=is_isolated)
+    part = server_process(plan)
+    assert part.arguments[part.arguments.index("--runtime-config") + 1] == config
     assert "--runtime-config" not in server_process(ClusterPlan(Path("/data"))).arguments

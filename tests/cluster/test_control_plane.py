@@ -63,12 +63,12 @@ def test_lines_of_logs_begin_with_the_part_that_writes_them() -> None:
     async def part(_: Tell) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(inner())
-        raise OSError
+        raise OSError("over")
 
     async def inner() -> None:
         lines.append(line())
 
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="over"):
         asyncio.run(keep_part_running("controllers", part, lambda _: None, ManualClock()))
     lines.append(line())
     assert lines == ["controllers: text", "text"]

@@ -9,6 +9,7 @@ server                assembles and runs a server from its settings
 server_files          its credentials and kubeconfig
 settings              how a server runs
 server_context        what handlers need besides the request
+direct_client         the client of programs in the server's process
 http                  messages, routing, negotiation, encoding, flow control, the network
 verbs                 get, list, watch, create, update, patch, delete, and subresources
 admission             everything between a decoded body and the stored object

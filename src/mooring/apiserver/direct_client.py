@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
@@ -32,7 +32,6 @@ from mooring.apiserver.http.status import (
     StatusError,
     timed_out,
     too_large,
-    unknown_resource,
 )
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.verbs.dispatch import verb_of
@@ -41,7 +40,7 @@ from mooring.apiserver.verbs.watch import BOOKMARK, DELETED, ERROR, WatchEvent
 from mooring.client.api_client import BINDING, WATCH_S, ApiClient, ObjectCall
 from mooring.client.client_factory import Tokens
 from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed
-from mooring.client.errors import ClientError, NotFoundError, StatusCause, make_error
+from mooring.client.errors import ClientError, StatusCause, make_error
 from mooring.client.http.credentials import Credentials, StaticCredentials, token_credentials
 from mooring.client.in_process import InProcessTransport
 from mooring.client.rest_mapper import Endpoint
@@ -109,46 +108,40 @@ class DirectClient(ApiClient):
         """Return objects of a kind; those that cannot be read are sent as they are stored."""
         endpoint = await self.endpoint(struct)
         resource = self._resource(endpoint)
-        query = _wanted(
-            {
+        found = None
+        if resource is not None and not self._router.is_audited:
+            endpoint.collection(namespace)  # raises BadRequestError
+            query = {
                 "limit": str(limit or ""),
                 "continue": rest,
                 "fieldSelector": fields,
                 "labelSelector": labels,
             }
-        )
-
-        async def send() -> ObjectList | None:
             target = _target(endpoint, namespace)
-            if resource is None:
-                raise unknown_resource()
-            page = await self._router.list_directly(
-                await self._request(target, resource, query=query)
-            )
-            registry = self._router.server.registry
-            values: list[Any] = []
-            for entry in page.entries:
-                value = registry.find_readable(resource, entry)
-                if value is None:
-                    return None
-                values.append(value)
-                if len(values) % SLICE_OBJECTS == 0:
-                    await asyncio.sleep(0)
-            return ObjectList(tuple(values), str(page.revision), page.continue_)
-
-        found = None
-        if not self._router.is_audited:
-            endpoint.collection(namespace)  # raises BadRequestError
-            try:
-                found = await self._sent(send, is_safe=True)
-            except NotFoundError:
-                self._mapper.forget(struct)
-                raise
+            send = partial(self._list_directly, target, resource, _wanted(query))
+            found = await self._sent(send, is_safe=True)
         if found is not None:
             return found
         return await super().list(
             struct, namespace, limit=limit, rest=rest, fields=fields, labels=labels
         )
+
+    async def _list_directly(
+        self, target: Target, resource: Resource, query: Mapping[str, str]
+    ) -> ObjectList | None:
+        """Return objects, or None if one of them cannot be read."""
+        request = await self._request(target, resource, query=query)
+        page = await self._router.list_directly(request)
+        registry = self._router.server.registry
+        values: list[Any] = []
+        for entry in page.entries:
+            value = registry.find_readable(resource, entry)
+            if value is None:
+                return None
+            values.append(value)
+            if len(values) % SLICE_OBJECTS == 0:
+                await asyncio.sleep(0)
+        return ObjectList(tuple(values), str(page.revision), page.continue_)
 
     async def watch(
         self,
@@ -269,7 +262,8 @@ class DirectClient(ApiClient):
 def error_of_status(status: Status) -> ClientError:
     """Return the error that a client over HTTP would raise for a Status."""
     details = status.details
-    causes, wait_s = (), None
+    causes: tuple[StatusCause, ...] = ()
+    wait_s = None
     if details is not None:
         causes = tuple(
             StatusCause(each.reason, each.message, each.field) for each in details.causes

@@ -183,9 +183,7 @@ class ApiClient:
             case Delete():
                 return await self._delete(write)
 
-    async def _place(
-        self, target: Target, subresource: str = ""
-    ) -> tuple[Endpoint, str, str, str]:
+    async def _place(self, target: Target, subresource: str = "") -> tuple[Endpoint, str, str, str]:
         endpoint = await self.endpoint(target.struct)
         return endpoint, target.namespace, target.name, subresource
 

@@ -1,10 +1,11 @@
 """Programs put together from the other packages, and whole clusters of programs.
 
 programs             the scheduler and the controller manager, run with a client
+control_plane        the server and these programs in one process
 leader_process       a program as a process, with leader election
 status_server        metrics and health pages of a program; status_access says who may read them
 node                 the agent of a node; node_adapters connects its managers
-embedded             a cluster in one process without a network, for tests and experiments
+embedded             a control plane without a network, for tests and experiments
 cluster_processes    the processes that `moor up` starts
 supervisor           keeps those processes running
 state_folder         the state files of `moor up`; reset removes them

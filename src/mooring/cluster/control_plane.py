@@ -168,9 +168,7 @@ async def _run(
 
 def program_client(made: Assembled, user: str, manager: str) -> DirectClient:
     """Return the client of a user who has a certificate."""
-    return direct_client(
-        made.application, manager=manager, certificate=certificate_of(made, user)
-    )
+    return direct_client(made.application, manager=manager, certificate=certificate_of(made, user))
 
 
 def certificate_of(made: Assembled, user: str) -> bytes:

@@ -1,7 +1,8 @@
 """A cluster in one process without a network: server, controllers and scheduler.
 
 The programs call the server directly, as in `control_plane`; other clients call its ASGI
-application. Each program authenticates as the user that it has in a real cluster, so that RBAC applies here too.
+application. Each program authenticates as the user that it has in a real cluster, so that RBAC
+applies here too.
 """
 
 from __future__ import annotations

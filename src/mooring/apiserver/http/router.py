@@ -73,6 +73,7 @@ from mooring.apiserver.verbs.list import ListPage
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
 from mooring.apiserver.verbs.selectors import required_fields
 from mooring.apiserver.verbs.watch import Batch
+from mooring.apiserver.worker_threads import LoopTurns
 from mooring.store.errors import (
     BadRequestError,
     ClosedError,
@@ -86,7 +87,8 @@ LOG = logging.getLogger(__name__)
 
 WATCH = "watch"
 FAULT = "the server could not do it; its log says more"
-NO_REQUEST = Request("", "")
+NO_TRAIL = NO_AUDIT.trail(Request("", ""))
+DIRECT_MAX = 32  # requests of this process that begin in one turn of the event loop
 
 
 class Router:
@@ -115,6 +117,7 @@ class Router:
         self._versions |= {(r.group, r.version) for r in reviews}
         store = server.registry.store
         self._paths = NonResourcePaths(documents, self._versions, self.metrics, store)
+        self._direct_turns = LoopTurns(DIRECT_MAX)
 
     async def handle(self, request: Request) -> Response | StreamingResponse:
         """Return the response to a request; never raises."""
@@ -224,6 +227,7 @@ class Router:
 
     async def perform_directly(self, request: ResourceRequest, verb: str) -> Any:
         """Return the object of a request about one object, or raise StatusError."""
+        await self._direct_turns.take()
         with self._admitted(request, verb):
             return await perform_directly(self._server, request, verb)
 
@@ -252,7 +256,7 @@ class Router:
         user, code = request.user, 201 if verb == "create" else 200
         try:
             with self._flow_control.seat(user, request_class("", verb)):
-                self._authorize(user, _direct_attributes(request, verb), NO_AUDIT.trail(NO_REQUEST))
+                self._authorize(user, _direct_attributes(request, verb), NO_TRAIL)
                 check_verb(request, verb)
                 yield
         except StatusError as error:
@@ -331,8 +335,9 @@ def _resource_request(
 
 def _direct_labels(request: ResourceRequest, verb: str) -> RequestLabels:
     target = request.target
-    shown = target._replace(namespace="-" if target.namespace else "", name="-" if target.name else "")
-    return direct_labels(shown, verb, request.content_type)
+    group, version, resource, namespace, name, subresource = target
+    which = Target(group, version, resource, namespace and "-", name and "-", subresource)
+    return direct_labels(which, verb, request.content_type)
 
 
 def _direct_attributes(request: ResourceRequest, verb: str) -> RequestAttributes:
