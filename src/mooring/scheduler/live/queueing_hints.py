@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.claims.pod_claims import claim_names, controller_of, group_name
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, GANG_SCHEDULING
@@ -116,8 +116,13 @@ def own_events(pod: Pod) -> Iterator[ClusterEvent]:
 
 
 def events_of_claim(claim: ResourceClaim) -> Iterator[ClusterEvent]:
-    """Yield the events for whoever uses a claim, or owns it."""
+    """Yield the events for whoever uses a claim, or owns it without naming it.
+
+    A claim from a template is used by the name in the pod's status, and helps nobody before.
+    """
     yield of_claim(claim.metadata.namespace, claim.metadata.name)
+    if POD_CLAIM_ANNOTATION in claim.metadata.annotations:
+        return
     if (owner := controller_of(claim.metadata)) is not None:
         yield of_pod(owner.uid)
 

@@ -355,10 +355,10 @@ class LiveScheduler:
 
     def _dispatch(self) -> None:
         """Pass cluster events on, until no more follow from them."""
-        while fired := sorted(self.cache.take_events()):  # in every run the same
+        while events := self.cache.take_events():
+            fired = sorted(events)  # in every run the same
             self.queue.fire(fired, self._s)
-            for event in fired:
-                self.effects.notify(event)
+            self.effects.notify(fired)
 
     def _enqueue(self, key: str) -> None:
         pod = self.cache.pods.get(key)
@@ -373,7 +373,7 @@ class LiveScheduler:
             self.queue.discard(queue_key, key, self._s)
             if not self.cache.is_alive(key) or pod.spec.node_name:
                 self._failures.forget(key)
-                self.effects.notify(of_pod(key))
+                self.effects.notify((of_pod(key),))
 
     def _queue_key(self, pod: Pod) -> QueueKey:
         group = group_name(pod) if self.cache.cluster.features.pod_groups else None
