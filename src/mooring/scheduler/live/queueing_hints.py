@@ -88,12 +88,17 @@ def hints_for(pending: Pending) -> QueueingHints:
         preempted = replace(pending.diagnosis, node_to_status=pending.without_victims)
         return QueueingHints(own, frozenset((*_hints(pending.diagnosis), *_hints(preempted))))
     if not pending.message:
-        return QueueingHints(own, is_gated=True)
+        return gated_hints(pending.pod)
     if status.plugin == GANG_SCHEDULING:
         return QueueingHints(own, EVERYTHING)
     if status.plugin == DYNAMIC_RESOURCES:
         return QueueingHints(own, frozenset((CLASS_CHANGED,)))
     return QueueingHints(own)
+
+
+def gated_hints(pod: Pod) -> QueueingHints:
+    """Return the events that can help a pod that is not tried yet: its own."""
+    return QueueingHints(frozenset(own_events(pod)), is_gated=True)
 
 
 def combined_hints(hints: list[QueueingHints]) -> QueueingHints:
