@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.api.core import ConfigMap, Namespace
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectMeta, without_managed_fields
 from mooring.api.scheduling.v1beta1 import CompositePodGroup
 from mooring.apiserver.settings import Settings
 from mooring.client.api_client import ApiClient
@@ -25,7 +26,7 @@ from mooring.client.in_process import InProcessTransport
 from mooring.client.indexer import Indexer
 from mooring.client.informer_factory import InformerFactory
 from mooring.client.informers import Informer
-from mooring.client.writes import Create, Delete, Patch, Target
+from mooring.client.writes import Create, Delete, Patch, Target, Update
 from mooring.kit.backoff import Backoff
 from mooring.kit.bulkhead import Fault
 from mooring.kit.clock import ManualClock
@@ -123,6 +124,22 @@ def test_a_handler_that_comes_late_is_told_what_is_there(tmp_path: Path) -> None
         assert [(old, new.metadata.name) for old, new in late] == [(None, "a")]
 
     play(tmp_path, scenario)
+
+
+def test_an_update_from_a_cache_without_managed_fields_leaves_the_servers_alone(
+    tmp_path: Path,
+) -> None:
+    async def scenario(world: World) -> None:
+        stored = await world.create("a", v="0")
+        assert stored.metadata.managed_fields
+        await until(lambda: world.told)
+        (cached,) = world.objects.list(ConfigMap)
+        assert cached == without_managed_fields(stored) != stored
+        changed = await world.other.write(Update(replace(cached, data={"v": "1"})))
+        managers = {each.manager for each in stored.metadata.managed_fields}
+        assert managers <= {each.manager for each in changed.metadata.managed_fields}
+
+    play(tmp_path, scenario, transform=without_managed_fields)
 
 
 def test_an_informer_says_what_is_told_from_a_list(tmp_path: Path) -> None:

@@ -91,5 +91,9 @@ def test_a_pod_with_a_claim_template_takes_six_requests() -> None:
     )
 
 
+def test_the_scheduler_tries_a_pod_once() -> None:
+    assert asyncio.run(_work()).attempts == PODS
+
+
 def test_of_all_controllers_only_that_of_claims_looks_at_a_pod_once() -> None:
     assert asyncio.run(_work()).reconciles == {"resource_claim": PODS}

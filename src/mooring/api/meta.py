@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Raw, field
+from msgspec.structs import replace
 
 from mooring.api.structs import NULL, Closed, Int64, always, named
 from mooring.api.timestamp import Timestamp
@@ -51,6 +52,17 @@ class ObjectMeta(Closed, frozen=True, gc=False):
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
+
+
+def without_managed_fields(value: Any) -> Any:
+    """Return an object without its managedFields, which only the server reads.
+
+    An update that has none leaves those of the server as they are.
+    """
+    metadata = getattr(value, "metadata", None)
+    if not isinstance(metadata, ObjectMeta) or not metadata.managed_fields:
+        return value
+    return replace(value, metadata=replace(metadata, managed_fields=()))
 
 
 def namespaced_name(metadata: ObjectMeta) -> str:

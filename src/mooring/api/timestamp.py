@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any, Self
 
 from mooring.api.errors import DecodeError
 
@@ -45,11 +46,18 @@ class Timestamp:
         self.instant = instant.astimezone(UTC)
 
     @classmethod
-    def parse(cls, text: str) -> Timestamp:
+    def parse(cls, text: str) -> Self:
         """Return the instant that an RFC 3339 text names."""
+        if len(text) > REMEMBERED_LENGTH_MAX:
+            return cls._parse(text)
+        found: Self = _remembered(cls, text)  # type: ignore[arg-type]  # classes are hashable
+        return found
+
+    @classmethod
+    def _parse(cls, text: str) -> Self:
         if (match := cls._form.fullmatch(text)) is None:
             raise DecodeError(f'parsing time "{text[:64]}"{cls._fault(text)}')
-        return cls(_instant(text) if len(text) <= REMEMBERED_LENGTH_MAX else _read(match))
+        return cls(_read(match))
 
     @staticmethod
     def instead_of(value: object) -> str:
@@ -117,12 +125,10 @@ def _read(match: re.Match[str]) -> datetime:
 
 
 # Most times of a cluster occur many times: the same second in many objects, and several times in
-# each of them.
+# each of them. They share one value, which nobody changes.
 @lru_cache(maxsize=8192)
-def _instant(text: str) -> datetime:
-    match = _RFC3339.fullmatch(text)
-    assert match is not None
-    return _read(match)
+def _remembered(kind: Any, text: str) -> Any:
+    return kind._parse(text)
 
 
 @lru_cache(maxsize=8192)

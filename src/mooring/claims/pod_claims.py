@@ -93,15 +93,14 @@ def reference_of(owner: Owner, entry: ClaimEntry) -> ClaimReference:
     """Return the claim that an entry of a pod or group refers to."""
     if entry.resource_claim_name is not None:
         return Named(entry.resource_claim_name, is_generated=False)
-    described = _describe(owner)
     if entry.resource_claim_template_name is None:
         name = f'"{entry.name}"' if isinstance(owner, Pod) else entry.name
-        return Unsupported(f"{described}, spec.resourceClaim {name}: {UNSUPPORTED}")
+        return Unsupported(f"{_describe(owner)}, spec.resourceClaim {name}: {UNSUPPORTED}")
     for status in statuses_of(owner):
         if status.name == entry.name:
             generated = status.resource_claim_name
             return NotNeeded() if generated is None else Named(generated, is_generated=True)
-    return NotCreated(f"{described}: ResourceClaim not created yet")
+    return NotCreated(f"{_describe(owner)}: ResourceClaim not created yet")
 
 
 def statuses_of(owner: Owner) -> tuple[EntryStatus, ...]:
@@ -111,8 +110,11 @@ def statuses_of(owner: Owner) -> tuple[EntryStatus, ...]:
 
 def claim_names(owner: Owner) -> tuple[str, ...]:
     """Return the distinct names of the claims that a pod or group refers to."""
-    references = (reference_of(owner, entry) for entry in owner.spec.resource_claims)
-    return tuple(sorted({each.name for each in references if isinstance(each, Named)}))
+    if not owner.spec.resource_claims:
+        return ()
+    references = [reference_of(owner, entry) for entry in owner.spec.resource_claims]
+    names = {each.name for each in references if isinstance(each, Named)}
+    return tuple(sorted(names) if len(names) > 1 else names)
 
 
 def claims_to_release(pod: Pod) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from mooring.api.meta import object_text
@@ -11,6 +11,9 @@ from mooring.kit.bulkhead import FAULTS
 T = TypeVar("T")
 ObjectKey = tuple[str, str]  # namespace, name
 IndexFunc = Callable[[Any], Iterable[str]]
+
+CHANGES_MAX = 256  # that an index notes before it takes them in
+NOTHING: dict[Any, Any] = {}
 
 
 def object_key(value: Any) -> ObjectKey:
@@ -27,20 +30,38 @@ def is_older(value: Any, than: Any) -> bool:
 class Index:
     """Objects of a kind by a value in them: a node, an owner, a claim.
 
-    An object whose values cannot be read is in the cache, and under no key of the index.
+    Many indexes are read rarely. So changes are only noted, and taken in when someone reads, or
+    when there are many: several changes of one object then count as one. An object whose values
+    cannot be read is in the cache, and under no key of the index.
     """
 
-    def __init__(self, name: str, keys: IndexFunc) -> None:
+    def __init__(self, name: str, keys: IndexFunc, values: Mapping[ObjectKey, Any]) -> None:
         self._name = name
         self._keys = keys
+        self._values = values  # the cached objects
         self._found: dict[str, dict[ObjectKey, Any]] = {}
+        # The changed objects as they are in the index.
+        self._changed: dict[ObjectKey, Any | None] = dict.fromkeys(values)
 
     def find(self, key: str) -> Collection[Any]:
         """Return the objects with this value."""
-        return self._found.get(key, {}).values()
+        if self._changed:
+            self._catch_up()
+        return self._found.get(key, NOTHING).values()
 
-    def change(self, key: ObjectKey, old: Any | None, new: Any | None) -> None:
-        """Record that an object was added, changed or deleted."""
+    def change(self, key: ObjectKey, old: Any | None) -> None:
+        """Record that an object was added, changed or deleted; this was there before."""
+        if key not in self._changed:
+            self._changed[key] = old
+            if len(self._changed) > CHANGES_MAX:
+                self._catch_up()
+
+    def _catch_up(self) -> None:
+        changed, self._changed = self._changed, {}
+        for key, old in changed.items():
+            self._change(key, old, self._values.get(key))
+
+    def _change(self, key: ObjectKey, old: Any | None, new: Any | None) -> None:
         before = () if old is None else self._keys_of(old)
         after = () if new is None else self._keys_of(new)
         for each in before:
@@ -99,9 +120,7 @@ class Indexer:
         indexes = self._indexes.setdefault(struct, {})
         if name in indexes:
             return
-        indexes[name] = index = Index(name, keys)
-        for key, value in self._values.get(struct, {}).items():
-            index.change(key, None, value)
+        indexes[name] = Index(name, keys, self._values.setdefault(struct, {}))
 
     def put(self, value: Any) -> Any | None:
         """Add or replace an object and return the previous one."""
@@ -109,7 +128,7 @@ class Indexer:
         values = self._values.setdefault(struct, {})
         old = values.get(key)
         values[key] = value
-        self._reindex(struct, key, old, value)
+        self._note(struct, key, old)
         return old
 
     def remove(self, struct: type[Any], namespace: str, name: str) -> Any | None:
@@ -117,9 +136,9 @@ class Indexer:
         key = (namespace, name)
         old = self._values.get(struct, {}).pop(key, None)
         if old is not None:
-            self._reindex(struct, key, old, None)
+            self._note(struct, key, old)
         return old
 
-    def _reindex(self, struct: type[Any], key: ObjectKey, old: Any | None, new: Any | None) -> None:
-        for index in self._indexes.get(struct, {}).values():
-            index.change(key, old, new)
+    def _note(self, struct: type[Any], key: ObjectKey, old: Any | None) -> None:
+        for index in self._indexes.get(struct, NOTHING).values():
+            index.change(key, old)

@@ -24,8 +24,10 @@ class InformerFactory:
         random: Callable[[], float],
         clock: Clock = REAL,
         backoff: Backoff = BACKOFF,
+        transform: Callable[[Any], Any] = lambda value: value,
     ) -> None:
         self.objects = Indexer()
+        self._transform = transform
         self._client = client
         self._random = random
         self._clock = clock
@@ -59,6 +61,7 @@ class InformerFactory:
                 random=self._random,
                 clock=self._clock,
                 backoff=self._backoff,
+                transform=self._transform,
             )
         return found
 

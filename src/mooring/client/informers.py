@@ -68,6 +68,7 @@ class Informer:
         clock: Clock = REAL,
         backoff: Backoff = BACKOFF,
         page: int = PAGE,
+        transform: Callable[[Any], Any] = lambda value: value,
     ) -> None:
         self._client = client
         self._struct = struct
@@ -78,6 +79,7 @@ class Informer:
         self._clock = clock
         self._backoff = backoff
         self._page = page
+        self._transform = transform  # what is cached of an object
         self._handlers: list[Handler] = []
         self._unreadable_handlers: list[Callable[[Unreadable], None]] = []
         self._keys: set[ObjectKey] = set()  # of our selection; the cache may have others
@@ -273,8 +275,10 @@ class Informer:
             self._tell_unreadable(item)
 
     def _put(self, value: Any) -> None:
+        value = self._transform(value)
         key = object_key(value)
-        self._unreadable.pop(key, None)
+        if self._unreadable:
+            self._unreadable.pop(key, None)
         old = self._objects.get(self._struct, *key)
         if old is not None:
             before, after = old.metadata, value.metadata

@@ -16,7 +16,7 @@ from mooring.api.authentication import TokenRequest, TokenRequestSpec
 from mooring.api.catalogue import FOREIGN
 from mooring.api.core import ServiceAccount
 from mooring.api.gates import Gates
-from mooring.api.meta import ObjectMeta
+from mooring.api.meta import ObjectMeta, without_managed_fields
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.client.api_client import ApiClient
@@ -184,8 +184,13 @@ class ControllerProgram:
 
 
 def shared_informers(client: Client, context: ProgramContext) -> InformerFactory:
-    """Return informers for programs to share; whoever shares them also runs them."""
-    return InformerFactory(client, random=context.random, clock=context.clock)
+    """Return informers for programs to share; whoever shares them also runs them.
+
+    As in Kubernetes' programs, they do not keep managedFields.
+    """
+    return InformerFactory(
+        client, random=context.random, clock=context.clock, transform=without_managed_fields
+    )
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.api.core.namespace import RemainingContent
 from mooring.api.gates import Gate, Gates
@@ -25,7 +25,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.client.api_client import ApiClient
 from mooring.client.contract import Client
 from mooring.client.event_recorder import EventRecorder
-from mooring.client.indexer import ObjectKey
+from mooring.client.indexer import Indexer, ObjectKey
 from mooring.client.informer_factory import InformerFactory
 from mooring.client.namespace_deleter import empty_namespace
 from mooring.controllers.controller import Controller, DeleteContent, ObjectChange
@@ -56,6 +56,14 @@ NOT_EVERYWHERE = frozenset(
 BACKOFF = Backoff(first_s=0.005, longest_s=1000.0, factor=2.0)
 
 
+class _Follower(NamedTuple):
+    """A controller that follows a kind: which keys a change has, and where they go."""
+
+    name: str
+    keys: Callable[[Indexer, ObjectChange], Iterable[ObjectKey]]
+    add: Callable[[ObjectKey], object]
+
+
 class ControllerManager:
     """Controllers that follow one cluster."""
 
@@ -74,7 +82,7 @@ class ControllerManager:
         self._informers = informers
         self._metrics = metrics or WorkQueuesMetrics()
         self._recorders: dict[str, EventRecorder] = {}
-        self._followers: dict[type[Any], list[Reconciler]] = {}  # by the kind that they follow
+        self._followers: dict[type[Any], list[_Follower]] = {}  # by the kind that they follow
         of = client_of or (lambda _: client)
         self.running: tuple[Reconciler, ...] = tuple(
             self._make(each, of(each.name), random, clock) for each in controllers
@@ -118,17 +126,23 @@ class ControllerManager:
         for struct in controller.kinds:
             is_optional = struct in controller.optional or struct in NOT_EVERYWHERE
             self._informers.informer_for(struct, optional=is_optional)
-            self._followers.setdefault(struct, []).append(running)
+            follower = _Follower(controller.name, controller.keys, queue.add)
+            self._followers.setdefault(struct, []).append(follower)
         return running
 
-    def _changed(self, followers: list[Reconciler], old: Any | None, new: Any | None) -> None:
-        """Pass a change on to the controllers of its kind; none fails for another."""
-        change = ObjectChange(old, new)
-        for running in followers:
+    def _changed(self, followers: list[_Follower], old: Any | None, new: Any | None) -> None:
+        """Pass a change on to the controllers of its kind; none fails for another.
+
+        This runs for each change and each controller, so it does what `Reconciler.changed` does
+        without going there.
+        """
+        change, objects = ObjectChange(old, new), self._informers.objects
+        for name, keys, add in followers:
             try:
-                running.changed(change)
+                for key in keys(objects, change):
+                    add(key)
             except Exception as error:
-                FAULTS.note(running.controller.name, lambda: object_text(change.value), error)
+                FAULTS.note(name, lambda: object_text(change.value), error)
 
     def _has_seen(self, struct: type[Any], revision: str) -> bool:
         """Return whether the informer of a kind is at least as new as a version."""

@@ -78,18 +78,17 @@ class DeploymentController(Controller):
         index_by_namespace(objects, Deployment)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the deployments of a change: of a pod only when it goes, for the last old one."""
+        """Return the deployments of a change: of a pod only when it goes, for the last old one."""
         match change.value:
+            case Pod():
+                is_leaving = change.new is None or is_over(change.new)
+                return _of_pod(objects, change) if is_leaving else ()
             case Deployment():
-                yield object_key(change.value)
+                return (object_key(change.value),)
             case ReplicaSet():
-                yield from controller_keys(change, "Deployment")
-                yield from adopter_keys(objects, change, Deployment)
-            case Pod() if change.new is None or is_over(change.new):
-                for namespace, name in controller_keys(change, "ReplicaSet"):
-                    owner = objects.get(ReplicaSet, namespace, name)
-                    if owner is not None:
-                        yield from controller_keys(ObjectChange(None, owner), "Deployment")
+                owners = controller_keys(change, "Deployment")
+                return (*owners, *adopter_keys(objects, change, Deployment))
+        return ()
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
@@ -136,6 +135,14 @@ class Rollout(NamedTuple):
     def sets(self) -> list[ReplicaSet]:
         """All of them."""
         return self.old if self.new is None else [*self.old, self.new]
+
+
+def _of_pod(objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
+    """Yield the deployments of a pod, by its replica set."""
+    for namespace, name in controller_keys(change, "ReplicaSet"):
+        owner = objects.get(ReplicaSet, namespace, name)
+        if owner is not None:
+            yield from controller_keys(ObjectChange(None, owner), "Deployment")
 
 
 def _rollout(deployment: Deployment, sets: list[ReplicaSet]) -> Rollout:

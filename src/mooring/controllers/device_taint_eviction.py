@@ -88,13 +88,18 @@ class DeviceTaintEvictionController(Controller):
     # --- keys -----------------------------------------------------------------------------------
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the rules and pods to look at after a change."""
+        """Return the rules and pods to look at after a change."""
         match change.value:
             case Pod():
-                yield from self._pod_keys(objects, change)
+                return self._pod_keys(objects, change)
             case ResourceClaim():
-                if self._may_leave(objects):
-                    yield from tainted_devices.users(objects, (change.old, change.new))
+                if not self._may_leave(objects):
+                    return ()
+                return tainted_devices.users(objects, (change.old, change.new))
+        return self._keys_of_taints(objects, change)
+
+    def _keys_of_taints(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
+        match change.value:
             case ResourceSlice() as slice_:
                 if self._may_evict(objects, change):
                     pool = tainted_devices.pool_key(slice_)
@@ -109,18 +114,21 @@ class DeviceTaintEvictionController(Controller):
 
     def _may_leave(self, objects: Indexer) -> bool:
         """Return whether any pod leaves or was to leave, which is rarely so."""
-        return bool(self._due) or tainted_devices.something_evicts(objects, self._rules(objects))
+        if self._due or objects.by_index(ResourceSlice, tainted_devices.EVICTING, ""):
+            return True
+        has_rules = self._has_rules and objects.count(DeviceTaintRule)
+        return bool(has_rules) and tainted_devices.something_evicts(objects, self._rules(objects))
 
-    def _pod_keys(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
+    def _pod_keys(self, objects: Indexer, change: ObjectChange) -> tuple[ObjectKey, ...]:
         if change.gone is not None:
             self._due.pop(change.gone.metadata.uid, None)
         new, old = change.new, change.old
         if new is None or not new.spec.node_name or not new.spec.resource_claims:
-            return
+            return ()
         if not self._may_leave(objects):
-            return
-        if old is None or change.gone is not None or _uses(old) != _uses(new):
-            yield object_key(new)
+            return ()
+        is_changed = old is None or change.gone is not None or _uses(old) != _uses(new)
+        return (object_key(new),) if is_changed else ()
 
     def _may_evict(self, objects: Indexer, change: ObjectChange) -> bool:
         """Return whether a change of a slice may make pods leave or stay."""

@@ -79,8 +79,14 @@ class GarbageCollector(Controller):
             objects.index(struct, OWNER, _owner_uids)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the uids that a change concerns: its own, and owners that it no longer blocks."""
+        """Return the uids that a change concerns: its own, and owners that it no longer blocks."""
         self._note(change)
+        old, new = change.old, change.new
+        if change.gone is None and old is not None and _stance(old) == _stance(new):
+            return ()  # Most changes are of a status, and nothing follows from them.
+        return self._keys(objects, change)
+
+    def _keys(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
         if _matters(change) and not self._has_all_owners(objects, change.new):
             yield "", change.value.metadata.uid
         if change.gone is not None:
@@ -122,18 +128,16 @@ def _matters(change: ObjectChange) -> bool:
     """Return whether an object has owners, or waits for others, as it did not before."""
     if change.new is None:
         return False
-    has = _stance(change.new)
-    if change.old is not None and change.gone is None and _stance(change.old) == has:
-        return False  # Most changes are of a status, and nothing follows from them.
-    owners, _, is_held = has
+    owners, _, is_held = _stance(change.new)
     return bool(owners) or is_held
 
 
 def _stance(value: Any) -> tuple[Any, bool, bool]:
     metadata = value.metadata
-    is_leaving = metadata.deletion_timestamp is not None
-    is_held = is_leaving and bool({ORPHAN, FOREGROUND} & set(metadata.finalizers))
-    return metadata.owner_references, is_leaving, is_held
+    if metadata.deletion_timestamp is None:
+        return metadata.owner_references, False, False
+    is_held = bool({ORPHAN, FOREGROUND} & set(metadata.finalizers))
+    return metadata.owner_references, True, is_held
 
 
 def plan(

@@ -222,16 +222,17 @@ class TaintEvictionController(Controller):
         index_by_node(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the pods that a change of taints, or of themselves, is about."""
-        match change.value:
-            case Node(metadata=metadata) as node:
-                old = () if change.old is None else change.old.spec.taints
-                if change.new is not None and node.spec.taints != old:
-                    yield from map(object_key, objects.by_index(Pod, NODE, metadata.name))
-            case Pod(spec=spec) as pod:
-                place = objects.get(Node, "", spec.node_name) if spec.node_name else None
-                if change.new is not None and place is not None and _evicting(place):
-                    yield object_key(pod)
+        """Return the pods that a change of taints, or of themselves, is about."""
+        value = change.value
+        if isinstance(value, Pod):
+            name = value.spec.node_name
+            place = objects.get(Node, "", name) if name else None
+            is_leaving = change.new is not None and place is not None and _evicting(place)
+            return (object_key(value),) if is_leaving else ()
+        old = () if change.old is None else change.old.spec.taints
+        if change.new is None or value.spec.taints == old:
+            return ()
+        return map(object_key, objects.by_index(Pod, NODE, value.metadata.name))
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers

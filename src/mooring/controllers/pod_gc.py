@@ -54,18 +54,19 @@ class PodGCController(Controller):
         objects.index(Pod, ENDED, lambda pod: ("",) if is_over(pod) else ())
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the objects that a change may make superfluous."""
+        """Return the objects that a change may make superfluous."""
         value = change.value
         if isinstance(value, Node):
-            yield "node", value.metadata.name
-        elif change.new is not None:
-            if is_over(value):
-                yield _ENDED_KEY
-            name = value.spec.node_name
-            if name and ((node := objects.get(Node, "", name)) is None or _is_out_of_service(node)):
-                yield "node", name
-            if not name and value.metadata.deletion_timestamp is not None:
-                yield "pod", f"{value.metadata.namespace}/{value.metadata.name}"
+            return (("node", value.metadata.name),)
+        if change.new is None:
+            return ()
+        found = [_ENDED_KEY] if is_over(value) else []
+        name = value.spec.node_name
+        if name and ((node := objects.get(Node, "", name)) is None or _is_out_of_service(node)):
+            found.append(("node", name))
+        if not name and value.metadata.deletion_timestamp is not None:
+            found.append(("pod", f"{value.metadata.namespace}/{value.metadata.name}"))
+        return found
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers

@@ -40,8 +40,6 @@ from mooring.claims.pod_claims import (
     claim_names,
     controller_of,
     group_name,
-    is_group,
-    is_pod,
     reference_of,
 )
 from mooring.claims.reservations import consumer_of, is_group_consumer
@@ -198,13 +196,6 @@ def reserved_claims(objects: Indexer, consumer: Owner) -> Collection[ResourceCla
 def members(objects: Indexer, namespace: str, group: str) -> Collection[Pod]:
     """Return the pods of a group, whether it is there or not."""
     return objects.by_index(Pod, BY_GROUP, f"{namespace}/{group}")
-
-
-def owner_names(claim: ResourceClaim | None, *, groups: bool) -> Iterator[str]:
-    """Yield the name of the pod, or of the group, that controls a claim."""
-    controller = None if claim is None else controller_of(claim.metadata)
-    if controller is not None and (is_group if groups else is_pod)(controller):
-        yield controller.name
 
 
 def _claims(owner: Owner) -> Iterable[str]:

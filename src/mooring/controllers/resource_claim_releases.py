@@ -134,11 +134,16 @@ class ClaimReleaseController(Controller):
         resource_claim_entries.prepare(objects)
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the claims to look at after a change."""
-        if isinstance(change.value, ResourceClaim):
-            if change.new is not None and _needs_review(objects, change.new):
-                yield object_key(change.new)
-            return
+        """Return the claims to look at after a change."""
+        value = change.value
+        if isinstance(value, ResourceClaim):
+            needs_review = change.new is not None and _needs_review(objects, value)
+            return (object_key(value),) if needs_review else ()
+        if change.gone is None and not (isinstance(value, Pod) and is_pod_done(value)):
+            return ()
+        return self._keys(objects, change)
+
+    def _keys(self, objects: Indexer, change: ObjectChange) -> Iterator[ObjectKey]:
         if change.gone is not None:
             self._vanished.note(change.gone.metadata.uid)
             yield from _held(objects, change.gone)

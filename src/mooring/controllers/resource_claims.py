@@ -231,7 +231,9 @@ class GroupClaimController(_ClaimController):
     workers = 10
 
     def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
-        """Yield the groups whose claims may need something after a change."""
+        """Return the groups whose claims may need something after a change."""
+        if not objects.count(PodGroup):
+            return ()
         value = change.value
         namespace, name = object_key(value)
         groups: Iterable[PodGroup] = ()
@@ -246,11 +248,10 @@ class GroupClaimController(_ClaimController):
                 groups = objects.by_index(
                     PodGroup, resource_claim_entries.BY_CLAIM, f"{namespace}/{name}"
                 )
-                yield from (
-                    (namespace, each)
-                    for each in resource_claim_entries.owner_names(value, groups=True)
-                )
-        yield from (object_key(group) for group in groups)
+                owner = controller_of(value.metadata)
+                if owner is not None and is_group(owner):
+                    return {(namespace, owner.name), *map(object_key, groups)}
+        return [object_key(group) for group in groups]
 
     def reconcile(
         self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers

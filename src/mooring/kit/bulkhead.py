@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from mooring.kit.backoff import Backoff
@@ -78,13 +77,29 @@ class FaultLog:
         LOG.debug("%s: %s", place, name, exc_info=error)
         return True
 
-    @contextmanager
-    def guard(self, place: str, subject: str | Callable[[], str]) -> Iterator[None]:
+    def guard(self, place: str, subject: str | Callable[[], str]) -> Guard:
         """Note the failure of a block, and go on after it."""
-        try:
-            yield
-        except Exception as error:
-            self.note(place, subject, error)
+        return Guard(self, place, subject)
+
+
+class Guard:
+    """The block that `FaultLog.guard` guards; it is entered several times for each pod."""
+
+    __slots__ = ("_faults", "_place", "_subject")
+
+    def __init__(self, faults: FaultLog, place: str, subject: str | Callable[[], str]) -> None:
+        self._faults, self._place, self._subject = faults, place, subject
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._faults.note(self._place, self._subject, error)
+        return True
 
 
 FAULTS = FaultLog()  # of this program

@@ -88,6 +88,12 @@ class GroupDecision(Struct, frozen=True):
         return any(isinstance(each, Pending) and each.is_fault for each in self.results)
 
 
+def gang_order(pod: Pod) -> tuple[int, str, str]:
+    """Return the place of a pod among those of its group: by priority, then age, then name."""
+    created = pod.metadata.creation_timestamp
+    return -(pod.spec.priority or 0), "" if created is None else str(created), pod.metadata.name
+
+
 def schedule_group(
     cluster: Cluster, gang: Gang, ids: IdSource, *, steps_max: int = STEPS_MAX
 ) -> tuple[PodResult, ...]:

@@ -227,16 +227,20 @@ def sign(
         else constraints,
         requests_on_node=requests_on_node(pod, with_claims=profile.counts_claims),
         non_zero_requests_on_node=non_zero_requests_on_node(pod, with_claims=profile.counts_claims),
-        pre_filter_status=scheduling_gates(pod)
-        or unmodelled(
-            pod,
-            scheduler_name=profile.scheduler_name,
-            other_names=profile.other_names,
-            is_admitted=profile.is_admitted or pod.spec.runtime_class_name in profile.runtimes,
-        )
+        pre_filter_status=not_tried(pod, profile)
         or named.conflict
         or unreadable(terms, constraints, preferred),
         by_plugin=by_plugin or {},
+    )
+
+
+def not_tried(pod: Pod, profile: SchedulerProfile) -> Unschedulable | None:
+    """Return why a pod is not tried at all, if so: its gates, or what nobody here can place."""
+    return scheduling_gates(pod) or unmodelled(
+        pod,
+        scheduler_name=profile.scheduler_name,
+        other_names=profile.other_names,
+        is_admitted=profile.is_admitted or pod.spec.runtime_class_name in profile.runtimes,
     )
 
 

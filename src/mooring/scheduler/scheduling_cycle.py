@@ -10,12 +10,12 @@ It decides and changes nothing; `reserve` applies the decision.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
-from mooring.claims.pod_claims import ClaimUse, group_name
+from mooring.claims.pod_claims import ClaimUse, NotCreated, group_name, reference_of
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import (
     CLAIM_DEALLOCATED,
@@ -47,7 +47,7 @@ from mooring.scheduler.plugins.dynamic_resources import (
     NodeAllocation,
     no_claims,
 )
-from mooring.scheduler.pod_signature import PodSignature
+from mooring.scheduler.pod_signature import PodSignature, not_tried
 from mooring.scheduler.pre_filter import UNMODELLED
 from mooring.scheduler.preemption import Preemption, preempt
 
@@ -119,6 +119,17 @@ def _claim_filter(
     return ClaimFilter(needs, cluster, cluster.budget) if isinstance(needs, ClaimNeeds) else needs
 
 
+def awaits_claims(cluster: Cluster, pod: Pod) -> bool:
+    """Return whether `attempt` would find no more than that claims of a pod are not created yet.
+
+    Nearly every pod with a template comes so, and nothing else of it need be looked at then.
+    """
+    for entry in pod.spec.resource_claims:
+        if isinstance(reference_of(pod, entry), NotCreated):
+            return not_tried(pod, cluster.signatures.profile) is None
+    return False
+
+
 def pre_enqueue(cluster: Cluster, pod: Pod) -> Pending | None:
     """Return why a pod is not tried yet, if so; nothing is reported of it then."""
     found = _uses(cluster, pod, cluster.signature(pod))
@@ -148,6 +159,11 @@ class Attempt(Struct, frozen=True):
     signature: PodSignature
     ranking: NodeRanking
     claims: ClaimFilter | None = None  # None if it needs no devices
+
+    @property
+    def kind(self) -> tuple[PodSignature, Hashable]:
+        """What pods share that get the same answer from the same cluster."""
+        return self.signature, None if self.claims is None else self.claims.key
 
     @property
     def filter_claims(self) -> FilterClaims:

@@ -113,7 +113,9 @@ class Connection(asyncio.Protocol):
         self._response: asyncio.Future[Response] | None = None
         self._opening: asyncio.Future[ResponseStream] | None = None
         self._stream: ResponseStream | None = None
+        # One timer for many requests: it looks whether the one of now is late.
         self._timer: asyncio.TimerHandle | None = None
+        self._due_s: float | None = None  # of the pending response
         self.is_open = False
         self.is_reused = False
         self.has_heard = False  # any byte of the pending response
@@ -147,13 +149,19 @@ class Connection(asyncio.Protocol):
     def _send(self, head: bytes) -> None:
         self._reset()
         self.has_heard = False
-        self._timer = self._loop.call_later(self._bounds.request_s, self._on_timeout)
+        self._due_s = self._loop.time() + self._bounds.request_s
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._due_s, self._check_late)
         assert self._transport is not None
         self._transport.write(head)
 
     def abort(self) -> None:
         """Close immediately."""
         self.is_open = False
+        self._due_s = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._transport is not None:
             self._transport.abort()
 
@@ -219,7 +227,7 @@ class Connection(asyncio.Protocol):
         self._status = self._parser.get_status_code()
         self._head_bytes = 0
         if self._opening is not None and self._status == 200:
-            self._stop_timer()
+            self._due_s = None
             self._stream = ResponseStream(self, self._bounds)
             if not self._opening.done():
                 self._opening.set_result(self._stream)
@@ -248,7 +256,7 @@ class Connection(asyncio.Protocol):
         else:
             body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
             self._settle(Response(self._status, body, self._retry_after, self._warnings))
-        self._stop_timer()
+        self._due_s = None
         if self._is_last:
             self.abort()
         else:
@@ -267,7 +275,6 @@ class Connection(asyncio.Protocol):
             opening.set_exception(StreamRefusedError(response))
 
     def _fail(self, error: ClientError) -> None:
-        self._stop_timer()
         if self._stream is not None:
             self._stream.end(error)
             self._stream = None
@@ -278,12 +285,14 @@ class Connection(asyncio.Protocol):
                 future.set_exception(error)
         self.abort()
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _on_timeout(self) -> None:
+    def _check_late(self) -> None:
+        """Fail a request that has waited for too long; look again later at one that has not."""
+        self._timer = None
+        if self._due_s is None:
+            return
+        if self._loop.time() < self._due_s:
+            self._timer = self._loop.call_at(self._due_s, self._check_late)
+            return
         self._fail(UnavailableError(f"no response within {self._bounds.request_s:g} s", code=504))
 
 

@@ -86,7 +86,7 @@ class HttpTransport:
         self._open: set[Connection] = set()
         self._streaming: set[Connection] = set()
         self._opening = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._is_closed = False
         self._fixed = (
             f"Host: {address.authority}\r\nUser-Agent: {agent}\r\nAccept: application/json\r\n"
@@ -171,8 +171,8 @@ class HttpTransport:
                 connection.abort()
             elif len(self._open) + self._opening < self._connections_max:
                 return await self._open_another()
-            else:
-                await self._wait()
+            elif (handed := await self._wait()) is not None and handed.is_open:
+                return handed
 
     async def _open_another(self) -> Connection:
         self._opening += 1
@@ -180,38 +180,48 @@ class HttpTransport:
             connection = await self._connect()
             self._open.add(connection)
             return connection
+        except BaseException:
+            self._hand_on(None)
+            raise
         finally:
             self._opening -= 1
 
-    async def _wait(self) -> None:
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def _wait(self) -> Connection | None:
+        """Wait in line for a connection; None if one may be opened instead."""
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[Connection | None] = loop.create_future()
         self._waiting.append(waiting)
+        timer = loop.call_later(self._bounds.request_s, _give_up, waiting)
         try:
-            async with asyncio.timeout(self._bounds.request_s):
-                await waiting
-        except TimeoutError:
-            raise UnavailableError("no connection became free in time", code=504) from None
+            return await waiting
         except asyncio.CancelledError:
-            if waiting.done():
-                self._wake()
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._hand_on(waiting.result())
             raise
+        finally:
+            timer.cancel()
 
-    def _wake(self) -> None:
+    def _hand_on(self, connection: Connection | None) -> bool:
+        """Give a free connection, or the room for one, to the first who waits, if anybody does."""
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
-                waiting.set_result(None)
-                return
+                waiting.set_result(connection)
+                return True
+        if connection is not None:
+            self._free.append(connection)
+        return False
 
     def _on_free(self, connection: Connection) -> None:
         """Return a connection to the pool, or drop a closed one."""
-        if connection in self._open:
-            if connection.is_open and not self._is_closed:
-                self._free.append(connection)
+        if connection not in self._open:
+            return  # a stream's
+        if connection.is_open and not self._is_closed:
+            if not self._hand_on(connection):
                 self._drop_idle()
-            else:
-                self._open.discard(connection)
-        self._wake()
+        else:
+            self._open.discard(connection)
+            self._hand_on(None)
 
     def _drop_idle(self) -> None:
         """Close connections that were idle for too long; the oldest are in front."""
@@ -252,6 +262,12 @@ class HttpTransport:
 
     def _unreachable(self, why: str) -> ClientError:
         return UnavailableError(f"cannot reach {self._address.authority}: {why}")
+
+
+def _give_up(waiting: asyncio.Future[Connection | None]) -> None:
+    if not waiting.done():
+        error = UnavailableError("no connection became free in time", code=504)
+        waiting.set_exception(error)
 
 
 def _keep_alive(transport: asyncio.Transport) -> None:

@@ -151,7 +151,9 @@ class AssumeCache:
 
     def take_events(self) -> set[ClusterEvent]:
         """Return the events since this was last called."""
-        fired, self._fired = self._fired, set()
+        fired = self._fired
+        if fired:
+            self._fired = set()
         return fired
 
     # --- pods -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ a claim, and wait. An `EffectRunner` hands out reads and writes, and resumes tas
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, TypeVar
@@ -141,10 +141,12 @@ class EffectRunner:
         """Resume a task with the result of its effect."""
         self._resume(request.task, result)
 
-    def notify(self, event: ClusterEvent) -> None:
-        """Resume the tasks that wait for an event."""
-        for task in tuple(self._waiting.get(event, {}).values()):
-            self._wake(task)
+    def notify(self, events: Iterable[ClusterEvent]) -> None:
+        """Resume the tasks that wait for one of the events, in their order."""
+        for event in events:
+            waiting = self._waiting.get(event)
+            for task in tuple(waiting.values()) if waiting else ():
+                self._wake(task)
 
     def tick(self, now_s: float) -> None:
         """Resume the tasks whose time has come."""

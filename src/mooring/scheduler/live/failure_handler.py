@@ -97,6 +97,10 @@ class FailureHandler:
         )
         return True
 
+    def hold_back(self, pod: Pod, plugin: str) -> None:
+        """Record which plugin keeps a pod from being tried; nothing is reported of it."""
+        self._plugins[pod_key(pod)] = ((plugin, profile_of(pod)),)
+
     def handle_group(self, group: PodGroup, pending: list[Pending], now: Moment) -> None:
         """Report why pods of a group have no node, and deallocate a claim for each."""
         for each in pending:

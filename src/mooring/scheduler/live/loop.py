@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
-from mooring.api.meta import identity_text, object_text
+from mooring.api.meta import identity_text, object_text, without_managed_fields
 from mooring.client.contract import Client
 from mooring.client.writes import RecordEvent, Target, Write
 from mooring.kit.backoff import Backoff
@@ -167,7 +167,8 @@ class SchedulerLoop:
                 return EffectDone(
                     await self._client.get(target.struct, target.namespace, target.name)
                 )
-            return EffectDone(await self._client.write(effect))
+            stored = await self._client.write(effect)
+            return EffectDone(None if stored is None else without_managed_fields(stored))
         except Exception as error:
             result = result_of(error)
             if result is None:  # an object that cannot be written

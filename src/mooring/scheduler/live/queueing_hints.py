@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
-from mooring.api.resource.v1 import ResourceClaim
+from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
 from mooring.claims.pod_claims import claim_names, controller_of, group_name
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, GANG_SCHEDULING
@@ -88,12 +88,17 @@ def hints_for(pending: Pending) -> QueueingHints:
         preempted = replace(pending.diagnosis, node_to_status=pending.without_victims)
         return QueueingHints(own, frozenset((*_hints(pending.diagnosis), *_hints(preempted))))
     if not pending.message:
-        return QueueingHints(own, is_gated=True)
+        return gated_hints(pending.pod)
     if status.plugin == GANG_SCHEDULING:
         return QueueingHints(own, EVERYTHING)
     if status.plugin == DYNAMIC_RESOURCES:
         return QueueingHints(own, frozenset((CLASS_CHANGED,)))
     return QueueingHints(own)
+
+
+def gated_hints(pod: Pod) -> QueueingHints:
+    """Return the events that can help a pod that is not tried yet: its own."""
+    return QueueingHints(frozenset(own_events(pod)), is_gated=True)
 
 
 def combined_hints(hints: list[QueueingHints]) -> QueueingHints:
@@ -116,8 +121,13 @@ def own_events(pod: Pod) -> Iterator[ClusterEvent]:
 
 
 def events_of_claim(claim: ResourceClaim) -> Iterator[ClusterEvent]:
-    """Yield the events for whoever uses a claim, or owns it."""
+    """Yield the events for whoever uses a claim, or owns it without naming it.
+
+    A claim from a template is used by the name in the pod's status, and helps nobody before.
+    """
     yield of_claim(claim.metadata.namespace, claim.metadata.name)
+    if POD_CLAIM_ANNOTATION in claim.metadata.annotations:
+        return
     if (owner := controller_of(claim.metadata)) is not None:
         yield of_pod(owner.uid)
 

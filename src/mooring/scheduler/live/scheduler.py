@@ -22,7 +22,7 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import exposition
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import INTERNAL_ERROR
-from mooring.scheduler.framework import SAMPLE_EVERY, PluginTimes
+from mooring.scheduler.framework import DYNAMIC_RESOURCES, SAMPLE_EVERY, PluginTimes
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.binding_cycle import BindFailed, BindSucceeded, bind
 from mooring.scheduler.live.config import Moment, SchedulerConfig
@@ -41,7 +41,7 @@ from mooring.scheduler.live.metrics import (
     resource_families,
 )
 from mooring.scheduler.live.pre_bind import BindContext
-from mooring.scheduler.live.queueing_hints import combined_hints, hints_for, of_pod
+from mooring.scheduler.live.queueing_hints import combined_hints, gated_hints, hints_for, of_pod
 from mooring.scheduler.live.scheduling_queue import (
     PodKind,
     QueuedPodInfo,
@@ -49,10 +49,10 @@ from mooring.scheduler.live.scheduling_queue import (
     SchedulingQueue,
 )
 from mooring.scheduler.live.status_updates import report_group, try_deallocate, try_unreserve
-from mooring.scheduler.pod_groups import Gang, GroupDecision, decide_group
+from mooring.scheduler.pod_groups import Gang, GroupDecision, decide_group, gang_order
 from mooring.scheduler.pod_signature import SchedulerProfile, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
-from mooring.scheduler.scheduling_cycle import Attempt, Pending, Placed, attempt, schedule
+from mooring.scheduler.scheduling_cycle import Pending, Placed, attempt, awaits_claims, schedule
 
 
 class LiveScheduler:
@@ -203,12 +203,16 @@ class LiveScheduler:
         if self._resolves_double_allocation(pod):
             self.queue.back_off(entry, self._s)
             return
+        if awaits_claims(self.cache.cluster, pod):
+            self._failures.hold_back(pod, DYNAMIC_RESOURCES)
+            self.queue.add_unschedulable(entry, gated_hints(pod), None, self._s)
+            return
         ready = attempt(self.cache.cluster, pod)
         outcome = ready if isinstance(ready, Pending) else ready.best(alone=True)
         if self._turns.is_put_off and isinstance(outcome, Pending):
             self.queue.put_off(entry, self._turns.used_s)
             return
-        kind = None if isinstance(ready, Pending) else _kind(ready)
+        kind = None if isinstance(ready, Pending) else ready.kind
         self.metrics.algorithm_s.observe(self._elapsed() - self._s)
         if isinstance(outcome, Placed):
             self._bind(self.cache.reserve(outcome, self._ids), entry)
@@ -296,7 +300,7 @@ class LiveScheduler:
             self.queue.back_off(entry, self._s)
             return
         members = self.cache.members.get((namespace, name), {})
-        pods = sorted(entry.pods.values(), key=_rank)
+        pods = sorted(entry.pods.values(), key=gang_order)
         gang = Gang(
             group,
             tuple(pods),
@@ -355,10 +359,10 @@ class LiveScheduler:
 
     def _dispatch(self) -> None:
         """Pass cluster events on, until no more follow from them."""
-        while fired := sorted(self.cache.take_events()):  # in every run the same
+        while events := self.cache.take_events():
+            fired = sorted(events)  # in every run the same
             self.queue.fire(fired, self._s)
-            for event in fired:
-                self.effects.notify(event)
+            self.effects.notify(fired)
 
     def _enqueue(self, key: str) -> None:
         pod = self.cache.pods.get(key)
@@ -373,7 +377,7 @@ class LiveScheduler:
             self.queue.discard(queue_key, key, self._s)
             if not self.cache.is_alive(key) or pod.spec.node_name:
                 self._failures.forget(key)
-                self.effects.notify(of_pod(key))
+                self.effects.notify((of_pod(key),))
 
     def _queue_key(self, pod: Pod) -> QueueKey:
         group = group_name(pod) if self.cache.cluster.features.pod_groups else None
@@ -386,12 +390,3 @@ class LiveScheduler:
             if group is not None and group.spec.priority is not None:
                 return group.spec.priority
         return pod.spec.priority or 0
-
-
-def _kind(ready: Attempt) -> PodKind:
-    return ready.signature, None if ready.claims is None else ready.claims.key
-
-
-def _rank(pod: Pod) -> tuple[int, str, str]:
-    created = pod.metadata.creation_timestamp
-    return -(pod.spec.priority or 0), "" if created is None else str(created), pod.metadata.name
