@@ -13,6 +13,7 @@ inventory     slices, classes and allocations, with everything derived from them
 taints        device taints, and those that DeviceTaintRules add
 rules         the rules that admit or refuse a pick
 problem       one plan on one node
+interchangeable  devices of which a search tries one
 search        the first assignment that every rule admits
 feasibility   decides that a part of the search has no solution
 remaining     the demand that is left, and which parts are interchangeable

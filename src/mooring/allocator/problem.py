@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 
 from mooring.allocator.errors import AllocationError
+from mooring.allocator.interchangeable import alike_devices
 from mooring.allocator.node_view import NodeView
 from mooring.allocator.pools import PoolState, bits
 from mooring.allocator.requests import RESULTS_MAX, RequestPlan, Requirements, SubRequest, too_many
@@ -151,6 +152,7 @@ class Problem:
         self.devices_wanted = 0
         self.is_near_limit = False
         self._is_built = False
+        self._alike_devices: Mapping[int, int] | None = None
         if not plan.checks:
             self._build()
 
@@ -204,6 +206,13 @@ class Problem:
     def _available(self, slot: Slot) -> int:
         """Return the devices that a slot can have as things are allocated now."""
         return self.view.all if slot.request.is_admin else self.view.all & ~self.allocated.whole
+
+    @property
+    def alike(self) -> Mapping[int, int]:
+        """The devices that are interchangeable, by position: see `interchangeable`."""
+        if self._alike_devices is None:
+            self._alike_devices = alike_devices(self)
+        return self._alike_devices
 
     def capacity_width(self, position: int) -> int:
         """Return the bits of a field of a device's capacity account, with the guard."""
@@ -334,6 +343,7 @@ class Problem:
 
     def _arrange(self, slot: Slot, constraints: Sequence[Constraint]) -> None:
         """Sort out the rules of a slot by what is known about its devices."""
+        self._alike_devices = None
         available = self._available(slot)
         is_open = bool(slot.open & available)
         wanted = slot.candidates & available
