@@ -12,14 +12,14 @@ error is about depends on the order.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from mooring.allocator.pools import bits
 from mooring.allocator.rules.constraints import AttributeTable, Constraint
 
 if TYPE_CHECKING:
-    from mooring.allocator.problem import Problem, Slot
+    from mooring.allocator.problem import Problem
 
 NONE_ALIKE: Mapping[int, int] = {}
 
@@ -33,16 +33,17 @@ def alike_devices(problem: Problem) -> Mapping[int, int]:
     tables = {id(table): table for rule in rules for table in rule.tables.values()}
     amounts = problem.consumption
     scarce = _scarce_counters(problem)
+    admitted = {slot.candidates for slot in slots}
     candidates = 0
-    for slot in slots:
-        candidates |= slot.candidates
+    for each in admitted:
+        candidates |= each
     masks: dict[Hashable, int] = {}
     keys: dict[int, Hashable] = {}
     # What is left of a device that can be shared depends on who has it.
     for position in bits(candidates & ~problem.view.shareable):
         if amounts is not None and position in amounts.capacity:
             continue
-        key = keys[position] = _key(problem, position, slots, tables.values(), scarce)
+        key = keys[position] = _key(problem, position, admitted, tables.values(), scarce)
         masks[key] = masks.get(key, 0) | 1 << position
     return {position: masks[key] for position, key in keys.items()}
 
@@ -50,7 +51,7 @@ def alike_devices(problem: Problem) -> Mapping[int, int]:
 def _key(
     problem: Problem,
     position: int,
-    slots: Sequence[Slot],
+    admitted: Iterable[int],
     tables: Iterable[AttributeTable],
     scarce: Mapping[int, int],
 ) -> Hashable:
@@ -58,7 +59,7 @@ def _key(
     amounts, compatibility = problem.consumption, problem.compatibility
     account, take = (-1, 0) if amounts is None else amounts.counters.get(position, (-1, 0))
     return (
-        tuple([slot.candidates >> position & 1 for slot in slots]),
+        tuple([devices >> position & 1 for devices in admitted]),
         tuple([table.elements.get(position) for table in tables]),
         account,
         take & scarce.get(account, -1),

@@ -36,7 +36,7 @@ from mooring.allocator.requests import RESULTS_MAX, SubRequest
 from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
-PLAIN_STEPS = 24  # before interchangeable devices are looked for
+PLAIN_STEPS = 8  # besides two for each device, before interchangeable devices are looked for
 INTERRUPT_EVERY_STEPS = 64
 
 
@@ -114,6 +114,7 @@ class Search:
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
+        self._plain_steps = PLAIN_STEPS + 2 * problem.devices_wanted
         self._feasibility = feasibility
         self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []
@@ -211,13 +212,15 @@ class Search:
                 open_ = candidates  # Once all are asked, rules that are unsure now are sure.
         else:
             candidates = 1 << slot.listed[filled]
+        if not candidates:
+            return self._fail()
         self._stack.append(_Pick(stage, slot, filled, states, candidates, open_))
         return _MORE
 
     def _next_device(self, frame: _Pick) -> object | None:
         slot, states = frame.slot, frame.states
         alike = NONE_ALIKE
-        if self.steps > PLAIN_STEPS and not slot.request.is_admin:
+        if self.steps > self._plain_steps and not slot.request.is_admin:
             alike = self._problem.alike
             frame.candidates &= ~alike.get(frame.position, 0)  # where the last one failed
         while frame.candidates:
