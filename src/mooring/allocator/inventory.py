@@ -16,7 +16,8 @@ from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.node_view import NodeView
 from mooring.allocator.pool_facts import PoolFacts
-from mooring.allocator.pools import Pool, PoolId, PoolSlices
+from mooring.allocator.pool_slices import PoolSlices
+from mooring.allocator.pools import Pool, PoolId
 from mooring.allocator.problem import Problem
 from mooring.allocator.requests import RequestPlan, content_of, plan_of
 from mooring.allocator.rules.constraints import PublishedTables

@@ -24,8 +24,7 @@ from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import (
     DYNAMIC_RESOURCES,
     FILTER,
-    NODES_MEASURED_MAX,
-    PluginTimes,
+    RankingWork,
     Unschedulable,
 )
 from mooring.scheduler.node_info import NodeFacts, NodeInfo
@@ -58,20 +57,6 @@ ALLOCATABLE = True
 ClaimStatus = Unschedulable | bool | None  # None: not asked yet
 
 NO_FILTERS = ActiveFilters((), (), (), reads_other_nodes=False, has_fast_path=False)
-
-
-class RankingWork:
-    """How much all rankings of a cluster did, and how long plugins take at it."""
-
-    nodes_filtered = 0  # by the filters and scores
-    nodes_asked = 0  # for their devices
-    times: PluginTimes | None = None  # None: this cycle is not measured
-    measured_left = 0  # nodes of which filters and scores are still measured in this cycle
-
-    def measure(self, times: PluginTimes | None) -> None:
-        """Begin a cycle that is measured, or is not."""
-        self.times = times
-        self.measured_left = 0 if times is None else NODES_MEASURED_MAX
 
 
 class NodeRanking:
@@ -304,10 +289,8 @@ class NodeRanking:
                 continue
             bit = 1 << place
             if before is not None:
-                rest = by_score[before] ^ bit
-                if rest:
-                    by_score[before] = rest
-                else:
+                by_score[before] ^= bit
+                if not by_score[before]:
                     del by_score[before]
             by_score[score] = by_score.get(score, 0) | bit
             listed[place] = score
@@ -402,19 +385,16 @@ class NodeRanking:
 
     def _list(self, place: int, score: int | None) -> None:
         """List a node by its score; None: by none."""
-        before, bit = self._listed[place], 1 << place
-        if before == score:
-            return
+        by_score, before, bit = self._by_score, self._listed[place], 1 << place
         if before is not None:
-            self._by_score[before] ^= bit
-            if not self._by_score[before]:
-                del self._by_score[before]
+            by_score[before] ^= bit
+            if not by_score[before]:
+                del by_score[before]
         if score is not None:
-            self._by_score[score] = self._by_score.get(score, 0) | bit
+            by_score[score] = by_score.get(score, 0) | bit
         self._listed[place] = score
 
     def _list_again(self) -> None:
         """List the nodes that were dropped, too: they may have devices now."""
-        for place in range(len(self._names)):
-            if self._may_fit(place):
-                self._list(place, self._scores[place])
+        for place in filter(self._may_fit, range(len(self._names))):
+            self._list(place, self._scores[place])
