@@ -14,7 +14,8 @@ from typing import Any
 from mooring.api.codec import decode_tree
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
-from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.framework import RankingWork
+from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins.registry import score_nodes
 from mooring.scheduler.pod_signature import SignatureCache, sign

@@ -6,15 +6,24 @@ from typing import Any
 
 import pytest
 
-from mooring.allocator import ALL_FEATURES, Allocated, AllocationFailed, Inventory, Unsatisfied
+from mooring.allocator import (
+    ALL_FEATURES,
+    Allocated,
+    AllocationFailed,
+    Inventory,
+    Unsatisfied,
+    allocate,
+)
 from mooring.allocator.inventory import HOPELESS_MAX, PLANS_MAX, PROBLEMS_MAX
 from mooring.api.core.node import Node
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import Device, ResourceClaim, ResourcePool, ResourceSlice
+from mooring.cel.device import CelFeatures, DeviceCompiler
 from tests.allocator.problems.parts import (
     NODE,
     allocated,
     amounts,
+    attributes,
     claim,
     class_,
     held,
@@ -328,3 +337,38 @@ def test_a_class_can_be_looked_up() -> None:
 def test_a_node_without_any_slice_has_no_devices() -> None:
     assert isinstance(asked(inventory(), WANTING), Unsatisfied)
     assert isinstance(asked(inventory(published(Device())), WANTING, at=THERE), Unsatisfied)
+
+
+def test_pools_whose_devices_have_the_same_values_share_the_table_of_an_attribute() -> None:
+    def of_node(name: str, *values: object) -> ResourceSlice:
+        devices = [
+            Device(name=f"{name}-{n}", attributes=attributes({"x": value, "uuid": f"{name}-{n}"}))
+            for n, value in enumerate(values)
+        ]
+        pool = ResourcePool(name, 1, 1)
+        return slice_(name, DRIVER, devices, pool=pool, node_name=name)
+
+    contents = {"a": (1, "u"), "b": (1, "u"), "c": (True, "u"), "d": ((1,), "u"), "e": ("u", 1)}
+    found = inventory(*[of_node(name, *values) for name, values in contents.items()])
+    tables = {
+        name: found.view(Node(metadata=ObjectMeta(name=name))).table(f"{DRIVER}/x", None)
+        for name in contents
+    }
+    assert tables["a"] is tables["b"]
+    assert len({id(table) for table in tables.values()}) == 4
+    # A list of one value matches the value, a bool no int.
+    assert tables["d"].elements == tables["a"].elements
+    assert tables["c"].elements != tables["a"].elements
+
+
+def test_a_selector_by_driver_is_evaluated_once_for_each_driver() -> None:
+    compiler = DeviceCompiler(CelFeatures(list_attributes=True), extensions=False)
+    found = Inventory(compiler=compiler)
+    for driver in (DRIVER, "nic.example.com"):
+        for number in range(3):
+            pool = ResourcePool(f"p{number}", 1, 1)
+            found.put_slice(slice_(f"{driver}-{number}", driver, gpus(50), pool=pool))
+    found.put_class(class_("gpu", f'device.driver == "{DRIVER}"'))
+    answer = allocate(found, HERE, [claim("c", [gpu(count=3)])])
+    assert isinstance(answer, Allocated)
+    assert compiler.meter.evaluations == 2

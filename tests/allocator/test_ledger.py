@@ -52,6 +52,11 @@ def contents(ledger: Ledger) -> dict[Any, Any]:
                 ledger.has_shares(entries),
                 consumed_by_shares(entries),
             )
+            # Sums are kept from one question to the next.
+            kept = {name: amount for name, amount in entries.consumed.items() if amount}
+            assert kept == {
+                n: amount for n, amount in consumed_by_shares(entries).items() if amount
+            }
     assert sorted(ledger) == sorted(found)
     assert ledger.is_clean == (not found)
     return found
@@ -87,6 +92,7 @@ def test_what_is_taken_is_what_the_claims_of_now_have(steps: list[ResourceClaim 
         else:
             ledger.put(step)
             claims[step.metadata.name] = step
+        contents(ledger)
     fresh = Ledger()
     for claim in claims.values():
         fresh.put(claim)

@@ -9,8 +9,8 @@ from mooring.api.codec import decode_tree
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.scheduler.diagnosis import FitDiagnosis
-from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.framework import RankingWork, Unschedulable
+from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.pod_signature import (
     PodInfo,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from mooring.api.core.node import Node
 from mooring.api.core.pod import Pod
 from mooring.scheduler.diagnosis import fit_message, preemption_message
+from mooring.scheduler.framework import RankingWork
 from mooring.scheduler.node_info import NodeInfo, read_facts
-from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.node_ranking import NodeRanking
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins import inter_pod_affinity, pod_topology_spread
 from mooring.scheduler.plugins.registry import score_nodes

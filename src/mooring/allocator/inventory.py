@@ -16,9 +16,11 @@ from mooring.allocator.features import ALL_FEATURES, Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.node_view import NodeView
 from mooring.allocator.pool_facts import PoolFacts
-from mooring.allocator.pools import Pool, PoolId, PoolSlices
+from mooring.allocator.pool_slices import PoolSlices
+from mooring.allocator.pools import Pool, PoolId
 from mooring.allocator.problem import Problem
 from mooring.allocator.requests import RequestPlan, content_of, plan_of
+from mooring.allocator.rules.constraints import PublishedTables
 from mooring.allocator.rules.consumption import amounts_of
 from mooring.api.core.node import Node
 from mooring.api.resource.v1 import Device, DeviceClass, ResourceClaim, ResourceSlice
@@ -51,6 +53,7 @@ class Inventory:
         # Facts refer to their pool, so a cache by pool must be weak: views keep them alive.
         self._facts: WeakValueDictionary[Pool, PoolFacts] = WeakValueDictionary()
         self._views: dict[str, NodeView] = {}
+        self._published = PublishedTables(with_lists=features.list_type_attributes)
         self.compiler = compiler or DeviceCompiler(
             CelFeatures(list_attributes=True), extensions=False
         )
@@ -248,7 +251,7 @@ class Inventory:
     def _facts_of(self, pool: Pool) -> PoolFacts:
         facts = self._facts.get(pool)
         if facts is None:
-            facts = PoolFacts(pool, self.features, self.compiler)
+            facts = PoolFacts(pool, self.features, self.compiler, self._published)
             self._facts[pool] = facts
         return facts
 

@@ -15,7 +15,7 @@ from mooring.allocator.errors import CapacityError
 from mooring.allocator.features import Features
 from mooring.allocator.pools import Pool, bits, truth_mask
 from mooring.allocator.rules.capacity import consumed_capacity, content_key, is_plain
-from mooring.allocator.rules.constraints import AttributeTable
+from mooring.allocator.rules.constraints import AttributeTable, PublishedTables
 from mooring.allocator.rules.consumption import Counters, counters_of
 from mooring.allocator.taints import blocking_taint
 from mooring.api.quantity import Quantity
@@ -69,6 +69,7 @@ class PoolFacts:
         "_fitting",
         "_has_taints",
         "_positions",
+        "_published",
         "_selectors",
         "_tables",
         "_tolerated",
@@ -83,8 +84,15 @@ class PoolFacts:
         "waiting",
     )
 
-    def __init__(self, pool: Pool, features: Features, compiler: DeviceCompiler) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        features: Features,
+        compiler: DeviceCompiler,
+        published: PublishedTables | None = None,
+    ) -> None:
         self.pool = pool
+        self._published = published or PublishedTables(with_lists=features.list_type_attributes)
         self._features = features
         self._compiler = compiler
         self._selectors: dict[str, SelectorAnswers] = {}
@@ -198,8 +206,8 @@ class PoolFacts:
         """Return the values of a published attribute."""
         found = self._tables.get(attribute)
         if found is None:
-            found = AttributeTable(with_lists=self._features.list_type_attributes)
-            found.add_published(self.pool.devices, self.pool.id.driver, attribute)
+            pool = self.pool
+            found = self._published.table(pool.devices, pool.id.driver, attribute)
             _kept(self._tables, attribute, found)
         return found
 

@@ -1,6 +1,6 @@
 """One problem: the requests of claims on one node. Everything the search needs, by position.
 
-# slot: a subrequest on this node; the search fills it with `count` devices
+# slot: a subrequest on this node; see `slots`
 # stage: the slots of one request; the search fills one of them
 # open: a device that no static rule has refused yet, but that was not asked for all (see
 #     `static_rules`); the search judges it when it reaches it
@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 
 from mooring.allocator.errors import AllocationError
+from mooring.allocator.interchangeable import alike_devices
 from mooring.allocator.node_view import NodeView
 from mooring.allocator.pools import PoolState, bits
 from mooring.allocator.requests import RESULTS_MAX, RequestPlan, Requirements, SubRequest, too_many
-from mooring.allocator.rules.base import InUseRule, NarrowingRule, Rule, States
+from mooring.allocator.rules.base import InUseRule, Rule, States
 from mooring.allocator.rules.constraints import (
     Constraint,
     DerivedTable,
@@ -32,93 +33,15 @@ from mooring.allocator.rules.consumption import (
     pack_takes,
     packed_takes,
 )
+from mooring.allocator.slots import Slot
 from mooring.allocator.static_rules import StaticCandidates, StaticFault
 from mooring.api.resource.v1 import DeviceConstraint
+
+__all__ = ["Names", "Problem", "Slot", "place"]
 
 Names = Sequence[str]  # of claims, as messages have them
 
 NO_TAKES: Mapping[int, int] = {}
-
-
-class Slot:
-    """A subrequest on one node."""
-
-    __slots__ = (
-        "candidates",
-        "consumed",
-        "count",
-        "faults",
-        "is_lazy",
-        "is_reached",
-        "is_risky",
-        "listed",
-        "open",
-        "request",
-        "requirements_id",
-        "rules",
-        "static",
-        "sure",
-        "takes",
-        "unsure",
-    )
-
-    def __init__(
-        self,
-        request: SubRequest,
-        requirements_id: int,
-        static: StaticCandidates,
-        takes: Mapping[int, int],
-    ) -> None:
-        self.request = request
-        self.requirements_id = requirements_id  # the same for equal requirements
-        self.static = static
-        self.candidates = static.usable
-        self.open = static.open
-        self.consumed = static.consumed
-        self.faults = static.faults
-        self.takes = takes  # how much a pick consumes of the device's capacity, packed
-        self.listed: tuple[int, ...] | None = None  # all selected devices, for allocation mode All
-        self.count = request.count
-        self.rules: tuple[Rule, ...] = ()  # all, in the order of their checks
-        self.sure: tuple[NarrowingRule, ...] = ()  # those whose `narrow` is exact
-        self.unsure: tuple[Rule, ...] = ()  # the others
-        self.is_risky = False  # whether searching it may raise an error
-        self.is_lazy = False
-        self.is_reached = False  # by a search, while it was lazy
-        if request.wants_all:
-            self.listed = tuple(bits(static.selectable))
-            self.count = len(self.listed)
-
-    def judge(self, wanted: int) -> None:
-        """Judge the devices among these that are open; may raise Interrupted."""
-        self.static.judge(wanted)
-        self.candidates = self.static.usable
-        self.open = self.static.open
-
-    def is_model_for(self, request: SubRequest) -> bool:
-        """Return whether the slot of a request with equal requirements differs in its count only.
-
-        A slot that learns about its devices while it is searched is nobody's model.
-        """
-        is_simple = not self.is_lazy and self.listed is None and not request.wants_all
-        return is_simple and request.derived == self.request.derived
-
-    def for_request(self, request: SubRequest) -> Slot:
-        """Return the slot of another request, for which this one is a model."""
-        slot = Slot(request, self.requirements_id, self.static, self.takes)
-        slot.consumed = self.consumed
-        slot.rules = self.rules
-        slot.sure = self.sure
-        slot.unsure = self.unsure
-        slot.is_risky = self.is_risky
-        return slot
-
-    @property
-    def derived(self) -> list[DerivedTable]:
-        """The derived attributes that constraints compare."""
-        constraints = [rule for rule in self.rules if isinstance(rule, Constraint)]
-        tables = [rule.tables[self.request] for rule in constraints]
-        return [table for table in tables if isinstance(table, DerivedTable)]
 
 
 def place(subrequest: SubRequest, names: Names) -> str:
@@ -151,6 +74,7 @@ class Problem:
         self.devices_wanted = 0
         self.is_near_limit = False
         self._is_built = False
+        self._alike_devices: Mapping[int, int] | None = None
         if not plan.checks:
             self._build()
 
@@ -204,6 +128,13 @@ class Problem:
     def _available(self, slot: Slot) -> int:
         """Return the devices that a slot can have as things are allocated now."""
         return self.view.all if slot.request.is_admin else self.view.all & ~self.allocated.whole
+
+    @property
+    def alike(self) -> Mapping[int, int]:
+        """The devices that are interchangeable, by position: see `interchangeable`."""
+        if self._alike_devices is None:
+            self._alike_devices = alike_devices(self)
+        return self._alike_devices
 
     def capacity_width(self, position: int) -> int:
         """Return the bits of a field of a device's capacity account, with the guard."""
@@ -334,6 +265,7 @@ class Problem:
 
     def _arrange(self, slot: Slot, constraints: Sequence[Constraint]) -> None:
         """Sort out the rules of a slot by what is known about its devices."""
+        self._alike_devices = None
         available = self._available(slot)
         is_open = bool(slot.open & available)
         wanted = slot.candidates & available

@@ -16,7 +16,8 @@ assignment is the result. The search knows no feature: it calls the rules of eac
 2. For a slot, narrow the candidates by the rules that can do so, and take them lowest first.
 3. A device that is not judged yet is judged now. A candidate with a static error ends the search:
    Kubernetes evaluates lazily, so an error counts only when the search reaches its device.
-4. Each rule takes the pick or refuses it. If all take it, go on; otherwise try the next candidate.
+4. Each rule takes the pick or refuses it. If all take it, go on; otherwise try the next candidate
+   that is not interchangeable with it (see `mooring.allocator.interchangeable`).
 
 That alone is exponential when there is no solution. So after a number of steps the search starts
 again with a feasibility check (see `mooring.allocator.feasibility`), which skips subtrees that have
@@ -29,11 +30,13 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from mooring.allocator.errors import AllocationError, OutOfStepsError
+from mooring.allocator.interchangeable import NONE_ALIKE
 from mooring.allocator.problem import Names, Problem, Slot, place
 from mooring.allocator.requests import RESULTS_MAX, SubRequest
 from mooring.allocator.rules.base import States
 
 PROBE_STEPS_MAX = 64
+PLAIN_STEPS = 8  # besides two for each device, before interchangeable devices are looked for
 INTERRUPT_EVERY_STEPS = 64
 
 
@@ -111,6 +114,7 @@ class Search:
         self._names = names
         self._stages = problem.stages
         self._steps_max = steps_max
+        self._plain_steps = PLAIN_STEPS + 2 * problem.devices_wanted
         self._feasibility = feasibility
         self._interrupt = interrupt  # called now and then; may raise
         self._stack: list[_Fork | _Pick] = []
@@ -208,11 +212,17 @@ class Search:
                 open_ = candidates  # Once all are asked, rules that are unsure now are sure.
         else:
             candidates = 1 << slot.listed[filled]
+        if not candidates:
+            return self._fail()
         self._stack.append(_Pick(stage, slot, filled, states, candidates, open_))
         return _MORE
 
     def _next_device(self, frame: _Pick) -> object | None:
         slot, states = frame.slot, frame.states
+        alike = NONE_ALIKE
+        if self.steps > self._plain_steps and not slot.request.is_admin:
+            alike = self._problem.alike
+            frame.candidates &= ~alike.get(frame.position, 0)  # where the last one failed
         while frame.candidates:
             low = frame.candidates & -frame.candidates
             frame.candidates ^= low
@@ -221,6 +231,7 @@ class Search:
                 continue
             after = self._take(slot, states, position)
             if after is None:
+                frame.candidates &= ~alike.get(position, 0)
                 continue
             frame.position = position
             if self._feasibility is not None:

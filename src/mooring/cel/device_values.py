@@ -28,6 +28,7 @@ from mooring.cel.lang.time import Duration, Timestamp
 from mooring.cel.lang.values import Optional, PythonTypes, TypeValue, UInt, runtime_type
 
 VERSION_LENGTH_REMEMBERED = 64
+TEXT_LENGTH_REMEMBERED = 64
 DOMAIN_FIELDS = ("attributes", "capacity")
 # The paths of a device that have columns: its fields, and entries of a domain. A domain itself has
 # none, because one that a device does not have would not be absent but empty.
@@ -201,6 +202,8 @@ def as_match(value: Any, python_types: PythonTypes) -> bool:
 
 def as_attribute(value: Any) -> DeviceAttribute:
     """Return the attribute that a derived expression gives, or raise EvalError."""
+    if type(value) is int or (type(value) is str and len(value) <= TEXT_LENGTH_REMEMBERED):
+        return _plain_attribute(value)
     while isinstance(value, Optional):
         value = value.value if value.has_value else None
     match value:
@@ -208,10 +211,8 @@ def as_attribute(value: Any) -> DeviceAttribute:
             return DeviceAttribute(bool_value=value)
         case UInt():
             pass
-        case int():
-            return DeviceAttribute(int_value=value)
-        case str():
-            return DeviceAttribute(string_value=value)
+        case int() | str():
+            return _plain_attribute.__wrapped__(value)
         case Version():
             return DeviceAttribute(version_value=str(value))
         case list() | tuple():
@@ -219,6 +220,14 @@ def as_attribute(value: Any) -> DeviceAttribute:
         case TypeValue():
             return DeviceAttribute(string_value=value.name)
     raise EvalError(f"unsupported CEL return type: {_go_name(value)}")
+
+
+@lru_cache(maxsize=4096)
+def _plain_attribute(value: int | str) -> DeviceAttribute:
+    """Return the attribute of an int or a text; devices have few distinct ones."""
+    if isinstance(value, str):
+        return DeviceAttribute(string_value=value)
+    return DeviceAttribute(int_value=value)
 
 
 def _list_attribute(values: tuple[Any, ...]) -> DeviceAttribute:

@@ -16,7 +16,6 @@ binding_conditions            devices that need preparation before a pod is boun
 diagnosis                     why no node is feasible, and the message
 node_ranking                  all nodes for one kind of pods, filtered and scored
 spread_ranking                the best node for pods that are spread, by classes of nodes
-ranking_work                  counts of the work of rankings
 cluster                       all of it kept up to date
 scheduling_cycle, preemption, pod_groups, reservation
                               one pod; pods that must leave; pods together; decisions applied

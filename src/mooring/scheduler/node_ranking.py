@@ -5,8 +5,9 @@ kind looks again only at nodes that were touched since.
 
     # status: the result of all filters for a node, except claims
     # claim status: the result of the claims filter; computed on demand, because it is expensive
-    # heap: nodes by their score, the best first; entries that are outdated are skipped
-    # entry: how far a node's score is below the highest possible, and its place, in one number
+    # place: the index of a node in the order of names, which decides among equal scores
+    # by score: the nodes of each score, as an integer with the bits of their places; nodes that do
+    #     not fit any more are dropped when they are the best
     # overdue: nodes that had no devices, and have less since: filtered again for their reasons only
 
 In a small cluster every node is asked for its devices, as Kubernetes does. In a large one
@@ -17,13 +18,13 @@ has them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from heapq import heapify, heappop, heappush
 from itertools import chain
 
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import (
     DYNAMIC_RESOURCES,
     FILTER,
+    RankingWork,
     Unschedulable,
 )
 from mooring.scheduler.node_info import NodeFacts, NodeInfo
@@ -49,16 +50,10 @@ from mooring.scheduler.plugins.registry import (
     score_nodes,
 )
 from mooring.scheduler.pod_signature import PodSignature
-from mooring.scheduler.ranking_work import RankingWork as RankingWork
 from mooring.scheduler.spread_ranking import SpreadRanking
 from mooring.scheduler.topology_state import TopologyState
 
 NODES_ALL_ASKED_MAX = 100
-HEAP_FACTOR_MAX = 4  # entries for each node before the heap is rebuilt
-
-PLACE_BITS = 24
-PLACE_MASK = (1 << PLACE_BITS) - 1
-SCORE_TOP = 1 << 16  # above any sum of scores
 
 ALLOCATABLE = True
 ClaimStatus = Unschedulable | bool | None  # None: not asked yet
@@ -100,31 +95,34 @@ class NodeRanking:
         self._claim_statuses: list[ClaimStatus] = []
         self._claim_scores: list[int] = []
         self._scores: list[int] = []
-        self._heap: list[int] = []
+        self._listed: list[int | None] = []  # the score by which a node is listed; None: it is not
+        self._by_score: dict[int, int] = {}
         self._overdue: set[int] = set()
         self._spread = SpreadRanking(signature, ())  # used if pods are spread
+        self._is_relative = False
+        self._terms_version = (-1, -1)
 
     # --- choosing -------------------------------------------------------------------------------
 
     def choose(self, claims: FilterClaims = no_claims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best feasible node and its allocation, or None if there is none."""
         self._refresh()
-        if self._has_alternatives or has_relative_scores(self._signature, self._state):
+        if self._is_relative:
             return self._choose_scored(claims)
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(claims)
-        heap, scores, names, full = self._heap, self._scores, self._names, self._full
-        while heap:
-            place = heap[0] & PLACE_MASK
-            # Most entries are old ones of nodes that have another score by now.
-            if SCORE_TOP - (heap[0] >> PLACE_BITS) == scores[place] and self._may_fit(place):
+        by_score, names, full = self._by_score, self._names, self._full
+        while by_score:
+            nodes = by_score[max(by_score)]
+            place = (nodes & -nodes).bit_length() - 1
+            if self._may_fit(place):
                 if names[place] in full:
                     self._claim_statuses[place] = CANNOT_ALLOCATE
                 else:
                     allocation = self._ask(place, claims)
                     if isinstance(allocation, NodeAllocation):
                         return self._info(place), allocation
-            heappop(heap)
+            self._list(place, None)
         return None
 
     def find_any(
@@ -251,7 +249,7 @@ class NodeRanking:
             self._generation != snapshot.generation
             or touched is None
             or eased is None
-            or active_filters(self._signature, self._state) != self._filters
+            or not self._has_same_plugins()
         ):
             self._begin()
             return
@@ -260,20 +258,28 @@ class NodeRanking:
             self._claim_statuses = [None] * len(self._names)
             self._spread.stale.update(range(len(self._names)))
             self._device_touches = snapshot.device_touches
-            self._rebuild_heap()
+            self._list_again()
         self._spread.stale.update(self._places[n] for n in touched if n in self._places)
         self._look_at(touched, eased)
         if self._filters.reads_other_nodes and snapshot.touches != self._touches:
             self._filter_all()
         self._touches, self._easings = snapshot.touches, snapshot.easings
-        if len(self._heap) > HEAP_FACTOR_MAX * (len(self._names) + 16):
-            self._rebuild_heap()
+
+    def _has_same_plugins(self) -> bool:
+        """Return whether the same filters apply as before, and note whether scores are relative."""
+        state, version = self._state, self._snapshot.terms_version
+        if state.is_idle and version == self._terms_version:
+            return True
+        self._terms_version = version
+        self._is_relative = self._has_alternatives or has_relative_scores(self._signature, state)
+        return active_filters(self._signature, state) == self._filters
 
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Filter the nodes that changed, unless that cannot make a difference."""
         places, claim_statuses, statuses = self._places, self._claim_statuses, self._statuses
-        heap, scores, full = self._heap, self._scores, self._full
-        nodes, facts, fixed = self._snapshot.nodes, self._facts, self._fixed
+        by_score, scores, listed = self._by_score, self._scores, self._listed
+        full, nodes = self._full, self._snapshot.nodes
+        facts, fixed = self._facts, self._fixed
         path = None if self._work.measured_left else self._fast_path
         judged = 0
         for name in touched:
@@ -300,7 +306,16 @@ class NodeRanking:
             judged += 1
             statuses[place] = None
             scores[place] = score
-            heappush(heap, SCORE_TOP - score << PLACE_BITS | place)
+            before = listed[place]
+            if before == score:
+                continue
+            bit = 1 << place
+            if before is not None:
+                by_score[before] ^= bit
+                if not by_score[before]:
+                    del by_score[before]
+            by_score[score] = by_score.get(score, 0) | bit
+            listed[place] = score
         self._work.nodes_filtered += judged
 
     def _filter_overdue(self) -> None:
@@ -316,6 +331,8 @@ class NodeRanking:
         self._generation = snapshot.generation
         self._touches, self._easings = snapshot.touches, snapshot.easings
         self._device_touches = snapshot.device_touches
+        self._terms_version = snapshot.terms_version
+        self._is_relative = self._has_alternatives or has_relative_scores(signature, self._state)
         named = signature.node_names
         names = snapshot.nodes if named is None else (n for n in named if n in snapshot.nodes)
         self._names = sorted(names)
@@ -336,7 +353,8 @@ class NodeRanking:
         count = len(self._names)
         self._statuses = [None] * count
         self._scores = [0] * count
-        self._heap = []
+        self._listed = [None] * count
+        self._by_score = {}
         self._spread = SpreadRanking(self._signature, range(count))
         if self._fast_path is None or self._filters.fixed:
             for place in range(count):
@@ -347,7 +365,7 @@ class NodeRanking:
     def _fast_filter_all(self, path: FastPath) -> None:
         """Filter and score every node by its free resources, without a call for each."""
         nodes, facts, scores = self._snapshot.nodes, self._facts, self._scores
-        heap = []
+        by_score, listed = self._by_score, self._listed
         rest = []
         timed = self._work.measured_left
         for place, name in enumerate(self._names):
@@ -357,11 +375,9 @@ class NodeRanking:
             if score is None:
                 rest.append(place)
             else:
-                scores[place] = score
-                heap.append(SCORE_TOP - score << PLACE_BITS | place)
-        heapify(heap)
-        self._heap = heap
-        self._work.nodes_filtered += len(heap)
+                scores[place] = listed[place] = score
+                by_score[score] = by_score.get(score, 0) | 1 << place
+        self._work.nodes_filtered += len(self._names) - len(rest)
         for place in rest:
             self._filter(place)
 
@@ -389,12 +405,20 @@ class NodeRanking:
         if status is None:
             assert score is not None
             self._scores[place] = score
-            heappush(self._heap, SCORE_TOP - score << PLACE_BITS | place)
+            self._list(place, score)
 
-    def _rebuild_heap(self) -> None:
-        self._heap = [
-            SCORE_TOP - self._scores[place] << PLACE_BITS | place
-            for place in range(len(self._names))
-            if self._may_fit(place)
-        ]
-        heapify(self._heap)
+    def _list(self, place: int, score: int | None) -> None:
+        """List a node by its score; None: by none."""
+        by_score, before, bit = self._by_score, self._listed[place], 1 << place
+        if before is not None:
+            by_score[before] ^= bit
+            if not by_score[before]:
+                del by_score[before]
+        if score is not None:
+            by_score[score] = by_score.get(score, 0) | bit
+        self._listed[place] = score
+
+    def _list_again(self) -> None:
+        """List the nodes that were dropped, too: they may have devices now."""
+        for place in filter(self._may_fit, range(len(self._names))):
+            self._list(place, self._scores[place])

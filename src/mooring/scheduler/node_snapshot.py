@@ -53,6 +53,7 @@ class NodeSnapshot:
         self._states: LRU[PodSignature, _CachedState] = LRU(STATES_MAX)
         self.states_built = 0
         self._last_with_terms = 0  # when a pod with affinity terms last came or went
+        self._node_changes = 0  # how often a node or namespace changed
         self._touched: deque[str] = deque(maxlen=JOURNAL_MAX)
         self.touches = 0  # how often a node was touched
         self._eased: deque[str] = deque(maxlen=JOURNAL_MAX)
@@ -87,6 +88,11 @@ class NodeSnapshot:
         self.device_touches += 1
         self.full.clear()
 
+    @property
+    def terms_version(self) -> tuple[int, int]:
+        """What changes with the nodes, and with pods that have terms about other pods."""
+        return self._node_changes, self._last_with_terms
+
     def touched_since(self, touches: int) -> Collection[str] | None:
         """Return the nodes that changed since this number of touches; None: all may have."""
         return _last(self._touched, self.touches - touches)
@@ -100,6 +106,7 @@ class NodeSnapshot:
     def put_node(self, node: Node) -> None:
         """Add a node, or its newer version; pods on it stay."""
         name = node.metadata.name
+        self._node_changes += 1
         facts = read_facts(node, self._readers)
         old = self.inputs.nodes.get(name)
         if old is None:
@@ -123,17 +130,20 @@ class NodeSnapshot:
             self.remove_pod(key)
         self._count_unwelcoming(self.inputs.nodes.pop(name).facts, -1)
         self.inputs.images.remove(name, self._nodes.pop(name).status.images)
+        self._node_changes += 1
         self.generation += 1
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Add a namespace, or its new labels."""
         if self.inputs.namespaces.get(name) != labels:
             self.inputs.namespaces[name] = labels
+            self._node_changes += 1
             self.generation += 1
 
     def remove_namespace(self, name: str) -> None:
         """Remove a namespace."""
         if self.inputs.namespaces.pop(name, None) is not None:
+            self._node_changes += 1
             self.generation += 1
 
     def set_class_resources(self, resources: Iterable[str]) -> None:

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from mooring.allocator.errors import AllocationError
 from mooring.allocator.pools import bits
@@ -129,14 +130,6 @@ class AttributeTable:
         self.elements: dict[int, tuple[Element, ...]] = {}  # by position
         self.faults: dict[int, str] = {}  # why there is no answer for a position
 
-    def add_published(self, devices: Sequence[Device], driver: str, attribute: str) -> None:
-        """Take in a published attribute of devices, the first of which is at position 0."""
-        name, short = _keys(driver, attribute)
-        for position, device in enumerate(devices):
-            found = device.attributes.get(name) or device.attributes.get(short)
-            if found is not None:
-                self.add(position, elements_of(found, with_lists=self._with_lists))
-
     def add(self, position: int, elements: tuple[Element, ...]) -> None:
         """Take in the elements of an attribute that a device has."""
         bit = 1 << position
@@ -164,6 +157,46 @@ class AttributeTable:
             self.holders[element] = self.holders.get(element, 0) | mask << offset
         for position, elements in table.elements.items():
             self.elements[position + offset] = elements
+
+
+class PublishedTables:
+    """Tables of published attributes; pools whose devices have the same values share one.
+
+    A table exists as long as some pool uses it.
+    """
+
+    def __init__(self, *, with_lists: bool) -> None:
+        self._with_lists = with_lists
+        self._tables: WeakValueDictionary[Hashable, AttributeTable] = WeakValueDictionary()
+
+    def table(self, devices: Sequence[Device], driver: str, attribute: str) -> AttributeTable:
+        """Return the table of devices, the first of which is at position 0."""
+        name, short = _keys(driver, attribute)
+        found = [device.attributes.get(name) or device.attributes.get(short) for device in devices]
+        key = tuple([each and _content(each) for each in found])
+        table = self._tables.get(key)
+        if table is None:
+            table = AttributeTable(with_lists=self._with_lists)
+            for position, each in enumerate(found):
+                if each is not None:
+                    table.add(position, elements_of(each, with_lists=self._with_lists))
+            self._tables[key] = table
+        return table
+
+
+def _content(attribute: DeviceAttribute) -> Hashable:
+    """Return the content of an attribute; texts and ints, which most are, need no type."""
+    if (
+        attribute.string_values is None
+        and attribute.int_values is None
+        and attribute.bool_values is None
+        and attribute.version_values is None
+    ):
+        if attribute.string_value is not None:
+            return attribute.string_value
+        if attribute.int_value is not None:
+            return attribute.int_value
+    return attribute
 
 
 class DerivedTable(AttributeTable):

@@ -286,29 +286,30 @@ def counters_of(
     }
     fields = {field: place for place, field in enumerate(totals)}
     units = [0] * len(fields)
-    sizes = {field: abs(total) for field, total in totals.items()}
+    sizes = [abs(total) for total in totals.values()]
+    taken: list[list[tuple[int, int]]] = []  # by device: places, and amounts in nano
     for device in (*devices, *others):
-        for field, amount in amounts_of(device):
-            units[fields[field]] = gcd(units[fields[field]], amount)
-            sizes[field] += abs(amount)
+        amounts: list[tuple[int, int]] = []
+        for consumption in device.consumes_counters:
+            counter_set = consumption.counter_set
+            for name, counter in consumption.counters.items():
+                place, amount = fields[counter_set, name], counter.value.nano
+                units[place] = gcd(units[place], amount)
+                sizes[place] += abs(amount)
+                amounts.append((place, amount))
+        taken.append(amounts)
     units = [unit or 1 for unit in units]
-    largest = max((size // units[fields[field]] for field, size in sizes.items()), default=0)
+    largest = max([size // unit for size, unit in zip(sizes, units, strict=True)], default=0)
     width = largest.bit_length() + 2
-    guards = sum(1 << (place * width + width - 1) for place in range(len(fields)))
-    layout = Layout(fields, units, width, guards)
+    guards = sum([1 << (place * width + width - 1) for place in range(len(fields))])
     takes: dict[int, int] = {}
     consumers = 0
     for position, device in enumerate(devices):
         if device.consumes_counters:
             consumers |= 1 << position
-            takes[position] = _packed(layout, device)
-    can_grow = any(amount < 0 for device in devices for _, amount in amounts_of(device))
-    return Counters(layout, totals, takes, consumers, can_grow)
-
-
-def _packed(layout: Layout, device: Device) -> int:
-    # A device may name a set twice, so amounts are added up before they are packed.
-    amounts: dict[CounterKey, int] = {}
-    for field, amount in amounts_of(device):
-        amounts[field] = amounts.get(field, 0) + amount
-    return layout.pack(amounts)
+            # Amounts are whole units, so those of a set that is named twice add up.
+            takes[position] = sum(
+                [amount // units[place] << place * width for place, amount in taken[position]]
+            )
+    can_grow = any(amount < 0 for each in taken[: len(devices)] for _, amount in each)
+    return Counters(Layout(fields, units, width, guards), totals, takes, consumers, can_grow)

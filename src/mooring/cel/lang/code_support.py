@@ -12,7 +12,7 @@ from typing import Any
 
 from mooring.cel.lang.attributes import ABSENT, look_up
 from mooring.cel.lang.equality import equal
-from mooring.cel.lang.interpretable import Failure
+from mooring.cel.lang.interpretable import Constant, Failure, FunctionCall
 from mooring.cel.lang.library import operators
 from mooring.cel.lang.metering import CostExceeded
 from mooring.cel.lang.values import Optional, key_value
@@ -106,17 +106,22 @@ RELATIONS: dict[Callable[..., Any], str] = {
 }
 
 
-def with_int(evaluate: Callable[..., Any], args: Sequence[str], constant: int, general: str) -> str:
-    """Return the code of a call on a value of unknown type and a constant int.
+def with_int(step: FunctionCall, args: Sequence[str], general: str) -> str:
+    """Return the code of a call; for a value of unknown type and a constant int a shorter way.
 
     If the value is an int, a comparison is Python's, and so is a division of what is not negative
     by what is positive: neither can overflow. Everything else is left to the general code.
     """
-    if evaluate in RELATIONS:
-        return f"{args[0]} {RELATIONS[evaluate]} {args[1]} if type({args[0]}) is int else {general}"
-    if evaluate in DIVISIONS and constant > 0:
-        code = f"{args[0]} {DIVISIONS[evaluate]} {args[1]}"
-        return f"{code} if type({args[0]}) is int and {args[0]} >= 0 else {general}"
+    last = step.args[-1] if len(step.args) == 2 else None
+    if not isinstance(last, Constant) or type(last.value) is not int:
+        return general
+    value, constant = args
+    if step.evaluate in RELATIONS:
+        code = f"{value} {RELATIONS[step.evaluate]} {constant}"
+        return f"{code} if type({value}) is int else {general}"
+    if step.evaluate in DIVISIONS and last.value > 0:
+        code = f"{value} {DIVISIONS[step.evaluate]} {constant}"
+        return f"{code} if type({value}) is int and {value} >= 0 else {general}"
     return general
 
 

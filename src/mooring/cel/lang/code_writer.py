@@ -274,13 +274,9 @@ class Writer(Lines):
 
     def _call_code(self, step: FunctionCall, args: list[str]) -> str:
         """Return the call; without type checks, if the types are certain."""
-        overload = step.certain
-        if overload is None or overload.evaluate is None:
-            general = f"{self.constant(step.evaluate)}({', '.join(args)})"
-            last = step.args[-1] if step.args else None
-            if isinstance(last, Constant) and type(last.value) is int:
-                return code_support.with_int(step.evaluate, args, last.value, general)
-            return general
+        if (overload := step.certain) is None or overload.evaluate is None:
+            called = f"{self.constant(step.evaluate)}({', '.join(args)})"
+            return code_support.with_int(step, args, called)
         if overload.id in code_support.COMPARISONS:
             return f"{args[0]} {code_support.COMPARISONS[overload.id]} {args[1]}"
         if overload.id == "logical_not":

@@ -58,6 +58,7 @@ class Meter:
         self._interrupts: tuple[Interrupt, ...] = ()
         self._admits: tuple[Admit, ...] = ()
         self._works: dict[str, ExpressionWork] = {}
+        self._checkpoints: tuple[int, tuple[int, More]] | None = None  # of the last limit
 
     @contextmanager
     def bounded(
@@ -83,7 +84,8 @@ class Meter:
 
     def admit(self, cost: int) -> None:
         """Raise NotAdmitted if evaluations of this estimated cost must not begin."""
-        self.check()
+        if self._interrupts:
+            self.check()
         for admit in self._admits:
             cause = admit(cost)
             if cause is not None:
@@ -91,6 +93,8 @@ class Meter:
 
     def checkpoints(self, limit: int) -> tuple[int, More]:
         """Return the first limit of generated code, and the function that returns the next."""
+        if self._checkpoints is not None and self._checkpoints[0] == limit:
+            return self._checkpoints[1]
 
         def more(cost: int) -> int:
             if cost > limit:
@@ -98,7 +102,9 @@ class Meter:
             self.check()
             return min(cost + CHECK_EVERY_COST, limit)
 
-        return min(CHECK_EVERY_COST, limit), more
+        found = min(CHECK_EVERY_COST, limit), more
+        self._checkpoints = (limit, found)
+        return found
 
     # --- which expressions were slow ------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from mooring.allocator.features import Features
 from mooring.allocator.ledger import Ledger
 from mooring.allocator.node_view import NodeView
 from mooring.allocator.pool_facts import PoolFacts
-from mooring.allocator.pools import Pool, PoolId, PoolSlices, PoolState
+from mooring.allocator.pool_slices import PoolSlices
+from mooring.allocator.pools import Pool, PoolId, PoolState
 from mooring.allocator.problem import Problem
 from mooring.allocator.requests import RequestPlan, plan_of
 from mooring.allocator.search import Pick

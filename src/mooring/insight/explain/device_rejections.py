@@ -186,7 +186,7 @@ def _no_match(
 def _holders(view: NodeView, position: int) -> tuple[str, ...]:
     spot = view.published[position]
     spec = spot.slice.spec
-    entries = view.ledger.taken((spec.driver, spec.pool.name)).get(spot.device.name, [])
+    entries = view.ledger.taken((spec.driver, spec.pool.name)).get(spot.device.name, ())
     return tuple(dict.fromkeys("/".join(filter(None, entry.claim)) for entry in entries))
 
 
@@ -263,7 +263,7 @@ def _short_capacity(problem: Problem, slot: Slot, position: int) -> Iterator[Amo
     device, slice_ = view.published[position]
     wanted = {name: amount for name, _, amount in slot.request.requirements.amounts}
     driver, pool = slice_.spec.driver, slice_.spec.pool.name
-    entries = view.ledger.taken((driver, pool)).get(device.name, [])
+    entries = view.ledger.taken((driver, pool)).get(device.name, ())
     consumed = consumed_by_shares(entries)
     takes = {name: amount.nano for name, amount in slot.consumed.get(position, {}).items()}
     takes = {name: amount.nano for name, amount in wanted.items()} | takes
