@@ -1,6 +1,6 @@
 """The live cluster as users run it: from creating pods to seeing them bound.
 
-    dev.py bench live [WORKLOAD …] [--plain] [--runs N] [--peer CMD…]
+    dev.py bench live [WORKLOAD …] [--plain] [--runs N] [--profile] [--peer CMD…]
 
 Three processes: `moor server` (SQLite on disk, TLS, certificates, roles), scheduler and controllers
 over HTTP, and this one, which creates the pods and watches them being bound. Claims come from
@@ -12,6 +12,7 @@ this: 0.20 s where Kubernetes was measured. `recovery` starts the programs in a 
 `--peer CMD…` loads another control plane in the same way, in turns with ours, and prints ratios.
 `benchmarks._peer` says what the command does; of a peer, all processes count as the server.
 
+`--profile` prints where the CPU time of a pod goes, by component.
 With a file name in LIVE_SERVER_PROFILE or LIVE_PROFILE, server or programs run in a profiler.
 """
 
@@ -34,7 +35,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from benchmarks._live_cluster import Processes, Usage, programs, serving
+from benchmarks._live_cluster import SAMPLES, Processes, Usage, programs, serving
+from benchmarks._live_profile import SampledProcesses
 from benchmarks._peer import Result, make_schedulable, peer, ratio_line
 from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variation, Workload, find
 from benchmarks._workloads import template as template_setting
@@ -122,6 +124,10 @@ class Figures(NamedTuple):
 def main(arguments: list[str] | None = None) -> None:
     """Print a line for each workload."""
     options = _options(arguments or [])
+    if options.profile:
+        for workload in _chosen(options.names):
+            print(_apart(measure_components, workload.name, options.plain), flush=True)
+        return
     print(f"load {os.getloadavg()[0]:.1f}, {'HTTP' if options.plain else 'TLS and roles'}")
     print(
         "workload              Kubernetes  pods/s      ×  p50 ms  p99 ms "
@@ -158,6 +164,18 @@ def measure(name: str, plain: bool, peer_command: Sequence[str] = ()) -> Figures
     return figures._replace(loop_s=loop_seconds())
 
 
+def measure_components(name: str, plain: bool) -> str:
+    """Return where the CPU time of a pod goes."""
+    (workload,) = _chosen([name])
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[SAMPLES] = folder
+        sampled = SampledProcesses(Path(folder))
+        figures = asyncio.run(_run(workload, plain=plain, peer_command=(), sampled=sampled))
+        rate = figures.pods / figures.wall_s
+        head = f"{name}: {figures.pods} pods, {rate:.0f} a second while being sampled"
+        return "\n".join([head, *sampled.lines(figures.pods)])
+
+
 def recovery(plain: bool) -> str:
     """Return how long the programs take to start in a large cluster, up to a bound pod."""
     return asyncio.run(_recover(plain=plain))
@@ -168,6 +186,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="all by default")
     parser.add_argument("--plain", action="store_true", help="HTTP, and everything allowed")
     parser.add_argument("--runs", type=int, default=1, help="of each workload")
+    parser.add_argument("--profile", action="store_true", help="CPU time by component")
     parser.add_argument(
         "--peer",
         nargs=argparse.REMAINDER,
@@ -189,7 +208,13 @@ def _chosen(names: list[str]) -> list[Workload]:
 # --- one run --------------------------------------------------------------------------------------
 
 
-async def _run(workload: Workload, *, plain: bool, peer_command: Sequence[str]) -> Figures:
+async def _run(
+    workload: Workload,
+    *,
+    plain: bool,
+    peer_command: Sequence[str],
+    sampled: SampledProcesses | None = None,
+) -> Figures:
     setting = workload.make(workload.nodes, PLAIN)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -201,6 +226,7 @@ async def _run(workload: Workload, *, plain: bool, peer_command: Sequence[str]) 
         async with cluster as (processes, client):
             gc.collect()
             gc.freeze()
+            processes = processes if sampled is None else sampled.of(processes)
             if setting.in_flight is not None:
                 return await _steadily(processes, client, setting)
             pods = [arrival.pod for arrival in setting.arrivals]
