@@ -17,7 +17,7 @@ from mooring.cel.lang.ast import CheckedAST, CreateList, CreateMap, Expr, childr
 from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
 from mooring.cel.lang.types import TypeKind, is_optional
 
-UNPAID_MAX: Final = 500_000  # a quarter of a second, if they are formatted
+UNPAID_MAX: Final = 500_000  # a tenth of a second
 _CHARACTERS: Final = 64
 _HOLDERS: Final = frozenset(
     {TypeKind.LIST, TypeKind.MAP, TypeKind.DYN, TypeKind.ANY, TypeKind.TYPE_PARAM}
