@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from mooring.api.core.pod import Pod
 from mooring.cel.lang.metering import Interrupted, Meter
@@ -46,20 +46,18 @@ SLICE_S = 0.05
 EXPLANATION_S = 0.1
 
 
-class _Use(NamedTuple):
-    """What pods were allowed, and took, since a moment; both without slices."""
+@dataclass(slots=True)
+class _Use:
+    """What pods were allowed, and took, in the second since a moment; both without slices."""
 
     since_s: float = float("-inf")
     cost: int = 0
     took_s: float = 0.0
 
-    def at(self, now_s: float) -> _Use:
-        """Return the use, which counts for a second."""
-        return self if now_s - self.since_s < 1.0 else _Use(now_s)
-
-    def plus(self, cost: int, took_s: float = 0.0) -> _Use:
-        """Return the use with some more."""
-        return self._replace(cost=self.cost + cost, took_s=self.took_s + took_s)
+    def begin_anew(self, now_s: float) -> None:
+        """Forget what was, after a second."""
+        if now_s - self.since_s >= 1.0:
+            self.since_s, self.cost, self.took_s = now_s, 0, 0.0
 
 
 class EvaluationTurns:
@@ -79,7 +77,7 @@ class EvaluationTurns:
         self._lanes: dict[str, _Use] = {}
         self._all = _Use()
         self._pod = _Use()
-        self._lane = ""
+        self._lane_use = _Use()
         self._begin_s = 0.0
         self._used_s = 0.0  # by slices before
         self._deadline_s = float("inf")
@@ -103,7 +101,7 @@ class EvaluationTurns:
         now_s = self._elapsed()
         self._count_time(now_s)
         self._pod = _Use(now_s)
-        self._lane = lane
+        self._lane_use = self._use_of(lane)
         self._begin_s = now_s
         self._used_s = used_s or 0.0
         self._deadline_s = now_s + self._timeout_s - self._used_s
@@ -147,15 +145,16 @@ class EvaluationTurns:
         """Take a cost from the allowances of pod and lane; False if too little is left."""
         now_s = self._elapsed()
         self._count_time(now_s)
-        lane = self._lanes.get(self._lane, _Use()).at(now_s)
-        self._pod = self._pod.plus(cost)
-        if self._pod.cost > LIGHT_COST or self._pod.took_s > LIGHT_S:
+        pod, lane = self._pod, self._lane_use
+        lane.begin_anew(now_s)
+        pod.cost += cost
+        if pod.cost > LIGHT_COST or pod.took_s > LIGHT_S:
             return False
         if lane.cost + cost > LANE_COST_PER_S or lane.took_s > LANE_S_PER_S:
             return False
-        if self._all.took_s > ALL_S_PER_S and self._pod.cost > LITTLE_COST:
+        if self._all.took_s > ALL_S_PER_S and pod.cost > LITTLE_COST:
             return False
-        self._keep(lane.plus(cost))
+        lane.cost += cost
         return True
 
     def _count_time(self, now_s: float) -> None:
@@ -163,16 +162,18 @@ class EvaluationTurns:
         evaluated_s = self._evaluated_s()
         took_s = evaluated_s - self._counted_s
         self._counted_s = evaluated_s
-        self._all = self._all.at(now_s)
+        self._all.begin_anew(now_s)
         if took_s and self._slice_end_s is None:
-            self._pod = self._pod.plus(0, took_s)
-            self._all = self._all.plus(0, took_s)
-            self._keep(self._lanes.get(self._lane, _Use()).at(now_s).plus(0, took_s))
+            for use in (self._pod, self._lane_use, self._all):
+                use.took_s += took_s
 
-    def _keep(self, use: _Use) -> None:
-        if len(self._lanes) >= LANES_MAX:
-            self._lanes.clear()
-        self._lanes[self._lane] = use
+    def _use_of(self, lane: str) -> _Use:
+        use = self._lanes.get(lane)
+        if use is None:
+            if len(self._lanes) >= LANES_MAX:
+                self._lanes.clear()
+            use = self._lanes[lane] = _Use()
+        return use
 
 
 class BoundedExplanation:
