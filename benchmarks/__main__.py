@@ -1,5 +1,7 @@
 """Run benchmarks: `python -m benchmarks [NAME …]`, all by default.
 
+The first line names the machine and the date: figures in a document belong together with it.
+
 `simulation` and `live` take arguments of their own: all that follow them are for them.
 """
 
@@ -11,10 +13,12 @@ import sys
 
 import benchmarks
 from benchmarks import live, simulation
+from benchmarks._machine import machine_line
 
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks and return an exit status."""
+    print(machine_line(), flush=True)
     for each in (simulation, live):
         if names[:1] == [each.NAME]:
             each.main(names[1:])

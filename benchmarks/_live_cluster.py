@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SERVER = "import sys; from mooring.cli.main import main; sys.exit(main())"
+PROGRAMS = "benchmarks._live_programs"
+SAMPLES = "LIVE_SAMPLES"  # the folder for samples of both, see `_live_profile`
 READY_S = 60.0
 
 
@@ -78,6 +80,8 @@ def _moor() -> list[str]:
     """Return the command of `moor`, in a profiler if one is wanted."""
     if profile := os.environ.get("LIVE_SERVER_PROFILE"):
         return [sys.executable, "-m", "cProfile", "-o", profile, "-m", "mooring.cli.main"]
+    if samples := os.environ.get(SAMPLES):
+        return _sampled(f"{samples}/server.json", "mooring.cli.main")
     return [sys.executable, "-c", SERVER]
 
 
@@ -87,12 +91,19 @@ async def programs(folder: Path) -> AsyncIterator[tuple[subprocess.Popen[str], f
 
     Given is also how long that took.
     """
-    process = start([sys.executable, "-m", "benchmarks._live_programs", str(folder)], None)
+    prefix = [sys.executable, "-m", PROGRAMS]
+    if samples := os.environ.get(SAMPLES):
+        prefix = _sampled(f"{samples}/programs.json", PROGRAMS)
+    process = start([*prefix, str(folder)], None)
     try:
         synced_s = float((await line_of(process, "synced")).split()[1])
         yield process, synced_s
     finally:
         await stop(process)
+
+
+def _sampled(file: str, module: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks._cpu_samples", file, module]
 
 
 def start(

@@ -1,6 +1,6 @@
 """The live cluster as users run it: from creating pods to seeing them bound.
 
-    dev.py bench live [WORKLOAD …] [--plain | --one-process] [--runs N] [--peer CMD…]
+    dev.py bench live [WORKLOAD …] [--plain | --one-process] [--runs N] [--profile] [--peer CMD…]
 
 Three processes: `moor server` (SQLite on disk, TLS, certificates, roles), scheduler and controllers
 over HTTP, and this one, which creates the pods and watches them being bound. Claims come from
@@ -12,6 +12,7 @@ this: 0.20 s where Kubernetes was measured. `recovery` starts the programs in a 
 `--peer CMD…` loads another control plane in the same way, in turns with ours, and prints ratios.
 `benchmarks._peer` says what the command does; of a peer, all processes count as the server.
 
+`--profile` prints where the CPU time of a pod goes, by component.
 With a file name in LIVE_SERVER_PROFILE or LIVE_PROFILE, server or programs run in a profiler.
 """
 
@@ -34,7 +35,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from benchmarks._live_cluster import Processes, Usage, control_plane, programs, serving
+from benchmarks._live_cluster import SAMPLES, Processes, Usage, control_plane, programs, serving
+from benchmarks._live_profile import SampledProcesses
 from benchmarks._peer import Result, make_schedulable, peer, ratio_line
 from benchmarks._workloads import NAMESPACE, PLAIN, WORKLOADS, Setting, Variation, Workload, find
 from benchmarks._workloads import template as template_setting
@@ -130,6 +132,10 @@ class Figures(NamedTuple):
 def main(arguments: list[str] | None = None) -> None:
     """Print a line for each workload."""
     options = _options(arguments or [])
+    if options.profile:
+        for workload in _chosen(options.names):
+            print(_apart(measure_components, workload.name, options), flush=True)
+        return
     print(f"load {os.getloadavg()[0]:.1f}, {'HTTP' if options.plain else 'TLS and roles'}")
     print(
         "workload              Kubernetes  pods/s      ×  p50 ms  p99 ms "
@@ -163,8 +169,20 @@ def _apart(work: Callable[..., T], *arguments: Any) -> T:
 def measure(name: str, options: argparse.Namespace, peer_command: Sequence[str] = ()) -> Figures:
     """Return the figures of one run, of ours or of a peer."""
     (workload,) = _chosen([name])
-    figures = asyncio.run(_run(workload, options, peer_command))
+    figures = asyncio.run(_run(workload, options, peer_command=peer_command))
     return figures._replace(loop_s=loop_seconds())
+
+
+def measure_components(name: str, options: argparse.Namespace) -> str:
+    """Return where the CPU time of a pod goes."""
+    (workload,) = _chosen([name])
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[SAMPLES] = folder
+        sampled = SampledProcesses(Path(folder))
+        figures = asyncio.run(_run(workload, options, sampled=sampled))
+        rate = figures.pods / figures.wall_s
+        head = f"{name}: {figures.pods} pods, {rate:.0f} a second while being sampled"
+        return "\n".join([head, *sampled.lines(figures.pods)])
 
 
 def recovery(plain: bool) -> str:
@@ -180,6 +198,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--one-process", action="store_true", help="server and programs in one process"
     )
     parser.add_argument("--runs", type=int, default=1, help="of each workload")
+    parser.add_argument("--profile", action="store_true", help="CPU time by component")
     parser.add_argument(
         "--peer",
         nargs=argparse.REMAINDER,
@@ -202,7 +221,11 @@ def _chosen(names: list[str]) -> list[Workload]:
 
 
 async def _run(
-    workload: Workload, options: argparse.Namespace, peer_command: Sequence[str]
+    workload: Workload,
+    options: argparse.Namespace,
+    *,
+    peer_command: Sequence[str] = (),
+    sampled: SampledProcesses | None = None,
 ) -> Figures:
     setting = workload.make(workload.nodes, PLAIN)
     with tempfile.TemporaryDirectory() as name:
@@ -217,6 +240,7 @@ async def _run(
         async with cluster as (processes, client):
             gc.collect()
             gc.freeze()
+            processes = processes if sampled is None else sampled.of(processes)
             if setting.in_flight is not None:
                 return await _steadily(processes, client, setting)
             pods = [arrival.pod for arrival in setting.arrivals]
@@ -348,7 +372,7 @@ async def _watching(client: ApiClient) -> AsyncIterator[_Watcher]:
 async def _bind(processes: Measured, client: ApiClient, pods: list[Pod]) -> Figures:
     """Create pods as fast as the server takes them, and wait until all are bound."""
     latencies: list[float] = []
-    async with _watching(client) as watcher, _quiet_user(processes.folder) as quiet_s:
+    async with _watching(client) as watcher, _quiet_user(client) as quiet_s:
         before, start = processes.usages(), time.perf_counter()
         ends: list[asyncio.Future[float]] = []
         starts: list[float] = []
@@ -368,18 +392,16 @@ async def _bind(processes: Measured, client: ApiClient, pods: list[Pod]) -> Figu
 
 
 @asynccontextmanager
-async def _quiet_user(folder: Path) -> AsyncIterator[list[float]]:
+async def _quiet_user(client: ApiClient) -> AsyncIterator[list[float]]:
     """Read a small object now and then during a block; give how long each time took."""
     took_s: list[float] = []
-    access = load_rest_config(str(folder / "kubeconfig"))
 
     async def read() -> None:
-        async with http_client(access, manager="quiet") as client:
-            while True:
-                start = time.perf_counter()
-                await client.get(Namespace, "", "default")
-                took_s.append(time.perf_counter() - start)
-                await asyncio.sleep(QUIET_EVERY_S)
+        while True:
+            start = time.perf_counter()
+            await client.get(Namespace, "", "default")
+            took_s.append(time.perf_counter() - start)
+            await asyncio.sleep(QUIET_EVERY_S)
 
     task = asyncio.create_task(read())
     try:

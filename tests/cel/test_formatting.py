@@ -211,7 +211,7 @@ def test_opaque_values_are_called_by_their_types() -> None:
 
 
 def test_a_result_too_long_to_be_made_is_refused() -> None:
-    values: list[Any] = ["a" * 100]
+    values: list[Any] = ["a" * 1000]
     for _ in range(40):
         values = [values, values]
     expected = f"string would be longer than {CHARACTERS_MAX} characters"

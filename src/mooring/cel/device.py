@@ -39,6 +39,7 @@ CACHE_SIZE = 1024
 # Up to this estimate an expression is evaluated for many devices at once, needed or not: the
 # evaluation takes less than, or hardly more than, what it takes to ask a device by itself.
 CHEAP_COST_MAX = 500
+COMPILE_COST = 100  # of a character, for callers that admit costs: it takes about 10 µs
 ANSWERS_MAX = 65_536
 ANSWERS_SIZE_MAX = 64 << 20  # bytes of large ones
 
@@ -218,8 +219,11 @@ class DeviceCompiler:
         return runtime_type(value, PYTHON_TYPES).name
 
     def _compiled(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:
+        self.meter.admit(COMPILE_COST * len(expression))
+        start_s = self.meter.now_s()
         begin_evaluation()
         found = self._checked(expression, kind, scope)
+        self.meter.record(expression, 0, start_s)
         return replace(found, unpaid=unpaid_of_evaluation())
 
     def _checked(self, expression: str, kind: ExpressionKind, scope: Scope) -> Compiled:

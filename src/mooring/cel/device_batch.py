@@ -102,7 +102,7 @@ class DeviceBatch:
         meter.admit(compiled.cost_max * len(numbers))
         start_s = meter.now_s()
         values = self._values(compiled, numbers)
-        meter.record(compiled.expression, len(numbers), meter.now_s() - start_s)
+        meter.record(compiled.expression, len(numbers), start_s)
         return values
 
     def _values(self, compiled: Compiled, numbers: Sequence[int]) -> list[Any]:
@@ -137,7 +137,7 @@ class DeviceBatch:
             meter.admit(compiled.admission_cost)
             start_s = meter.now_s()
             answer, cost = self._evaluated(compiled, number)
-            meter.record(compiled.expression, 1, meter.now_s() - start_s, (cost,))
+            meter.record(compiled.expression, 1, start_s, (cost,))
             compiled.answers.put(key, answer, _size(answer))
         return answer
 

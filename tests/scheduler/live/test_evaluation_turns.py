@@ -12,10 +12,12 @@ import pytest
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
+from mooring.cel.device import COMPILE_COST
 from mooring.scheduler.live import SchedulerConfig
 from mooring.scheduler.live.evaluation_turns import (
     LANE_COST_PER_S,
     LIGHT_COST,
+    LIGHT_S,
     SLICE_S,
     EvaluationTurns,
 )
@@ -25,10 +27,14 @@ from tests.scheduler.makers import node, pod
 from tests.scheduler.scenes import GPU, claim, device_class, group, slice_of, wanting
 
 EVALUATION_S = 0.02
+COMPILING_S = 0.1
+LONG = 5_000  # characters
 IN_A_SLICE = round(SLICE_S / EVALUATION_S) + 1
 TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 # Never evaluated here, but it might be: that is what an estimate says.
 WORK = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, {TEN}.all(d, {TEN}.all(e, true)))))"
+# An estimate of some thousands, although evaluating it takes as long here.
+MEDIUM = f"{TEN}.all(a, {TEN}.all(b, {TEN}.all(c, true)))"
 ID = f'device.attributes["{GPU}"].id'
 
 
@@ -41,6 +47,11 @@ def selecting(text: str) -> dict[str, Any]:
 def slow(number: int, *, match: str = "false") -> dict[str, Any]:
     """Return a request with an expensive selector of its own."""
     return selecting(f"{ID} != {-number} && ({match}) && {WORK}")
+
+
+def underestimated(number: int) -> dict[str, Any]:
+    """Return a request with a selector of its own that takes longer than its estimate says."""
+    return selecting(f"{ID} != {-number} && false && {MEDIUM}")
 
 
 def slices(pools: int, devices: int) -> list[ResourceSlice]:
@@ -77,12 +88,21 @@ class Clocked(Rig):
         super().__init__(server, config, **more)
         self.meter = self.scheduler.cache.cluster.inventory.compiler.meter
         self._idle_s = 0.0
-        self.clock = lambda: self._idle_s + self.slow_evaluations * EVALUATION_S
+        self.clock = lambda: self._idle_s + self._busy_s
+
+    @property
+    def _busy_s(self) -> float:
+        return self.slow_evaluations * EVALUATION_S + self.long_compiled * COMPILING_S
+
+    @property
+    def long_compiled(self) -> int:
+        """How many long expressions were compiled."""
+        return sum(len(text) > LONG for text, _ in self.meter.slowest(10_000))
 
     @property
     def slow_evaluations(self) -> int:
         works = self.meter.slowest(10_000)
-        return sum(work.evaluations for text, work in works if WORK in text)
+        return sum(work.evaluations for text, work in works if WORK in text or MEDIUM in text)
 
     def pass_time(self, seconds: float) -> None:
         self._idle_s += seconds
@@ -147,6 +167,44 @@ def test_many_expensive_pods_delay_another_no_more_than_one() -> None:
         assert rig.step()
     rig.server.put(*used("quick", "b", selecting(f"{ID} == 700")))
     assert rig.evaluations_until("quick", "b") <= IN_A_SLICE
+
+
+def test_an_expression_that_takes_longer_than_estimated_is_put_off() -> None:
+    rig = Clocked(made(used("slow", "a", underestimated(1))))
+    before = 0
+    while rig.step():
+        assert rig.slow_evaluations - before <= LIGHT_S / EVALUATION_S + 1
+        before = rig.slow_evaluations
+    assert rig.slow_evaluations > LIGHT_S / EVALUATION_S + 1
+
+
+def test_many_namespaces_together_delay_another_by_less_than_a_second() -> None:
+    crowd = [used("slow", f"a{number}", underestimated(number)) for number in range(1, 200)]
+    rig = Clocked(made(*crowd, used("quick", "b", selecting(f"{ID} == 700"))))
+    assert rig.evaluations_until("quick", "b") * EVALUATION_S < 1.0
+
+
+def test_a_namespace_that_is_put_off_for_the_first_time_has_the_next_slice() -> None:
+    crowd = [used("slow", f"a{number}", slow(number)) for number in range(1, 40)]
+    rig = Clocked(made(*crowd))
+    while rig.slow_evaluations < 50:
+        assert rig.step()
+    rig.server.put(*used("quick", "b", slow(100, match=f"{ID} >= 1")))
+    assert rig.evaluations_until("quick", "b") <= 3 * IN_A_SLICE
+
+
+def test_an_expression_that_takes_long_to_compile_is_compiled_in_a_slice() -> None:
+    texts = [" && ".join(f"{ID} != {-k * 1000 - n}" for k in range(1, 250)) for n in range(12)]
+    request = wanting()
+    request["exactly"]["selectors"] = [{"cel": {"expression": text}} for text in texts]
+    rig = Clocked(made(used("slow", "a", request), pools=1, devices=1))
+    assert COMPILE_COST * len(texts[0]) > LIGHT_COST
+    before = 0
+    while rig.step():
+        assert rig.long_compiled <= before + 1
+        before = rig.long_compiled
+    assert rig.long_compiled == len(texts)
+    assert rig.server.get(Pod, "slow", "a").spec.node_name
 
 
 def test_namespaces_with_expensive_pods_take_turns() -> None:

@@ -55,6 +55,7 @@ class Meter:
     def __init__(self) -> None:
         self.clock: Callable[[], float] | None = None
         self.evaluations = 0
+        self.seconds = 0.0  # of evaluating and compiling
         self._interrupts: tuple[Interrupt, ...] = ()
         self._admits: tuple[Admit, ...] = ()
         self._works: dict[str, ExpressionWork] = {}
@@ -109,9 +110,9 @@ class Meter:
     # --- which expressions were slow ------------------------------------------------------------
 
     def record(
-        self, expression: str, evaluations: int, seconds: float, costs: tuple[int, ...] = ()
+        self, expression: str, evaluations: int, start_s: float, costs: tuple[int, ...] = ()
     ) -> None:
-        """Count evaluations of an expression."""
+        """Count evaluations of an expression that began at a time of the clock, and ended now."""
         self.evaluations += evaluations
         work = self._works.get(expression)
         if work is None:
@@ -119,7 +120,9 @@ class Meter:
                 self._forget_half()
             work = self._works[expression] = ExpressionWork()
         work.evaluations += evaluations
+        seconds = self.now_s() - start_s
         work.seconds += seconds
+        self.seconds += seconds
         if costs:
             work.cost += sum(costs)
             work.cost_most = max(work.cost_most, *costs)

@@ -10,43 +10,38 @@ UNPAID_MAX the evaluation ends as one that exceeds its cost limit.
 
 from __future__ import annotations
 
-from threading import local
+from contextvars import ContextVar
 from typing import Final
 
 from mooring.cel.lang.ast import CheckedAST, CreateList, CreateMap, Expr, children
 from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled
 from mooring.cel.lang.types import TypeKind, is_optional
 
-UNPAID_MAX: Final = 500_000  # a quarter of a second, if they are formatted
+UNPAID_MAX: Final = 500_000  # a tenth of a second
 _CHARACTERS: Final = 64
 _HOLDERS: Final = frozenset(
     {TypeKind.LIST, TypeKind.MAP, TypeKind.DYN, TypeKind.ANY, TypeKind.TYPE_PARAM}
 )
 
 
-class _Evaluation(local):
-    """The evaluation of a thread."""
-
-    unpaid = 0
-
-
-_evaluation = _Evaluation()
+_unpaid: ContextVar[int] = ContextVar("_unpaid", default=0)
 
 
 def begin_evaluation() -> None:
-    """Count anew, for the next evaluation of this thread."""
-    _evaluation.unpaid = 0
+    """Count anew, for the next evaluation of this context."""
+    _unpaid.set(0)
 
 
 def unpaid_of_evaluation() -> int:
-    """Return what this thread's latest evaluation has done unpaid."""
-    return _evaluation.unpaid
+    """Return what this context's latest evaluation has done unpaid."""
+    return _unpaid.get()
 
 
 def count_unpaid(elements: int) -> None:
     """Count elements that are about to be looked at; end the evaluation if they are too many."""
-    _evaluation.unpaid += elements
-    if _evaluation.unpaid > UNPAID_MAX:
+    unpaid = _unpaid.get() + elements
+    _unpaid.set(unpaid)
+    if unpaid > UNPAID_MAX:
         raise Cancelled(COST_EXCEEDED)
 
 

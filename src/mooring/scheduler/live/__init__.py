@@ -19,7 +19,7 @@ All but `loop` is pure: time is an argument.
 """
 
 from mooring.scheduler.live.assume_cache import kinds_of
-from mooring.scheduler.live.config import ExplainIn, Moment, SchedulerConfig, read_config
+from mooring.scheduler.live.config import Backoff, ExplainIn, Moment, SchedulerConfig, read_config
 from mooring.scheduler.live.effects import (
     EffectDone,
     EffectLost,
@@ -29,7 +29,6 @@ from mooring.scheduler.live.effects import (
 from mooring.scheduler.live.failure_handler import Explain
 from mooring.scheduler.live.loop import SchedulerLoop
 from mooring.scheduler.live.scheduler import LiveScheduler
-from mooring.scheduler.live.scheduling_queue import Backoff
 
 __all__ = [
     "Backoff",

@@ -16,7 +16,6 @@ from mooring.api.scheduler_config import (
     dynamic_resources_args,
 )
 from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.live.scheduling_queue import Backoff
 from mooring.validation.scheduler_configuration import default_scheduler_configuration
 
 
@@ -26,6 +25,18 @@ class ExplainIn(StrEnum):
     CONDITION = "condition"  # after Kubernetes' message, in the condition and in its event
     EVENT = "event"  # in an event of its own; Kubernetes' message is left unchanged
     NONE = "none"  # nowhere
+
+
+class Backoff(Struct, frozen=True):
+    """How long an entry waits after a try: longer each time."""
+
+    first_s: float = 1.0
+    most_s: float = 10.0
+    parked_most_s: float = 300.0
+
+    def after(self, tries: int) -> float:
+        """Return how long to wait after this number of tries."""
+        return float(min(self.first_s * 2 ** min(max(tries - 1, 0), 30), self.most_s))
 
 
 class SchedulerConfig(Struct, frozen=True):

@@ -86,10 +86,12 @@ class LiveScheduler:
         self._config = config
         self._ids = ids
         self._elapsed = elapsed
-        self._turns = EvaluationTurns(elapsed, timeout_s=config.filter_timeout_s)
-        cluster.budget = BUDGET._replace(interrupt=self._turns.interrupt, admit=self._turns.admit)
         self._meter = cluster.inventory.compiler.meter
         self._meter.clock = elapsed
+        self._turns = EvaluationTurns(
+            elapsed, timeout_s=config.filter_timeout_s, evaluated_s=lambda: self._meter.seconds
+        )
+        cluster.budget = BUDGET._replace(interrupt=self._turns.interrupt, admit=self._turns.admit)
         self._now: Moment | None = None
         told = BoundedExplanation(explain, self._turns, self._meter)
         self._failures = FailureHandler(

@@ -28,6 +28,7 @@ from itertools import count
 from msgspec import Struct, field
 
 from mooring.api.core.pod import Pod
+from mooring.scheduler.live.config import Backoff
 from mooring.scheduler.live.queueing_hints import ClusterEvent, QueueingHints
 
 QueueKey = tuple[str, ...]  # ("pod", key) or ("group", namespace, name)
@@ -41,18 +42,6 @@ PUT_OFF = "put off"  # counted as active
 OUT = ""  # not in the queue
 
 LOOKS_MAX = 16  # entries of a kind that are checked for one that need not back off
-
-
-class Backoff(Struct, frozen=True):
-    """How long an entry waits after a try: longer each time."""
-
-    first_s: float = 1.0
-    most_s: float = 10.0
-    parked_most_s: float = 300.0
-
-    def after(self, tries: int) -> float:
-        """Return how long to wait after this number of tries."""
-        return float(min(self.first_s * 2 ** min(max(tries - 1, 0), 30), self.most_s))
 
 
 class QueuedPodInfo(Struct, eq=False):
@@ -191,7 +180,11 @@ class SchedulingQueue:
         entry.queue, entry.ticket = PUT_OFF, next(self._tickets)
         if entry.probes is not None and (bucket := self._buckets.get(entry.probes)) is not None:
             bucket.probe = entry
-        self._put_off.setdefault(entry.lane, deque()).append((entry.ticket, entry))
+        if entry.lane not in self._put_off:
+            self._put_off[entry.lane] = deque()
+            # One slice may be all that it needs, and it must not wait for those of many others.
+            self._put_off.move_to_end(entry.lane, last=False)
+        self._put_off[entry.lane].append((entry.ticket, entry))
 
     def back_off(self, entry: QueuedPodInfo, now_s: float) -> None:
         """Try an entry again after a while, whatever happens."""

@@ -30,6 +30,7 @@ from mooring.cel.lang.values import TypeValue, UInt, double_text, key_value, run
 from mooring.kit.go_quote import go_quote
 
 OVERLOAD_ID: Final = "string_format"
+WORK: Final = 3  # elements of a list that can be compared while one is formatted
 
 _SPELLED_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _INTEGERS: Final = frozenset({TypeKind.INT, TypeKind.UINT})
@@ -165,7 +166,7 @@ class _Values:
         return text
 
     def _add_list(self, values: list[Any] | tuple[Any, ...], parts: _Parts) -> None:
-        count_unpaid(len(values))
+        count_unpaid(WORK * len(values))
         parts.add("[")
         for position, value in enumerate(values):
             if position:
@@ -174,7 +175,7 @@ class _Values:
         parts.add("]")
 
     def _add_map(self, values: dict[Any, Any], parts: _Parts) -> None:
-        count_unpaid(len(values))
+        count_unpaid(WORK * len(values))
         named = [(self._key(key_value(key)), value) for key, value in values.items()]
         parts.add("{")
         for position, (key, value) in enumerate(sorted(named, key=itemgetter(0))):
