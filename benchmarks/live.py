@@ -131,7 +131,7 @@ class Figures(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a line for each workload."""
-    options = _options(arguments or [])
+    options = parse_options(arguments or [])
     if options.profile:
         for workload in _chosen(options.names):
             print(_apart(measure_components, workload.name, options), flush=True)
@@ -190,7 +190,8 @@ def recovery(plain: bool) -> str:
     return asyncio.run(_recover(plain=plain))
 
 
-def _options(arguments: list[str]) -> argparse.Namespace:
+def parse_options(arguments: list[str]) -> argparse.Namespace:
+    """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog="dev.py bench live")
     parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="all by default")
     parser.add_argument("--plain", action="store_true", help="HTTP, and everything allowed")

@@ -24,7 +24,7 @@ def test_a_peer_gets_all_pods_and_is_measured_with_all_its_processes(
 ) -> None:
     monkeypatch.setattr(live, "LIVE", (TINY,))
     monkeypatch.setattr(live, "loop_seconds", lambda: 0.2)
-    found = live.measure("tiny", plain=False, peer_command=MOORING)
+    found = live.measure("tiny", live.parse_options([]), peer_command=MOORING)
     assert found.pods == 8 * TINY.nodes
     assert found.cpu_s[0] > 0.0
     assert found.cpu_s[1] == 0.0
@@ -34,9 +34,9 @@ def test_a_peer_gets_all_pods_and_is_measured_with_all_its_processes(
 def test_ours_and_the_peer_take_turns(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def measured(work: object, name: str, plain: bool, command: tuple[str, ...] = ()) -> Any:
+    def measured(work: object, name: str, options: Any, command: tuple[str, ...] = ()) -> Any:
         assert work is live.measure
-        assert not plain
+        assert not options.plain
         asked.append((name, *command))
         cpu_s = (2.0, 0.0, 1.0) if command else (0.4, 0.1, 1.0)
         peak_mib = (1200.0, 0.0, 60.0) if command else (200.0, 100.0, 60.0)

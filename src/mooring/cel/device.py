@@ -42,7 +42,6 @@ CHEAP_COST_MAX = 500
 COMPILE_COST = 100  # of a character, for callers that admit costs: it takes about 10 µs
 ANSWERS_MAX = 65_536
 ANSWERS_SIZE_MAX = 64 << 20  # bytes of large ones
-
 DRIVERS_MAX = 64  # whose answers an expression remembers that reads the driver only
 
 DEVICE = "kubernetes.DRADevice"
@@ -123,8 +122,7 @@ class Compiled:
             return None
         found = self._of_drivers.get(driver, UNKNOWN)
         if found is UNKNOWN:
-            assert self.program is not None
-            assert self.program.many is not None
+            assert self.program is not None and self.program.many is not None  # noqa: PT018
             (found,), _ = self.evaluate_batch([(driver,) * len(self.program.many.paths)])
             self.meter.record(self.expression, 1, 0.0)
             if len(self._of_drivers) >= DRIVERS_MAX:

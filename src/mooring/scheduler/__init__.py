@@ -15,7 +15,7 @@ plugins                       filters and scores, one module for each plugin of 
 binding_conditions            devices that need preparation before a pod is bound
 diagnosis                     why no node is feasible, and the message
 node_ranking                  all nodes for one kind of pods, filtered and scored
-spread_ranking                the best node for pods that are spread, by classes of nodes
+ranking_indexes               indexes that find the best of the feasible nodes
 cluster                       all of it kept up to date
 scheduling_cycle, preemption, pod_groups, reservation
                               one pod; pods that must leave; pods together; decisions applied

@@ -6,8 +6,7 @@ kind looks again only at nodes that were touched since.
     # status: the result of all filters for a node, except claims
     # claim status: the result of the claims filter; computed on demand, because it is expensive
     # place: the index of a node in the order of names, which decides among equal scores
-    # by score: the nodes of each score, as an integer with the bits of their places; nodes that do
-    #     not fit any more are dropped when they are the best
+    # by score: nodes that may fit; one that does not any more is dropped when it is the best
     # overdue: nodes that had no devices, and have less since: filtered again for their reasons only
 
 In a small cluster every node is asked for its devices, as Kubernetes does. In a large one
@@ -50,7 +49,7 @@ from mooring.scheduler.plugins.registry import (
     score_nodes,
 )
 from mooring.scheduler.pod_signature import PodSignature
-from mooring.scheduler.spread_ranking import SpreadRanking
+from mooring.scheduler.ranking_indexes import NodesByScore, SpreadRanking
 from mooring.scheduler.topology_state import TopologyState
 
 NODES_ALL_ASKED_MAX = 100
@@ -95,8 +94,7 @@ class NodeRanking:
         self._claim_statuses: list[ClaimStatus] = []
         self._claim_scores: list[int] = []
         self._scores: list[int] = []
-        self._listed: list[int | None] = []  # the score by which a node is listed; None: it is not
-        self._by_score: dict[int, int] = {}
+        self._by_score = NodesByScore(0)
         self._overdue: set[int] = set()
         self._spread = SpreadRanking(signature, ())  # used if pods are spread
         self._is_relative = False
@@ -112,9 +110,7 @@ class NodeRanking:
         if len(self._names) < NODES_ALL_ASKED_MAX:
             self._ask_all(claims)
         by_score, names, full = self._by_score, self._names, self._full
-        while by_score:
-            nodes = by_score[max(by_score)]
-            place = (nodes & -nodes).bit_length() - 1
+        while (place := by_score.best()) is not None:
             if self._may_fit(place):
                 if names[place] in full:
                     self._claim_statuses[place] = CANNOT_ALLOCATE
@@ -122,7 +118,7 @@ class NodeRanking:
                     allocation = self._ask(place, claims)
                     if isinstance(allocation, NodeAllocation):
                         return self._info(place), allocation
-            self._list(place, None)
+            by_score.put(place, None)
         return None
 
     def find_any(
@@ -277,7 +273,7 @@ class NodeRanking:
     def _look_at(self, touched: Collection[str], eased: Collection[str]) -> None:
         """Filter the nodes that changed, unless that cannot make a difference."""
         places, claim_statuses, statuses = self._places, self._claim_statuses, self._statuses
-        by_score, scores, listed = self._by_score, self._scores, self._listed
+        scores, put = self._scores, self._by_score.put
         full, nodes = self._full, self._snapshot.nodes
         facts, fixed = self._facts, self._fixed
         path = None if self._work.measured_left else self._fast_path
@@ -306,16 +302,7 @@ class NodeRanking:
             judged += 1
             statuses[place] = None
             scores[place] = score
-            before = listed[place]
-            if before == score:
-                continue
-            bit = 1 << place
-            if before is not None:
-                by_score[before] ^= bit
-                if not by_score[before]:
-                    del by_score[before]
-            by_score[score] = by_score.get(score, 0) | bit
-            listed[place] = score
+            put(place, score)
         self._work.nodes_filtered += judged
 
     def _filter_overdue(self) -> None:
@@ -353,8 +340,7 @@ class NodeRanking:
         count = len(self._names)
         self._statuses = [None] * count
         self._scores = [0] * count
-        self._listed = [None] * count
-        self._by_score = {}
+        self._by_score = NodesByScore(count)
         self._spread = SpreadRanking(self._signature, range(count))
         if self._fast_path is None or self._filters.fixed:
             for place in range(count):
@@ -365,7 +351,7 @@ class NodeRanking:
     def _fast_filter_all(self, path: FastPath) -> None:
         """Filter and score every node by its free resources, without a call for each."""
         nodes, facts, scores = self._snapshot.nodes, self._facts, self._scores
-        by_score, listed = self._by_score, self._listed
+        put = self._by_score.put
         rest = []
         timed = self._work.measured_left
         for place, name in enumerate(self._names):
@@ -375,8 +361,8 @@ class NodeRanking:
             if score is None:
                 rest.append(place)
             else:
-                scores[place] = listed[place] = score
-                by_score[score] = by_score.get(score, 0) | 1 << place
+                scores[place] = score
+                put(place, score)
         self._work.nodes_filtered += len(self._names) - len(rest)
         for place in rest:
             self._filter(place)
@@ -405,20 +391,9 @@ class NodeRanking:
         if status is None:
             assert score is not None
             self._scores[place] = score
-            self._list(place, score)
-
-    def _list(self, place: int, score: int | None) -> None:
-        """List a node by its score; None: by none."""
-        by_score, before, bit = self._by_score, self._listed[place], 1 << place
-        if before is not None:
-            by_score[before] ^= bit
-            if not by_score[before]:
-                del by_score[before]
-        if score is not None:
-            by_score[score] = by_score.get(score, 0) | bit
-        self._listed[place] = score
+            self._by_score.put(place, score)
 
     def _list_again(self) -> None:
         """List the nodes that were dropped, too: they may have devices now."""
         for place in filter(self._may_fit, range(len(self._names))):
-            self._list(place, self._scores[place])
+            self._by_score.put(place, self._scores[place])

@@ -1,6 +1,7 @@
-"""The best node for pods that are spread over a topology, without a score for every node.
+"""Indexes that find the best of the feasible nodes, without a look at every node.
 
-How crowded a node is counts relative to all other feasible nodes, so one more pod changes the
+NodesByScore is for scores that a node has by itself. SpreadRanking is for pods that are spread
+over a topology. How crowded a node is counts relative to all other feasible nodes, so one more pod changes the
 scores of all. But it changes them alike for nodes that are alike: these have the same score of
 their own, as many pods, and the same domains. There are few such classes, however many nodes.
 
@@ -24,6 +25,37 @@ from mooring.scheduler.topology_state import DomainCounts, TopologyState
 
 # Of each constraint: the domain, the number of pods for the host topology, None without a label.
 Domains = tuple[str | int | None, ...]
+
+
+class NodesByScore:
+    """The places of nodes by their score; of each score as an integer with the bits of places."""
+
+    __slots__ = ("_by_score", "_listed")
+
+    def __init__(self, count: int) -> None:
+        self._listed: list[int | None] = [None] * count
+        self._by_score: dict[int, int] = {}
+
+    def put(self, place: int, score: int | None) -> None:
+        """List a node by its score; None: by none."""
+        by_score, before = self._by_score, self._listed[place]
+        if before == score:
+            return
+        bit = 1 << place
+        if before is not None:
+            by_score[before] ^= bit
+            if not by_score[before]:
+                del by_score[before]
+        if score is not None:
+            by_score[score] = by_score.get(score, 0) | bit
+        self._listed[place] = score
+
+    def best(self) -> int | None:
+        """Return the place of the highest score, the first of equals; None if none is listed."""
+        if not self._by_score:
+            return None
+        places = self._by_score[max(self._by_score)]
+        return (places & -places).bit_length() - 1
 
 
 class _Alike(NamedTuple):
