@@ -1,9 +1,11 @@
 """Indexes that find the best of the feasible nodes, without a look at every node.
 
-NodesByScore is for scores that a node has by itself. SpreadRanking is for pods that are spread
-over a topology. How crowded a node is counts relative to all other feasible nodes, so one more pod changes the
-scores of all. But it changes them alike for nodes that are alike: these have the same score of
-their own, as many pods, and the same domains. There are few such classes, however many nodes.
+NodesByScore is for scores that a node has by itself.
+
+SpreadRanking is for pods that are spread over a topology. How crowded a node is counts relative to
+all other feasible nodes, so one more pod changes the scores of all. But it changes them alike for
+nodes that are alike: these have the same score of their own, as many pods, and the same domains.
+There are few such classes, however many nodes.
 
     # alike: what the score of a node depends on, but for counts that all nodes of a domain share
     # members: the nodes that are alike; the first by place is the best of them
