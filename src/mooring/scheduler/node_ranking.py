@@ -16,7 +16,7 @@ has them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain
 
@@ -172,10 +172,12 @@ class NodeRanking:
         count = len(self._snapshot.nodes)
         return FitDiagnosis(count, tuple(feasible), statuses, self._signature.excluded)
 
-    def ordered(self, claims: FilterClaims = no_claims) -> list[str]:
-        """Return the feasible nodes, the best first."""
+    def ordered(
+        self, claims: FilterClaims = no_claims, within: Collection[str] | None = None
+    ) -> list[str]:
+        """Return the feasible nodes, the best first; of some nodes, or of all."""
         self._refresh()
-        return [self._names[place] for place in self._scored(claims)]
+        return [self._names[place] for place in self._scored(claims, within)]
 
     @property
     def _is_relative(self) -> bool:
@@ -190,10 +192,13 @@ class NodeRanking:
         assert isinstance(allocation, NodeAllocation), "a feasible node has what claims need"
         return self._info(places[0]), allocation
 
-    def _scored(self, claims: FilterClaims) -> list[int]:
+    def _scored(self, claims: FilterClaims, within: Collection[str] | None = None) -> list[int]:
         """Return all feasible nodes, the best first, and of equals the first by name."""
-        self._ask_all(claims)
-        places = [place for place in range(len(self._names)) if self._may_fit(place)]
+        asked: Sequence[int] = range(len(self._names))
+        if within is not None:
+            asked = sorted(self._places[name] for name in within if name in self._places)
+        self._ask_all(claims, asked)
+        places = [place for place in asked if self._may_fit(place)]
         nodes = [self._info(place) for place in places]
         scores = score_nodes(self._signature, nodes, self._state, self._work.times)
         if self._has_alternatives:
@@ -210,9 +215,9 @@ class NodeRanking:
             self._claim_statuses[place], Unschedulable
         )
 
-    def _ask_all(self, claims: FilterClaims) -> None:
-        for place, status in enumerate(self._statuses):
-            if status is None and self._claim_statuses[place] is None:
+    def _ask_all(self, claims: FilterClaims, places: Iterable[int] | None = None) -> None:
+        for place in range(len(self._names)) if places is None else places:
+            if self._statuses[place] is None and self._claim_statuses[place] is None:
                 self._ask(place, claims)
 
     def _ask(self, place: int, claims: FilterClaims) -> NodeAllocation | Unschedulable:
