@@ -75,11 +75,16 @@ class GroupAlgorithm:
         self._cluster = cluster
         self._ids = ids
         self._steps_max = steps_max
+        self._made: dict[int, Reservation] = {}  # all that are not released, by identity
 
     def run(self, root: Unit) -> tuple[Results, Held]:
         """Return the result of every group that was tried, and what is reserved for them."""
         results: Results = {}
-        result, held = self._place(root, None, results)
+        try:
+            result, held = self._place(root, None, results)
+        except BaseException:  # nothing is left behind, whatever happens
+            self.undo(list(self._made.values()))
+            raise
         results[unit_key(root)] = result
         if result.status.is_success and not result.has_placed:
             result.status = GroupStatus(error=UNSCHEDULABLE)
@@ -90,7 +95,9 @@ class GroupAlgorithm:
     def undo(self, held: Held) -> None:
         """Release reservations, the last first."""
         while held:
-            release(self._cluster, held.pop())
+            reservation = held.pop()
+            self._made.pop(id(reservation), None)
+            release(self._cluster, reservation)
 
     # --- placements -----------------------------------------------------------------------------
 
@@ -157,6 +164,7 @@ class GroupAlgorithm:
         )
         placed = [each for each in pods if isinstance(each, Reservation)]
         if is_placed and (placed or not any(map(_is_fault, pods))):
+            self._made.update((id(each), each) for each in placed)
             return GroupResult(gang, GroupStatus(is_success=True), pods, bool(placed)), placed
         status = _fault_of(pods)
         if status is None:

@@ -7,7 +7,7 @@ number of steps, so that a gang that fits gets its nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,8 +39,7 @@ def find_nodes(
     placed = [each for each in results if isinstance(each, Reservation)]
     if len(placed) >= gang.needed:
         return results, True
-    for reservation in reversed(placed):
-        release(cluster, reservation)
+    _release(cluster, placed)
     if placed and len(gang.pods) >= gang.needed:
         found = _Search(cluster, gang, ids, nodes, steps_max).run()
         if found is not None:
@@ -53,17 +52,27 @@ def _one_after_the_other(
 ) -> tuple[PodResult, ...]:
     """Place each pod on the resources that earlier ones leave, while enough can get a node."""
     results: list[PodResult] = []
-    for number, pod in enumerate(gang.pods):
-        placed = sum(isinstance(each, Reservation) for each in results)
-        if placed + len(gang.pods) - number < gang.needed:
-            break
-        ready = attempt(cluster, pod, nodes)
-        outcome = ready if isinstance(ready, Pending) else ready.best(alone=False)
-        if isinstance(outcome, Placed):
-            results.append(reserve(cluster, outcome, ids))
-        else:
-            results.append(_without_node(outcome))
+    placed: list[Reservation] = []
+    try:
+        for number, pod in enumerate(gang.pods):
+            if len(placed) + len(gang.pods) - number < gang.needed:
+                break
+            ready = attempt(cluster, pod, nodes)
+            outcome = ready if isinstance(ready, Pending) else ready.best(alone=False)
+            if isinstance(outcome, Placed):
+                placed.append(reserve(cluster, outcome, ids))
+                results.append(placed[-1])
+            else:
+                results.append(_without_node(outcome))
+    except BaseException:  # nothing is left behind, whatever happens
+        _release(cluster, placed)
+        raise
     return tuple(results)
+
+
+def _release(cluster: Cluster, placed: Sequence[Reservation]) -> None:
+    for reservation in reversed(placed):
+        release(cluster, reservation)
 
 
 def _without_node(outcome: Attempt | Pending) -> Pending:
@@ -107,6 +116,14 @@ class _Search:
 
     def run(self) -> tuple[PodResult, ...] | None:
         """Return the result of each pod once enough have a node; None if that is not found."""
+        try:
+            return self._run()
+        except BaseException:
+            results = [each.result for each in self._tries]
+            _release(self._cluster, [each for each in results if isinstance(each, Reservation)])
+            raise
+
+    def _run(self) -> tuple[PodResult, ...] | None:
         self._begin()
         while self._tries:
             if not self._advance(self._tries[-1]):

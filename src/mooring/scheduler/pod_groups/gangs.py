@@ -14,7 +14,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.api.scheduling.v1beta1 import PREEMPT_LOWER_PRIORITY, PREEMPT_NEVER
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.group_forest import DEPTH_MAX, GroupKey, key_of
+from mooring.scheduler.group_forest import DEPTH_MAX, AnyGroup, GroupKey, key_of
 
 
 class Gang(Struct, frozen=True):
@@ -81,6 +81,12 @@ def gangs_of(unit: Unit) -> Iterator[Gang]:
     else:
         for child in unit.children:
             yield from gangs_of(child)
+
+
+def topology_key(group: AnyGroup) -> str | None:
+    """Return the label that all nodes of a group must share, if it wants that."""
+    constraints = group.spec.scheduling_constraints
+    return constraints.topology[0].key if constraints and constraints.topology else None
 
 
 def pods_of(unit: Unit) -> list[Pod]:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.pod_groups.gangs import Unit
+from mooring.scheduler.pod_groups.gangs import Unit, topology_key
 
 ALL_PERCENT = 100
 
@@ -26,12 +26,6 @@ class Placement(Struct, frozen=True):
     nodes: Collection[str] | None = None  # None: all
 
 
-def topology_key(unit: Unit) -> str | None:
-    """Return the label that all nodes of a group must share, if it wants that."""
-    constraints = unit.group.spec.scheduling_constraints
-    return constraints.topology[0].key if constraints and constraints.topology else None
-
-
 def placements_of(
     cluster: Cluster, unit: Unit, nodes: Collection[str] | None = None
 ) -> list[Placement]:
@@ -39,7 +33,7 @@ def placements_of(
 
     Those of the first nodes come first. Once pods of the group have nodes, only theirs is left.
     """
-    key = topology_key(unit)
+    key = topology_key(unit.group)
     if key is None:
         return [Placement(nodes=nodes)]
     only = _used_domain(cluster, unit, key)

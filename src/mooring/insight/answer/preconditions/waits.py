@@ -17,6 +17,7 @@ from mooring.insight.answer.preconditions.references import missing_claims, miss
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.messages import counted, listed, nearest
 from mooring.insight.plan.refused import IDLE
+from mooring.scheduler.group_forest import GROUP
 from mooring.scheduler.pre_filter import UNMODELLED
 
 GATE_OWNERS: Final = {
@@ -233,6 +234,8 @@ def fits_alone(case: Case, others: int, member: Pod, found: Finding) -> Finding:
     Whoever else has devices may free them; fewer pods at once is what the group was to prevent.
     """
     name = group_name(case.pod) or ""
+    if (other := group_name(member) or "") != name:
+        return _beside(case, name, other, member, found)
     group = case.cluster.groups.get((case.namespace, name))
     gang = None if group is None else group.spec.scheduling_policy.gang
     if group is None or gang is None:
@@ -249,3 +252,11 @@ def fits_alone(case: Case, others: int, member: Pod, found: Finding) -> Finding:
         kept.insert(len(waits), Proposal(f"{text}{gang.min_count}", rank, (change,)))
     fit = f"group {name} needs {gang.min_count} pods at once, {others} fit; "
     return Finding(f"{fit}{member.metadata.name}: {found.cause}", tuple(kept))
+
+
+def _beside(case: Case, name: str, other: str, member: Pod, found: Finding) -> Finding:
+    """Return that a group fits, but another one does not that must be placed with it."""
+    root = case.cluster.forest.root_of((GROUP, case.namespace, name))[2]
+    kept = tuple(each for each in found.proposals if not each.changes)
+    text = f"composite group {root} places its groups together; group {other} does not fit: "
+    return Finding(f"{text}{member.metadata.name}: {found.cause}", kept)
