@@ -184,6 +184,13 @@ def test_less_is_enough_once_the_group_says_so() -> None:
     assert rig.node_of("p") == rig.node_of("q") == "n1"
 
 
+def test_a_member_with_a_gate_does_not_stop_enough_others() -> None:
+    gated = member("r", schedulingGates=[{"name": "example.com/wait"}])
+    rig = run_of(node("n1"), group(least=2), member("p"), member("q"), gated)
+    assert (rig.node_of("p"), rig.node_of("q"), rig.node_of("r")) == ("n1", "n1", "")
+    assert rig.condition("r") == ""
+
+
 # --- when groups are tried again ------------------------------------------------------------------
 
 

@@ -3,13 +3,14 @@
     waiting? ─ alike? ─ algorithm ─► nodes
                             └ PodGroupPostFilter ─► messages, perhaps victims
 
-A group is not tried before enough of its pods exist, and before all of those that exist may be
-tried: pods without claims, or with a scheduling gate, are waited for without a message.
+A group is not tried before enough of its pods exist, and before enough of those may be tried: pods
+without claims, or with a scheduling gate, are waited for without a message. Kubernetes waits for
+all pods of a group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -137,7 +138,8 @@ def _complete(unit: Unit, results: Results, parent: GroupStatus | None) -> None:
 def _waiting(cluster: Cluster, unit: Unit) -> UnitDecision | None:
     """Return why groups are not tried yet, if so; nothing is reported of them then."""
     gated = {pod_key(pod): pre_enqueue(cluster, pod) for pod in pods_of(unit)}
-    if unit.is_ready and not any(gated.values()):
+    tried = {key for key, status in gated.items() if status is None}
+    if unit.is_ready and tried and _has_enough(unit, tried):
         return None
     text = TOO_FEW
     if isinstance(unit, CompositeGang):
@@ -155,6 +157,13 @@ def _waiting(cluster: Cluster, unit: Unit) -> UnitDecision | None:
             for gang in gangs_of(unit)
         )
     )
+
+
+def _has_enough(unit: Unit, tried: Container[str]) -> bool:
+    """Return whether enough pods of a group can be tried, or enough groups have enough."""
+    if isinstance(unit, CompositeGang):
+        return sum(_has_enough(child, tried) for child in unit.children) >= unit.minimum
+    return sum(pod_key(pod) in tried for pod in unit.pods) >= unit.needed
 
 
 def _disagreement(cluster: Cluster, unit: Unit, pods: Sequence[Pod]) -> str | None:

@@ -7,7 +7,6 @@ The whole cluster counts, and the group preempts as one:
 2. Victims are reprieved one by one, the most important first, as long as each pod of the group
    still fits on the node that it got.
 
-    # victim: a pod, or all pods below a group of which the disruption mode is "all"
     # reprieved: it may stay
 """
 
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import datetime
 from itertools import count
 
 from msgspec import Struct
@@ -23,7 +21,6 @@ from msgspec import Struct
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling.v1beta1 import PREEMPT_NEVER
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.group_forest import COMPOSITE, GROUP, GroupKey, key_of
 from mooring.scheduler.plugins.registry import ActiveFilters, active_filters, run_filters
 from mooring.scheduler.pod_groups.algorithm import GroupAlgorithm, Held
 from mooring.scheduler.pod_groups.gang_search import STEPS_MAX
@@ -35,7 +32,7 @@ from mooring.scheduler.pod_groups.gangs import (
     unit_key,
 )
 from mooring.scheduler.pod_signature import PodInfo, PodSignature, pod_key
-from mooring.scheduler.preemption import NOT_STARTED, lower_than, removed
+from mooring.scheduler.preemption import lower_than, removed, victims_of
 from mooring.scheduler.reservation import IdSource
 
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
@@ -50,21 +47,6 @@ class GroupPreemption(Struct, frozen=True):
 
     nominated: Mapping[str, str]  # nodes by pod
     victims: tuple[PodInfo, ...] = ()  # the most important first; none: they are leaving already
-
-
-class _Victim(Struct, frozen=True):
-    """Pods that leave together."""
-
-    pods: tuple[PodInfo, ...]
-    kind: str = ""  # GROUP or COMPOSITE, if they are of a group
-    priority: int = 0
-
-    @property
-    def importance(self) -> tuple[int, int, int, datetime]:
-        """What sorts the most important first: by priority, kind, size and age."""
-        started = min((each.started or NOT_STARTED) for each in self.pods)
-        rank = ("", GROUP, COMPOSITE).index(self.kind)
-        return -self.priority, -rank, -len(self.pods), started
 
 
 def post_filter(
@@ -133,10 +115,11 @@ def _chosen(
     chosen: list[PodInfo] = []
     back: list[PodInfo] = []
     try:
-        for victim in sorted(_victims(cluster, lower), key=lambda each: each.importance):
-            for pod in victim.pods:
-                cluster.snapshot.add_pod(pod, nodes[pod.key])
-            if assigned.still_fit({nodes[pod.key] for pod in victim.pods}):
+        places = [(pod, nodes[pod.key]) for pod in _as_bound(lower)]
+        for victim in sorted(victims_of(cluster, places), key=lambda each: each.importance):
+            for pod, node in victim.places:
+                cluster.snapshot.add_pod(pod, node)
+            if assigned.still_fit({node for _, node in victim.places}):
                 back += victim.pods
             else:
                 chosen += victim.pods
@@ -146,24 +129,6 @@ def _chosen(
         for pod in back:
             cluster.snapshot.remove_pod(pod.key)
     return tuple(chosen)
-
-
-def _victims(cluster: Cluster, pods: Iterable[PodInfo]) -> list[_Victim]:
-    """Return pods as they leave: alone, or with all others of a group that leaves as a whole."""
-    together: dict[GroupKey, list[PodInfo]] = {}
-    alone: list[_Victim] = []
-    for pod in _as_bound(pods):
-        whole = _whole(cluster, pod)
-        if whole is not None:
-            together.setdefault(whole, []).append(pod)
-            continue
-        kind = GROUP if pod.group is not None and cluster.features.pod_groups else ""
-        alone.append(_Victim((pod,), kind, cluster.priority_of(pod)))
-    groups = [
-        _Victim(tuple(members), key[0], cluster.priority_of(members[0]))
-        for key, members in together.items()
-    ]
-    return [*alone, *groups]
 
 
 def _as_bound(pods: Iterable[PodInfo]) -> list[PodInfo]:
@@ -176,18 +141,6 @@ def _as_bound(pods: Iterable[PodInfo]) -> list[PodInfo]:
         name = pod.key if pod.group is None else pod.group
         together.setdefault((pod.signature.namespace, name), []).append(pod)
     return [pod for each in together.values() for pod in (each[-1], *each[:-1])]
-
-
-def _whole(cluster: Cluster, pod: PodInfo) -> GroupKey | None:
-    """Return the highest group above a pod that is disrupted as a whole."""
-    if pod.group is None or not cluster.features.pod_groups:
-        return None
-    found: GroupKey | None = None
-    for group in cluster.forest.upwards((GROUP, pod.signature.namespace, pod.group)):
-        mode = group.spec.disruption_mode
-        if mode is not None and mode.all is not None:
-            found = key_of(group)
-    return found
 
 
 class _Assignment(Struct, frozen=True):
