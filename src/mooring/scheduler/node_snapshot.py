@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from mooring.scheduler.topology_state import TopologyInputs, TopologyState
 
 STATES_MAX = 256
 JOURNAL_MAX = 4096
+NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
 
 class PodMove(NamedTuple):
@@ -228,9 +229,12 @@ class NominatedPods:
         found = self._pods.get(key)
         return None if found is None else found[1]
 
-    @contextmanager
-    def held(self, priority: int, besides: Container[str]) -> Iterator[None]:
+    def held(self, priority: int, besides: Container[str]) -> AbstractContextManager[None]:
         """Hold room during a block for nominated pods of this priority or a higher one."""
+        return self._held(priority, besides) if self._pods else NOTHING_HELD
+
+    @contextmanager
+    def _held(self, priority: int, besides: Container[str]) -> Iterator[None]:
         added = []
         for key, (pod, node) in self._pods.items():
             is_there = self._snapshot.node_of(key) is not None

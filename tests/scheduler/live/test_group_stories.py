@@ -107,6 +107,7 @@ def test_victims_leave_and_the_group_takes_their_place() -> None:
     rig = run_of(node("n1", allocatable=SMALL), low("v1"), low("v2"), *gang)
     assert rig.told("Preempted") == ["Preempted by podgroup group-gang on node cluster"] * 2
     assert rig.server.get(Pod, "v1") is None
+    assert 'result="waiting_on_preemption"} 1' in rig.scheduler.metrics_text()
     rig.run(for_s=3)
     assert rig.node_of("p") == rig.node_of("q") == "n1"
     assert rig.server.get(Pod, "p").status.nominated_node_name == ""

@@ -6,6 +6,7 @@ do are tried again at once, as in Kubernetes: only then pods may be preempted fo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -19,7 +20,14 @@ from mooring.scheduler.live.config import Moment
 from mooring.scheduler.live.effects import EffectRunner
 from mooring.scheduler.live.evaluation_turns import EvaluationTurns
 from mooring.scheduler.live.failure_handler import FailureHandler
-from mooring.scheduler.live.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics, profile_of
+from mooring.scheduler.live.metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    WAITING_ON_PREEMPTION,
+    Metrics,
+    profile_of,
+)
 from mooring.scheduler.live.queueing_hints import combined_hints, hints_for
 from mooring.scheduler.live.scheduling_queue import QueuedPodInfo, QueueKey, SchedulingQueue
 from mooring.scheduler.live.status_updates import report_group
@@ -87,7 +95,12 @@ class GroupScheduling:
         kind, namespace, name = entry.key
         root: GroupKey = (kind, namespace, name)
         pods = list(entry.pods.values())
-        unit = unit_of(self._cluster, root, lambda group: self._gang(group, pods))
+        by_group: defaultdict[str, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            by_group[group_name(pod) or ""].append(pod)
+        unit = unit_of(
+            self._cluster, root, lambda group: self._gang(group, by_group[group.metadata.name])
+        )
         if unit is None:
             waiting = (
                 pre_enqueue(self._cluster, pod) or unready(self._cluster, pod, INCOMPLETE)
@@ -124,13 +137,11 @@ class GroupScheduling:
 
     def _gang(self, group: PodGroup, pods: list[Pod]) -> Gang:
         """Return a group with its pods as they are: in the order of their arrival."""
-        cache, name = self._cache, group.metadata.name
-        members = cache.members.get((group.metadata.namespace, name), {})
+        members = self._cache.members.get((group.metadata.namespace, group.metadata.name), {})
         nodes = tuple(self._nodes(members))
-        own = [pod for pod in pods if group_name(pod) == name]
         return Gang(
             group,
-            tuple(sorted(own, key=lambda pod: -(pod.spec.priority or 0))),
+            tuple(sorted(pods, key=lambda pod: -(pod.spec.priority or 0))),
             scheduled=len(nodes),
             existing=sum(map(self._counts, members.values())),
             nodes=nodes,
@@ -158,6 +169,7 @@ class GroupScheduling:
         result = SCHEDULED
         if decision.message:
             result = ERROR if decision.is_fault else UNSCHEDULABLE
+            result = WAITING_ON_PREEMPTION if decision.preemption is not None else result
         self._parts.metrics.group_attempted(profile, result, self._parts.elapsed_s())
 
     def _report(self, pending: list[Pending], now: Moment) -> None:

@@ -335,8 +335,11 @@ class LiveScheduler:
 
     def _requeue(self, key: str, queue_key: QueueKey) -> None:
         """Let a pod of a group wait under its present root, with the priority of that."""
-        if self._queue_key(self.cache.pods[key]) != queue_key:
+        pod, entry = self.cache.pods[key], self.queue.find(queue_key)
+        if self._queue_key(pod) != queue_key:
             self.queue.discard(queue_key, key, self._s)
+        elif entry is None or entry.priority == self._priority(pod, queue_key):
+            return
         self._enqueue(key)
 
     def _queue_key(self, pod: Pod) -> QueueKey:
