@@ -17,7 +17,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimConsumerReference,
     ResourceClaimTemplate,
 )
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.client.writes import Delete, Target, Update
 from soak._live import pools, things
 
@@ -97,14 +97,36 @@ def _create_gang(world: World, random: Random) -> None:
         )
         wanted = [{"name": "shared", **source}]
     own = [{"name": "own", "resourceClaimTemplateName": random.choice([*things.TEMPLATES])}]
+    spec, above = _group_spec(random)
+    like: dict[str, Any] = {"priority": spec["priority"]}
+    if random.random() < 0.3:
+        like["more"] = {"cpu": "2"}
     members = [
-        things.member(each, name, [*wanted, *(own if random.random() < 0.7 else [])])
+        things.member(each, name, [*wanted, *(own if random.random() < 0.7 else [])], **like)
         for each in random.sample(things.NAMES, number)
     ]
-    made: list[Any] = [things.group(name, number, wanted), *members]
+    made: list[Any] = [things.group(name, number, wanted, **spec), *above, *members]
     random.shuffle(made)
     for each in made:
         world.create(each)
+
+
+def _group_spec(random: Random) -> tuple[dict[str, Any], list[Any]]:
+    """Return what else a group says of itself, and the group above it."""
+    spec: dict[str, Any] = {"priority": random.choice(things.PRIORITIES)}
+    if random.random() < 0.3:
+        spec["schedulingConstraints"] = {"topology": [{"key": things.ZONE}]}
+    if random.random() < 0.3:
+        spec["disruptionMode"] = {"all": {}}
+    if random.random() < 0.7:
+        return spec, []
+    spec |= {"parentCompositePodGroupName": "s-0", "workloadRef": things.WORKLOAD}
+    return spec, [things.composite("s-0", random.randint(1, 2), spec["priority"])]
+
+
+def _delete_composite(world: World, random: Random) -> None:
+    if (group := world.some(CompositePodGroup, random)) is not None:
+        world.act(Delete(Target.of(group)))
 
 
 def _delete_group(world: World, random: Random) -> None:
@@ -315,6 +337,7 @@ ACTIONS: dict[str, tuple[float, Callable[[World, Random], None]]] = {
     "finish pod": (3, _finish_pod),
     "create gang": (3, _create_gang),
     "delete group": (1, _delete_group),
+    "delete composite group": (1, _delete_composite),
     "put claim": (3, _put_claim),
     "delete claim": (1, _delete_claim),
     "flip template": (1, _flip_template),

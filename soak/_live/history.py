@@ -26,7 +26,7 @@ from mooring.api.resource.v1 import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.api.timestamp import Timestamp
 from mooring.client.errors import ClientError
 from mooring.client.writes import Create, Delete, Target, Update
@@ -58,6 +58,7 @@ USED: frozenset[type[Any]] = frozenset(
         Namespace,
         Node,
         Pod,
+        CompositePodGroup,
         PodGroup,
         DeviceClass,
         DeviceTaintRule,
@@ -66,6 +67,8 @@ USED: frozenset[type[Any]] = frozenset(
         ResourceSlice,
     )
 )
+
+NAMESPACED = (Pod, PodGroup, CompositePodGroup, ResourceClaim, ResourceClaimTemplate)
 
 
 class Program(NamedTuple):
@@ -106,7 +109,7 @@ class World:
 
     def find(self, struct: type[Any], name: str) -> Any:
         """Return an object, or None."""
-        namespaced = struct in (Pod, PodGroup, ResourceClaim, ResourceClaimTemplate)
+        namespaced = struct in NAMESPACED
         return self.server.model.get(struct, "default" if namespaced else "", name)
 
     def some(self, struct: type[Any], random: Random) -> Any:
@@ -361,7 +364,7 @@ def _end(world: World) -> Iterator[None]:
     for name in pools.NODES:
         if world.find(Node, name) is None:
             world.create(things.node(name))
-    for struct in (Pod, PodGroup):
+    for struct in (Pod, PodGroup, CompositePodGroup):
         for each in list(model.objects.list(struct)):
             world.act(Delete(Target.of(each)))
     yield from world.rest()

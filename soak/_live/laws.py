@@ -4,10 +4,11 @@ After each write:
 1. no device is in two claims that pods on nodes use; with one scheduler, in no two claims at all;
    the same for shares beyond the capacity and for counters beyond their set;
 2. a pod is bound only when each of its claims is there with devices, is reserved for it, and can be
-   used on the node; devices that must get ready are; and with one scheduler the node has the cpus.
+   used on the node; devices that must get ready are; and with one scheduler the node has the cpus,
+   and is in the zone of the pod's group, if that has to stay in one.
 At rest:
-3. no pod waits that the pure cycle would place in the stored cluster, nor a group of them; nor one
-   for which others would have to leave;
+3. no pod waits that the pure cycle would place in the stored cluster, nor groups that go together;
+   nor any for which others would have to leave;
 4. a pod on a node has its claims, with devices and reserved.
 When all pods and groups are gone:
 5. everything is free: no devices and reservations; no claim that was made for a pod. Claims that
@@ -31,7 +32,7 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.claims.pod_claims import (
     ALL_FEATURES,
     Named,
@@ -46,13 +47,14 @@ from mooring.controllers.controller import ObjectChange, WriteRefused
 from mooring.scheduler.binding_conditions import is_ready
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.features import ALL_FEATURES as EVERYTHING
-from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.group_forest import GROUP, GroupKey
+from mooring.scheduler.pod_groups import Gang, decide, unit_of
 from mooring.scheduler.pod_signature import SchedulerProfile
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.reservation import IdSource, Reservation
 from mooring.scheduler.scheduling_cycle import Pending, Placed, schedule
 from soak._live.pools import BANDWIDTH, MEMORY, MIG, NIC, PARTS
-from soak._live.things import CPUS, RESOURCE, SCHEDULERS
+from soak._live.things import CPUS, RESOURCE, SCHEDULERS, ZONE
 
 OVER = (SUCCEEDED, FAILED)
 
@@ -110,7 +112,19 @@ class Laws:
                         self._check_ready(change.new)
                     if self.is_strict:
                         self._check_room(spec.node_name)
+                        self._check_zone(change.new)
                     check_given(self._used_claims())
+
+    def _check_zone(self, pod: Pod) -> None:
+        """Check that a group that must stay within one zone does."""
+        name = group_name(pod)
+        group = self._objects.get(PodGroup, "default", name) if name is not None else None
+        if group is None or group.spec.scheduling_constraints is None:
+            return
+        members = [each for each in self._objects.list(Pod) if group_name(each) == name]
+        nodes = [self._objects.get(Node, "", each.spec.node_name) for each in members]
+        zones = {node.metadata.labels[ZONE] for node in nodes if node is not None}
+        assert len(zones) <= 1, f"group {name} is in {sorted(zones)}"
 
     def _used_claims(self) -> list[ResourceClaim]:
         bound = {
@@ -224,19 +238,20 @@ class Laws:
         return counts
 
     def _check_waiting(self, *, has_quota: bool) -> None:
-        groups: dict[str, list[Pod]] = defaultdict(list)
+        groups: dict[GroupKey, list[Pod]] = defaultdict(list)
+        forest = fresh_cluster(self._objects).forest
         for pod in self._objects.list(Pod):
             if pod.spec.node_name or pod.status.phase in OVER:
                 continue
             if pod.metadata.deletion_timestamp is not None:
                 continue
             if (name := group_name(pod)) is not None:
-                groups[name].append(pod)
+                groups[forest.root_of((GROUP, "default", name))].append(pod)
                 continue
             if not (has_quota and RESOURCE in pod.spec.containers[0].resources.requests):
                 self._check_waits(pod)
-        for name, pods in groups.items():
-            self._check_group(name, pods)
+        for root, pods in groups.items():
+            self._check_groups(root, pods)
 
     def _check_waits(self, pod: Pod) -> None:
         match schedule(fresh_cluster(self._objects), pod):
@@ -246,21 +261,32 @@ class Laws:
                 text = f"pod {pod.metadata.name} waits, but could displace others on {node}"
                 raise AssertionError(text)
 
-    def _check_group(self, name: str, pods: list[Pod]) -> None:
-        found = self._objects.get(PodGroup, "default", name)
-        if found is None:
+    def _check_groups(self, root: GroupKey, waiting: list[Pod]) -> None:
+        cluster = fresh_cluster(self._objects)
+        unit = unit_of(cluster, root, lambda group: self._gang(group, waiting))
+        if unit is None:
             return
-        members = [pod for pod in self._objects.list(Pod) if group_name(pod) == name]
-        scheduled = sum(bool(pod.spec.node_name) for pod in members)
-        gang = Gang(found, tuple(pods), scheduled=scheduled, existing=len(members))
         numbers = count(1)
         fresh = IdSource(
             lambda: f"share-{next(numbers)}", lambda prefix: f"{prefix}{next(numbers)}"
         )
-        results = schedule_group(fresh_cluster(self._objects), gang, fresh)
-        placed = [each for each in results if isinstance(each, Reservation)]
+        decision = decide(cluster, unit, fresh)
+        placed = [each for each in decision.results if isinstance(each, Reservation)]
         text = ", ".join(f"{each.pod.metadata.name} would get {each.node}" for each in placed)
-        assert not placed, f"group {name} waits, but {text}"
+        assert not placed, f"group {root[2]} waits, but {text}"
+        victims = () if decision.preemption is None else decision.preemption.victims
+        assert not victims, f"group {root[2]} waits, but could displace {victims[0].name}"
+
+    def _gang(self, group: PodGroup, waiting: list[Pod]) -> Gang:
+        name = group.metadata.name
+        members = [
+            pod
+            for pod in self._objects.list(Pod)
+            if group_name(pod) == name and pod.status.phase not in OVER
+        ]
+        nodes = tuple(pod.spec.node_name for pod in members if pod.spec.node_name)
+        own = tuple(pod for pod in waiting if group_name(pod) == name)
+        return Gang(group, own, scheduled=len(nodes), existing=len(members), nodes=nodes)
 
     # --- when all is over -----------------------------------------------------------------------
 
@@ -322,12 +348,13 @@ def fresh_cluster(objects: Indexer) -> Cluster:
         (DeviceTaintRule, cluster.put_taint_rule),
         (ResourceSlice, cluster.put_slice),
         (ResourceClaim, cluster.put_claim),
+        (CompositePodGroup, cluster.put_group),
         (PodGroup, cluster.put_group),
     )
     for struct, put in kinds:
         for value in objects.list(struct):
             put(value)
     for pod in objects.list(Pod):
-        if pod.spec.node_name and pod.status.phase not in OVER:
+        if pod.status.phase not in OVER:
             cluster.put_pod(pod)
     return cluster

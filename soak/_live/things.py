@@ -17,7 +17,7 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
+from mooring.api.scheduling import PROTECTION_FINALIZER, CompositePodGroup, PodGroup
 from soak._live.pools import CORES, FABRIC, GPU, MIG, NIC, POOLS, made
 
 Tree = dict[str, Any]
@@ -25,6 +25,8 @@ Tree = dict[str, Any]
 CPUS = 4  # of each node
 RESOURCE = "example.com/gpu"
 DRIVERS = {"gpu": GPU, "nic": NIC, "mig": MIG, "fabric": FABRIC, "cores": CORES}
+WORKLOAD = {"workloadName": "work", "templateName": "part"}
+ZONE = "zone"  # the label by which groups may have to stay together
 PRIORITIES = (0, 0, 0, 0, 10, 100)
 SCHEDULERS = ("default-scheduler", "second-scheduler")
 NAMES = tuple(f"p-{number}" for number in range(12))
@@ -44,7 +46,8 @@ CLAIMS: dict[str, Tree] = {
 
 def node(name: str) -> Node:
     """Return a node."""
-    tree = {"kubernetes.io/hostname": name}
+    zone = "z-0" if name == "node-1" else "z-1"
+    tree = {"kubernetes.io/hostname": name, ZONE: zone}
     allocatable = {"cpu": str(CPUS), "memory": "16Gi", "pods": "20"}
     found: Node = decode_tree(
         {"metadata": {"name": name, "labels": tree}, "status": {"allocatable": allocatable}}, Node
@@ -162,9 +165,10 @@ def template_pod(name: str, template_name: str) -> Pod:
     return _pod(name, [entry], {"cpu": "100m"}, terminationGracePeriodSeconds=0)
 
 
-def member(name: str, group_name: str, entries: list[Tree]) -> Pod:
+def member(name: str, group_name: str, entries: list[Tree], **spec: Any) -> Pod:
     """Return a pod of a group."""
-    return _pod(name, entries, {"cpu": "500m"}, schedulingGroup={"podGroupName": group_name})
+    of = {"podGroupName": group_name}
+    return _pod(name, entries, {"cpu": "500m", **spec.pop("more", {})}, schedulingGroup=of, **spec)
 
 
 def _pod(name: str, entries: list[Tree], resources: dict[str, str], **more: Any) -> Pod:
@@ -187,9 +191,18 @@ def _pod(name: str, entries: list[Tree], resources: dict[str, str], **more: Any)
     return found
 
 
-def group(name: str, least: int, entries: list[Tree]) -> PodGroup:
+def composite(name: str, least: int, priority: int) -> CompositePodGroup:
+    """Return a group of groups that go together."""
+    policy = {"gang": {"minGroupCount": least}}
+    spec = {"schedulingPolicy": policy, "workloadRef": WORKLOAD, "priority": priority}
+    found: CompositePodGroup = made(CompositePodGroup, name, spec=spec)
+    return found
+
+
+def group(name: str, least: int, entries: list[Tree], **more: Any) -> PodGroup:
     """Return a group of pods that go together."""
-    spec = {"schedulingPolicy": {"gang": {"minCount": least}}, "resourceClaims": entries}
+    policy = {"gang": {"minCount": least}}
+    spec = {"schedulingPolicy": policy, "resourceClaims": entries, **more}
     found: PodGroup = made(PodGroup, name, spec=spec)
     # As the server does with every group.
     return replace(found, metadata=replace(found.metadata, finalizers=(PROTECTION_FINALIZER,)))

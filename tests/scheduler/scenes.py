@@ -16,7 +16,7 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
@@ -25,7 +25,8 @@ from tests.scheduler.makers import pod
 
 GPU = "gpu.example.com"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-Object = Node | DeviceClass | DeviceTaintRule | ResourceSlice | ResourceClaim | PodGroup | Pod
+Devices = DeviceClass | DeviceTaintRule | ResourceSlice | ResourceClaim
+Object = Node | Devices | PodGroup | CompositePodGroup | Pod
 
 
 def device_class(name: str = "gpu", *, created: str | None = None, **spec: Any) -> DeviceClass:
@@ -123,6 +124,14 @@ def group(name: str = "gang", *, least: int = 2, **spec: Any) -> PodGroup:
     return decode_tree(tree, PodGroup).value
 
 
+def composite(name: str = "set", *, least: int = 2, **spec: Any) -> CompositePodGroup:
+    tree = {
+        "metadata": {"name": name, "namespace": "default", "uid": f"composite-{name}"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **spec},
+    }
+    return decode_tree(tree, CompositePodGroup).value
+
+
 def user(name: str, *claims: str, **more: Any) -> Pod:
     """Return a pod that uses claims by their names."""
     entries = [
@@ -152,7 +161,7 @@ def put(made: Cluster, objects: Iterable[Object]) -> None:
                 made.put_slice(each)
             case ResourceClaim():
                 made.put_claim(each)
-            case PodGroup():
+            case PodGroup() | CompositePodGroup():
                 made.put_group(each)
             case Pod():
                 made.put_pod(each)

@@ -12,7 +12,7 @@ from mooring.api.core.pod import Pod
 from mooring.api.gates import Gates
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.pod_groups import TOO_FEW, Gang, GroupDecision, decide_group, schedule_group
+from mooring.scheduler.pod_groups import TOO_FEW, Gang, UnitDecision, decide, schedule_group
 from mooring.scheduler.reservation import Reservation
 from mooring.scheduler.scheduling_cycle import Pending
 from tests.scheduler.makers import node, pod
@@ -215,17 +215,17 @@ CLEARED = "deallocation and deletion of ResourceClaims completed"
 PLACEMENTS = "pod group is unschedulable, 0/1 placements are available, first placement status: "
 
 
-def decided(made: Cluster, *pods: Pod, least: int = 3, **spec: Any) -> GroupDecision:
+def decided(made: Cluster, *pods: Pod, least: int = 3, **spec: Any) -> UnitDecision:
     gang = Gang(group(least=least, **spec), pods, existing=len(pods))
     made.put_group(gang.group)
-    return decide_group(made, gang, new_names())
+    return decide(made, gang, new_names())
 
 
-def messages_of(found: GroupDecision) -> list[str]:
+def messages_of(found: UnitDecision) -> list[str]:
     return [each.message for each in found.results if isinstance(each, Pending)]
 
 
-def short_of_nodes(features: Features = ALL_FEATURES, **spec: Any) -> GroupDecision:
+def short_of_nodes(features: Features = ALL_FEATURES, **spec: Any) -> UnitDecision:
     """Return what is said of three pods, of which the first finds a node and the second none."""
     made = cluster(node("node-1"), features=features)
     return decided(made, member("a", "3"), member("b"), member("c"), **spec)
@@ -292,8 +292,7 @@ def test_victims_are_looked_for_before_it_is_said_that_there_are_none() -> None:
     found = decided(made, high("a", "2"), high("b", "2"), least=2, priority=5)
     assert found.message == (
         f"{PLACEMENTS}minCount (2) cannot be satisfied: 0 scheduled, 1 remaining, "
-        "pod group preemption: removing pods of lower priority would make room, "
-        "but Mooring does not preempt for pod groups"
+        "pod group preemption: found a placement for podgroup, preempting 1 victims"
     )
     assert held(made) == 1
     assert made.snapshot.node_of("default/low") == "node-1"

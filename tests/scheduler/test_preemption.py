@@ -214,3 +214,31 @@ def test_only_nodes_with_less_important_pods_are_asked_again() -> None:
     )
     made.put_pod(on("node-007", "p-node-007", "4", priority=1))
     assert found(made, wanting_room()) == ("node-007", ["p-node-007"])
+
+
+def test_a_group_that_is_disrupted_as_a_whole_leaves_all_its_nodes() -> None:
+    whole = group("whole", priority=1, disruptionMode={"all": {}})
+    of: dict[str, Any] = {"schedulingGroup": {"podGroupName": "whole"}}
+    made = cluster(
+        node("node-1"),
+        node("node-2"),
+        whole,
+        on("node-1", "a", "4", priority=1, **of),
+        on("node-2", "b", "1", priority=1, **of),
+        on("node-2", "c", "3", priority=20),
+    )
+    assert found(made, wanting_room("4")) == ("node-1", ["a", "b"])
+
+
+def test_of_a_group_that_is_disrupted_one_by_one_only_pods_on_the_node_leave() -> None:
+    single = group("single", priority=1, disruptionMode={"single": {}})
+    of: dict[str, Any] = {"schedulingGroup": {"podGroupName": "single"}}
+    made = cluster(
+        node("node-1"),
+        node("node-2"),
+        single,
+        on("node-1", "a", "4", priority=1, **of),
+        on("node-2", "b", "1", priority=1, **of),
+        on("node-2", "c", "3", priority=20),
+    )
+    assert found(made, wanting_room("4")) == ("node-1", ["a"])

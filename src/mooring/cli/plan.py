@@ -32,6 +32,7 @@ from mooring.insight.devices import usage_in
 from mooring.insight.errors import TooManyPodsError
 from mooring.insight.explain.pods import kubernetes_writes
 from mooring.insight.messages import counted
+from mooring.insight.plan.arrival_orders import BetterOrder, better_order
 from mooring.insight.plan.placements import (
     GrantedDevice,
     GrantedRequest,
@@ -40,7 +41,7 @@ from mooring.insight.plan.placements import (
     placement_of,
     stand_ins,
 )
-from mooring.insight.plan.planner import BetterOrder, Plan, Result, better_order, plan
+from mooring.insight.plan.planner import Plan, Result, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.scheduler.scheduling_cycle import Pending
 

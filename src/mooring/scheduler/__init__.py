@@ -10,7 +10,8 @@ resources, affinity, topology_spread, pre_filter
                               the parts of a pod that scheduling reads
 pod_signature                 pods alike, read once
 node_info, topology_state, node_snapshot
-                              a node with its pods; pods by topology; all nodes
+                              a node with its pods; pods by topology; all nodes, nominated pods
+group_forest                  pod groups, and the composite groups above them
 plugins                       filters and scores, one module for each plugin of Kubernetes
 binding_conditions            devices that need preparation before a pod is bound
 diagnosis                     why no node is feasible, and the message

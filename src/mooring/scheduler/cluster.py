@@ -26,7 +26,7 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.claims import DeviceClassIndex, implicit_name
 from mooring.claims.extended_resources import is_special_for
@@ -36,8 +36,9 @@ from mooring.kit.lru import LRU
 from mooring.scheduler.binding_conditions import BINDING_TIMEOUT_S
 from mooring.scheduler.features import ALL_FEATURES, Features
 from mooring.scheduler.framework import RankingWork
+from mooring.scheduler.group_forest import GROUP, GroupForest
 from mooring.scheduler.node_ranking import NodeRanking
-from mooring.scheduler.node_snapshot import NodeSnapshot
+from mooring.scheduler.node_snapshot import NodeSnapshot, NominatedPods
 from mooring.scheduler.plugins.claim_needs import AssumedClaim, ClaimKey, claim_key
 from mooring.scheduler.plugins.registry import NODE_READERS, POD_READERS
 from mooring.scheduler.pod_signature import (
@@ -77,7 +78,8 @@ class Cluster:
         self.signatures = SignatureCache(replace(settings, counts_claims=counts), POD_READERS)
         self.inventory = Inventory(features.allocator, compiler=compiler)
         self.index = DeviceClassIndex()
-        self.groups: dict[ClaimKey, PodGroup] = {}
+        self.forest = GroupForest(has_composites=features.composite_groups)
+        self.nominated = NominatedPods(self.snapshot)
         self.default_selectors = DefaultSelectors()
         self.assumed_claims: dict[ClaimKey, AssumedClaim] = {}  # what `release` may undo
         # Pods on nodes that do not exist: by node, and the node of each pod.
@@ -126,6 +128,7 @@ class Cluster:
         self.remove_pod(pod)
         node = pod.spec.node_name
         if not node or pod.status.phase in FINISHED:
+            self.note_nomination(None, pod)
             return
         self.changes += 1
         pod_info = self.signatures.pod_info(pod)
@@ -133,6 +136,23 @@ class Cluster:
             self.snapshot.add_pod(pod_info, node)
         else:
             self._await(pod_info, node)
+
+    def note_nomination(self, old: Pod | None, pod: Pod) -> None:
+        """Hold room for a pod without a node where it is nominated.
+
+        If neither version has a nomination, one that is about to be written stays.
+        """
+        key, node = pod_key(pod), pod.status.nominated_node_name
+        if pod.spec.node_name or pod.status.phase in FINISHED:
+            self.nominated.discard(key)
+        elif node:
+            self.nominate(pod, node)
+        elif old is not None and old.status.nominated_node_name:
+            self.nominated.discard(key)
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Hold room for a pod on a node."""
+        self.nominated.put(self.signatures.pod_info(pod), node)
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove a pod."""
@@ -147,12 +167,13 @@ class Cluster:
                 del self._orphans[node]
 
     def priority_of(self, pod_info: PodInfo) -> int:
-        """Return the priority for preemption: the priority of the pod's group, if any."""
+        """Return the priority for preemption: that of the root above the pod's group, if any."""
+        priority = pod_info.priority
         if pod_info.group is not None and self.features.pod_groups:
-            group = self.groups.get((pod_info.signature.namespace, pod_info.group))
-            if group is not None:
-                return group.spec.priority or 0
-        return pod_info.priority
+            key = (GROUP, pod_info.signature.namespace, pod_info.group)
+            for group in self.forest.upwards(key):
+                priority = group.spec.priority or 0
+        return priority
 
     def _await(self, pod_info: PodInfo, node: str) -> None:
         """Keep a pod until its node exists."""
@@ -293,15 +314,20 @@ class Cluster:
             self.inventory.remove_claim(namespace, name)
             self._touch_devices(claim.status.allocation)
 
-    def put_group(self, group: PodGroup) -> None:
-        """Add a group."""
-        self.changes += 1
-        self.groups[group.metadata.namespace, group.metadata.name] = group
+    @property
+    def groups(self) -> Mapping[ClaimKey, PodGroup]:
+        """All pod groups, by namespace and name."""
+        return self.forest.groups
 
-    def remove_group(self, namespace: str, name: str) -> None:
-        """Remove a group."""
+    def put_group(self, group: PodGroup | CompositePodGroup) -> None:
+        """Add a group or composite group, or its newer version."""
         self.changes += 1
-        self.groups.pop((namespace, name), None)
+        self.forest.put(group)
+
+    def remove_group(self, group: PodGroup | CompositePodGroup) -> None:
+        """Remove a group or composite group."""
+        self.changes += 1
+        self.forest.remove(group)
 
     def _own(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:
         """Index a claim by its controller."""

@@ -9,7 +9,7 @@ Reasons are counted over nodes and sorted as texts with their counts, so that `1
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -32,6 +32,18 @@ class FitDiagnosis(Struct, frozen=True):
     node_to_status: Mapping[str, Unschedulable] = {}  # of the nodes that were filtered
     excluded: Unschedulable | None = None  # the status of those that were not
     pre_filter_status: PluginStatus | None = None  # why none was
+
+
+def within(diagnosis: FitDiagnosis, nodes: Collection[str]) -> FitDiagnosis:
+    """Return the part of a diagnosis about some nodes."""
+    statuses = diagnosis.node_to_status
+    return FitDiagnosis(
+        len(nodes),
+        tuple(each for each in diagnosis.feasible if each.facts.name in nodes),
+        {name: status for name, status in statuses.items() if name in nodes},
+        diagnosis.excluded,
+        diagnosis.pre_filter_status,
+    )
 
 
 def fit_message(diagnosis: FitDiagnosis, *after: str) -> str:

@@ -17,7 +17,8 @@ class Features(NamedTuple):
     node_allocatable: bool = True
     taint_rules: bool = True
     pod_groups: bool = True
-    group_placements: bool = True  # messages about groups count placements
+    group_placements: bool = True  # groups are tried in one domain of a topology after the other
+    composite_groups: bool = True  # groups of groups are scheduled together
     group_preemption_policy: bool = True  # the group decides whether it preempts, not its pods
 
     @classmethod
@@ -31,6 +32,7 @@ class Features(NamedTuple):
             taint_rules=gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
             pod_groups=gates.enabled(Gate.GENERIC_WORKLOAD),
             group_placements=gates.enabled(Gate.TOPOLOGY_AWARE_WORKLOAD_SCHEDULING),
+            composite_groups=gates.enabled(Gate.COMPOSITE_POD_GROUP),
             group_preemption_policy=gates.enabled(Gate.POD_GROUP_PREEMPTION_POLICY),
         )
 

@@ -16,7 +16,7 @@ has them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from mooring.scheduler.diagnosis import FitDiagnosis
@@ -154,10 +154,12 @@ class NodeRanking:
         count = len(self._snapshot.nodes)
         return FitDiagnosis(count, tuple(feasible), statuses, self._signature.excluded)
 
-    def ordered(self, claims: FilterClaims = no_claims) -> list[str]:
-        """Return the feasible nodes, the best first."""
+    def ordered(
+        self, claims: FilterClaims = no_claims, within: Collection[str] | None = None
+    ) -> list[str]:
+        """Return the feasible nodes, the best first; of some nodes, or of all."""
         self._refresh()
-        return [self._names[place] for place in self._scored(claims)]
+        return [self._names[place] for place in self._scored(claims, within)]
 
     def _choose_scored(self, claims: FilterClaims) -> tuple[NodeInfo, NodeAllocation] | None:
         """Return the best of all feasible nodes, where scores are relative to each other."""
@@ -183,10 +185,13 @@ class NodeRanking:
         spread.stale.clear()
         return spread.best(self._state)
 
-    def _scored(self, claims: FilterClaims) -> list[int]:
+    def _scored(self, claims: FilterClaims, within: Collection[str] | None = None) -> list[int]:
         """Return all feasible nodes, the best first, and of equals the first by name."""
-        self._ask_all(claims)
-        places = [place for place in range(len(self._names)) if self._may_fit(place)]
+        asked: Sequence[int] = range(len(self._names))
+        if within is not None:
+            asked = sorted(self._places[name] for name in within if name in self._places)
+        self._ask_all(claims, asked)
+        places = [place for place in asked if self._may_fit(place)]
         nodes = [self._info(place) for place in places]
         self._work.nodes_compared += len(nodes)
         scores = score_nodes(self._signature, nodes, self._state, self._work.times)

@@ -11,7 +11,8 @@ Whoever remembers something about nodes asks `touched_since` which of them to lo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from mooring.scheduler.topology_state import TopologyInputs, TopologyState
 
 STATES_MAX = 256
 JOURNAL_MAX = 4096
+NOTHING_HELD: AbstractContextManager[None] = nullcontext()
 
 
 class PodMove(NamedTuple):
@@ -207,3 +209,52 @@ def _last(names: deque[str], count: int) -> Collection[str] | None:
     if count > len(names):
         return None
     return set(islice(reversed(names), count)) if count else ()
+
+
+# --- nominated pods -----------------------------------------------------------------------------
+
+
+class NominatedPods:
+    """The pods that wait until others have left a node for them, by key.
+
+    Whoever is scheduled meanwhile finds nodes as if these pods were there already, unless it has a
+    higher priority. Kubernetes also filters each node without them, for pods that want to be near
+    others; we do not.
+    """
+
+    def __init__(self, snapshot: NodeSnapshot) -> None:
+        self._snapshot = snapshot
+        self._pods: dict[str, tuple[PodInfo, str]] = {}
+
+    def put(self, pod: PodInfo, node: str) -> None:
+        """Nominate a pod for a node."""
+        self._pods[pod.key] = pod, node
+
+    def discard(self, key: str) -> None:
+        """Forget the nomination of a pod."""
+        self._pods.pop(key, None)
+
+    def node_of(self, key: str) -> str | None:
+        """Return the node that a pod is nominated for."""
+        found = self._pods.get(key)
+        return None if found is None else found[1]
+
+    def held(self, priority: int, besides: Container[str]) -> AbstractContextManager[None]:
+        """Hold room during a block for nominated pods of this priority or a higher one."""
+        return self._held(priority, besides) if self._pods else NOTHING_HELD
+
+    @contextmanager
+    def _held(self, priority: int, besides: Container[str]) -> Iterator[None]:
+        added = []
+        for key, (pod, node) in self._pods.items():
+            is_there = self._snapshot.node_of(key) is not None
+            if is_there or key in besides or pod.priority < priority:
+                continue
+            if node in self._snapshot.nodes:
+                self._snapshot.add_pod(pod, node)
+                added.append(key)
+        try:
+            yield
+        finally:
+            for key in reversed(added):
+                self._snapshot.remove_pod(key)

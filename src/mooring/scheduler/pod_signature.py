@@ -19,7 +19,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mooring.api.core.pod import DEFAULT_SCHEDULER, Container, ContainerStatus, Pod
+from mooring.api.core.pod import (
+    DEFAULT_SCHEDULER,
+    DISRUPTION_TARGET,
+    Container,
+    ContainerStatus,
+    Pod,
+)
 from mooring.api.labels import EVERYTHING, Selector, SelectorFault
 from mooring.api.node_affinity import NodeNeed, read_need
 from mooring.api.quantity import Quantity
@@ -57,6 +63,7 @@ LabelsKey = tuple[tuple[str, str], ...]
 PodReaders = Mapping[str, Callable[[Pod], Hashable]]  # by plugin
 
 SIGNATURES_MAX = 8192
+PREEMPTED = "PreemptionByScheduler"  # the reason of the condition of victims
 NO_READERS: PodReaders = {}
 
 
@@ -115,11 +122,19 @@ class PodInfo(Struct, frozen=True, gc=False):
     priority: int = 0
     started: datetime | None = None
     group: str | None = None  # the pod group that it is scheduled with
+    is_preempted: bool = False  # it is terminating because of the scheduler
 
     @property
     def full_name(self) -> str:
         """Its namespace and name."""
         return f"{self.signature.namespace}/{self.name}"
+
+
+def _is_preempted(pod: Pod) -> bool:
+    return any(
+        (each.type, each.status, each.reason) == (DISRUPTION_TARGET, "True", PREEMPTED)
+        for each in pod.status.conditions
+    )
 
 
 def pod_key(pod: Pod) -> str:
@@ -152,14 +167,16 @@ class SignatureCache:
     def pod_info(self, pod: Pod) -> PodInfo:
         """Return a pod that is on a node, whichever it is."""
         started = pod.status.start_time
+        is_terminating = pod.metadata.deletion_timestamp is not None
         return PodInfo(
             key=pod_key(pod),
             signature=self._signature(pod, "", EVERYTHING),
-            is_terminating=pod.metadata.deletion_timestamp is not None,
+            is_terminating=is_terminating,
             name=pod.metadata.name,
             priority=pod.spec.priority or 0,
             started=None if started is None else started.instant,
             group=group_name(pod),
+            is_preempted=is_terminating and _is_preempted(pod),
         )
 
     def _signature(self, pod: Pod, node_name: str, spread_selector: Selector) -> PodSignature:

@@ -10,21 +10,24 @@ The node with the least important victims is chosen. Nothing is changed: pods ar
 copy of the node, and their counts in the topology state are subtracted.
 
     # candidate: a node with its victims
+    # victim: a pod, or all pods below a group of which the disruption mode is "all"
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import Unschedulable
+from mooring.scheduler.group_forest import COMPOSITE, GROUP, GroupKey, key_of
 from mooring.scheduler.node_info import NodeInfo
 from mooring.scheduler.plugins.dynamic_resources import FilterClaims, NodeAllocation
 from mooring.scheduler.plugins.registry import active_filters, run_filters
@@ -66,6 +69,7 @@ def preempt(
     tried = [name for name, status in statuses.items() if not status.is_unresolvable]
     enough = max(CANDIDATES_MIN, len(tried) * CANDIDATES_PERCENT // 100)
     dry_run = _DryRun(cluster, signature, claims)
+    wholes = _Wholes(cluster)
     candidates: list[Preemption] = []
     outcomes: dict[str, Unschedulable] = {}
     fault: str | None = None
@@ -74,9 +78,9 @@ def preempt(
         lower = [each for each in info.pods.values() if cluster.priority_of(each) < priority]
         if not lower:
             continue
-        lower.sort(key=lambda each: _importance(cluster, each))
+        units = sorted(wholes.victims(info, lower), key=lambda each: each.importance)
         try:
-            found = dry_run.victims(info, lower)
+            found = dry_run.victims(info, units)
         except CycleError as error:
             fault = fault or str(error)
             continue
@@ -121,9 +125,85 @@ def _has_lower(cluster: Cluster, priority: int) -> bool:
     )
 
 
-def _importance(cluster: Cluster, pod: PodInfo) -> tuple[int, bool, datetime, str]:
-    """Return what sorts the most important first: by priority, then groups, then age."""
-    return -cluster.priority_of(pod), pod.group is None, pod.started or NOT_STARTED, pod.key
+class Victim(Struct, frozen=True):
+    """Pods that leave together, each with its node."""
+
+    places: tuple[tuple[PodInfo, str], ...]
+    kind: str = ""  # GROUP or COMPOSITE, if they are of a group
+    priority: int = 0
+
+    @property
+    def pods(self) -> tuple[PodInfo, ...]:
+        """The pods."""
+        return tuple(pod for pod, _ in self.places)
+
+    @property
+    def importance(self) -> tuple[int, int, int, datetime]:
+        """What sorts the most important first: by priority, kind, size and age."""
+        started = min((pod.started or NOT_STARTED) for pod, _ in self.places)
+        rank = ("", GROUP, COMPOSITE).index(self.kind)
+        return -self.priority, -rank, -len(self.places), started
+
+
+def whole_of(cluster: Cluster, pod: PodInfo) -> GroupKey | None:
+    """Return the highest group above a pod that is disrupted as a whole."""
+    if pod.group is None or not cluster.features.pod_groups:
+        return None
+    found: GroupKey | None = None
+    for group in cluster.forest.upwards((GROUP, pod.signature.namespace, pod.group)):
+        mode = group.spec.disruption_mode
+        if mode is not None and mode.all is not None:
+            found = key_of(group)
+    return found
+
+
+def victims_of(cluster: Cluster, places: Iterable[tuple[PodInfo, str]]) -> list[Victim]:
+    """Return pods as they leave: alone, or with all others here of a group that goes as a whole."""
+    together: dict[GroupKey, list[tuple[PodInfo, str]]] = {}
+    alone: list[Victim] = []
+    for place in places:
+        pod, _ = place
+        if (whole := whole_of(cluster, pod)) is not None:
+            together.setdefault(whole, []).append(place)
+            continue
+        kind = GROUP if pod.group is not None and cluster.features.pod_groups else ""
+        alone.append(Victim((place,), kind, cluster.priority_of(pod)))
+    groups = [
+        Victim(tuple(members), key[0], cluster.priority_of(members[0][0]))
+        for key, members in together.items()
+    ]
+    return [*alone, *groups]
+
+
+class _Wholes:
+    """The pods of groups that are disrupted as a whole, on all nodes; found when first needed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._places: dict[GroupKey, list[tuple[PodInfo, str]]] | None = None
+
+    def victims(self, info: NodeInfo, lower: Iterable[PodInfo]) -> list[Victim]:
+        """Return the victims on a node, with their pods on other nodes."""
+        name = info.facts.name
+        found = victims_of(self._cluster, [(pod, name) for pod in sorted(lower, key=_by_key)])
+        return [self._completed(each) for each in found]
+
+    def _completed(self, victim: Victim) -> Victim:
+        whole = whole_of(self._cluster, victim.places[0][0])
+        return victim if whole is None else replace(victim, places=tuple(self._all()[whole]))
+
+    def _all(self) -> dict[GroupKey, list[tuple[PodInfo, str]]]:
+        if self._places is None:
+            self._places = {}
+            for name, info in self._cluster.snapshot.nodes.items():
+                for pod in info.pods.values():
+                    if (whole := whole_of(self._cluster, pod)) is not None:
+                        self._places.setdefault(whole, []).append((pod, name))
+        return self._places
+
+
+def _by_key(pod: PodInfo) -> str:
+    return pod.key
 
 
 class _Cost(NamedTuple):
@@ -159,31 +239,40 @@ class _DryRun:
         self._state: TopologyState = cluster.snapshot.topology_state(signature)
         self._filters = active_filters(signature, self._state)
 
-    def victims(self, info: NodeInfo, lower: list[PodInfo]) -> tuple[PodInfo, ...] | Unschedulable:
-        """Return which of the pods must leave the node, or why that would be no use."""
-        away: list[PodInfo] = []
+    def victims(
+        self, info: NodeInfo, lower: Sequence[Victim]
+    ) -> tuple[PodInfo, ...] | Unschedulable:
+        """Return which of the victims must leave the node, or why that would be no use."""
+        away: list[Victim] = []
         name = info.facts.name
         try:
-            for pod in lower:
-                info = info.without_pod(pod.key)
-                self._state.count(pod, name, -1)
-                away.append(pod)
+            for victim in lower:
+                for pod, node in victim.places:
+                    info = info.without_pod(pod.key) if node == name else info
+                self._count(victim, -1)
+                away.append(victim)
             status = self._status(info)
             if status is not None:
                 return status
-            for pod in lower:
-                back = info.with_pod(pod)
-                self._state.count(pod, name, 1)
-                away.remove(pod)
+            for victim in lower:
+                back = info
+                for pod, node in victim.places:
+                    back = back.with_pod(pod) if node == name else back
+                self._count(victim, 1)
+                away.remove(victim)
                 if self._status(back) is None:
                     info = back
                 else:
-                    self._state.count(pod, name, -1)
-                    away.append(pod)
-            return tuple(away)
+                    self._count(victim, -1)
+                    away.append(victim)
+            return tuple(pod for victim in away for pod in victim.pods)
         finally:
-            for pod in away:
-                self._state.count(pod, name, 1)
+            for victim in away:
+                self._count(victim, 1)
+
+    def _count(self, victim: Victim, sign: int) -> None:
+        for pod, node in victim.places:
+            self._state.count(pod, node, sign)
 
     def _status(self, info: NodeInfo) -> Unschedulable | None:
         filters, signature = self._filters, self._signature

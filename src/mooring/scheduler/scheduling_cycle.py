@@ -10,7 +10,7 @@ It decides and changes nothing; `reserve` applies the decision.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ from mooring.scheduler.diagnosis import (
     FitDiagnosis,
     fit_message,
     preemption_message,
+    within,
 )
 from mooring.scheduler.errors import CycleError
 from mooring.scheduler.framework import (
@@ -47,7 +48,7 @@ from mooring.scheduler.plugins.dynamic_resources import (
     NodeAllocation,
     no_claims,
 )
-from mooring.scheduler.pod_signature import PodSignature, not_tried
+from mooring.scheduler.pod_signature import PodInfo, PodSignature, not_tried, pod_key
 from mooring.scheduler.pre_filter import UNMODELLED
 from mooring.scheduler.preemption import Preemption, preempt
 
@@ -76,6 +77,8 @@ class Pending(Struct, frozen=True):
     deallocation: ClaimDeallocation | None = None
     # The statuses of nodes even without all pods of lower priority.
     without_victims: Mapping[str, Unschedulable] = {}
+    group_victims: tuple[PodInfo, ...] = ()  # the pods that would be preempted for its group
+    nominated: str | None = ""  # the node that pods leave for it; None: the one it has stays
 
 
 Outcome = Placed | Pending
@@ -83,12 +86,13 @@ Outcome = Placed | Pending
 
 def schedule(cluster: Cluster, pod: Pod, *, alone: bool = True) -> Outcome:
     """Return where a pod goes, or why nowhere."""
-    ready = attempt(cluster, pod)
-    return ready if isinstance(ready, Pending) else ready.best(alone=alone)
+    with cluster.nominated.held(pod.spec.priority or 0, (pod_key(pod),)):
+        ready = attempt(cluster, pod)
+        return ready if isinstance(ready, Pending) else ready.best(alone=alone)
 
 
-def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
-    """Return a pod whose nodes can be filtered, or what stops it before that."""
+def attempt(cluster: Cluster, pod: Pod, nodes: Collection[str] | None = None) -> Attempt | Pending:
+    """Return a pod whose nodes can be filtered, some or all, or what stops it before that."""
     signature = cluster.signature(pod)
     uses = _uses(cluster, pod, signature)
     if isinstance(uses, Pending):
@@ -101,14 +105,14 @@ def attempt(cluster: Cluster, pod: Pod) -> Attempt | Pending:
         return _stopped(cluster, pod, claims)
     if claims is None:
         ranking = cluster.ranking(signature, None, has_alternatives=False)
-        return Attempt(cluster, pod, signature, ranking)
+        return Attempt(cluster, pod, signature, ranking, nodes=nodes)
     ranking = cluster.ranking(
         signature,
         claims.key,
         has_alternatives=claims.needs.has_alternatives,
         needs_free_device=claims.needs_free_device,
     )
-    return Attempt(cluster, pod, signature, ranking, claims)
+    return Attempt(cluster, pod, signature, ranking, claims, nodes)
 
 
 def _claim_filter(
@@ -159,6 +163,7 @@ class Attempt(Struct, frozen=True):
     signature: PodSignature
     ranking: NodeRanking
     claims: ClaimFilter | None = None  # None if it needs no devices
+    nodes: Collection[str] | None = None  # where it may go; None: anywhere
 
     @property
     def kind(self) -> tuple[PodSignature, Hashable]:
@@ -180,6 +185,9 @@ class Attempt(Struct, frozen=True):
 
     def best_placed(self) -> Placed | None:
         """Return the pod on the best feasible node, or raise CycleError."""
+        if self.nodes is not None:
+            names = self.ranking.ordered(self.filter_claims, self.nodes)
+            return self.on(names[0]) if names else None
         found = self.ranking.choose(self.filter_claims)
         return None if found is None else self._placed(found[0].facts.name, found[1])
 
@@ -191,7 +199,7 @@ class Attempt(Struct, frozen=True):
     def nodes_by_score(self) -> list[str]:
         """Return the feasible nodes, the best first."""
         try:
-            return self.ranking.ordered(self.filter_claims)
+            return self.ranking.ordered(self.filter_claims, self.nodes)
         except CycleError:
             return []
 
@@ -206,6 +214,8 @@ class Attempt(Struct, frozen=True):
             diagnosis = self.ranking.diagnose(self.filter_claims)
         except CycleError as error:
             return self._failed(error)
+        if self.nodes is not None:
+            diagnosis = within(diagnosis, self.nodes)
         reason = fit_message(diagnosis)
         if not alone:
             return Pending(self.pod, diagnosis, reason, reason)
@@ -221,8 +231,16 @@ class Attempt(Struct, frozen=True):
         if preemption is None and deallocation is not None:
             after.insert(0, CLAIM_DELETED if deallocation.is_deleted else CLAIM_DEALLOCATED)
         message = fit_message(diagnosis, *after)
+        nominated = "" if preemption is None else preemption.node
         return Pending(
-            self.pod, diagnosis, reason, message, False, preemption, deallocation, outcomes
+            self.pod,
+            diagnosis,
+            reason,
+            message,
+            preemption=preemption,
+            deallocation=deallocation,
+            without_victims=outcomes,
+            nominated=nominated,
         )
 
     def _failed(self, error: CycleError) -> Pending:

@@ -147,6 +147,24 @@ EXPECTED = {
     "gate-of-unknown-owner": Expected(
         "scheduling gate example.com/wait", "has not admitted", ADVICE
     ),
+    "group-beside-a-large-one": Expected(
+        "composite group all .* group b does not fit: u2: .*4 CPU", "", ADVICE
+    ),
+    "group-above-is-missing": Expected(
+        "group a belongs to composite group all, which does not exist",
+        "create CompositePodGroup all",
+        ADVICE,
+    ),
+    "group-beside-a-small-one": Expected(
+        "composite group all needs 2 groups with enough pods, 1 has them",
+        "create the pods of another group",
+        ADVICE,
+    ),
+    "group-in-two-zones": Expected(
+        "group g must stay within one .*zone: of 2 pods .* 1 in east, 1 in west",
+        "minCount 1 instead of 2",
+    ),
+    "group-without-zones": Expected("no node has that label", "put the label", ADVICE),
     "group-member-not-ready": Expected(
         "group g waits for pod t2: template gpuss.*gpus", "gpus instead of gpuss"
     ),

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.api.core import Node, Pod
-from mooring.insight.plan import planner
-from mooring.insight.plan.planner import BetterOrder, better_order, plan
+from mooring.insight.plan import arrival_orders
+from mooring.insight.plan.arrival_orders import BetterOrder, better_order
+from mooring.insight.plan.planner import plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from tests.insight.plan.test_plan import CONTEXT
 from tests.scheduler.makers import node, pod
@@ -92,5 +93,5 @@ def test_an_order_in_which_hidden_pods_lose_their_node_is_not_offered() -> None:
 
 
 def test_many_pods_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "PODS_MAX", 1)
+    monkeypatch.setattr(arrival_orders, "PODS_MAX", 1)
     assert found(small(), large()) is None

@@ -11,7 +11,15 @@ from mooring.insight.plan.planner import Plan, plan
 from mooring.insight.snapshot.snapshot import Snapshot
 from mooring.validation.strategy import Context
 from tests.scheduler.makers import HOST, node, pod
-from tests.scheduler.scenes import Object, claim, device_class, group, slice_of, user
+from tests.scheduler.scenes import (
+    Object,
+    claim,
+    composite,
+    device_class,
+    group,
+    slice_of,
+    user,
+)
 
 CONTEXT = Context(gates=Gates.parse(""), now=Timestamp.parse("2026-01-01T00:00:00Z"))
 WEB = {"app": "web"}
@@ -49,6 +57,39 @@ def test_pods_come_by_priority_and_then_by_age() -> None:
 def test_a_pod_that_wants_company_waits_for_it() -> None:
     found = ends(node("node-1"), node("node-2"), pod("a", affinity=near(WEB)), pod("b", labels=WEB))
     assert found == {"a": "node-1", "b": "node-1"}
+
+
+def test_a_plan_keeps_a_group_within_its_domain() -> None:
+    zone = "topology.kubernetes.io/zone"
+    small = {"cpu": "2", "memory": "8Gi", "pods": "9"}
+    nodes = [
+        node(name, labels={"kubernetes.io/hostname": name, zone: where}, allocatable=small)
+        for name, where in (("n1", "east"), ("n2", "west"), ("n3", "west"))
+    ]
+    of = {"podGroupName": "gang"}
+    pods = [pod(name, requests={"cpu": "2"}, schedulingGroup=of) for name in ("p", "q")]
+    constraints = {"topology": [{"key": zone}]}
+    found = planned(*nodes, group(schedulingConstraints=constraints), *pods)
+    assert {each.node for each in found.placed} == {"n2", "n3"}
+
+
+def test_a_plan_places_groups_of_a_composite_group_together_or_not_at_all() -> None:
+    parts = [group(name, parentCompositePodGroupName="set", least=1) for name in ("a", "b")]
+    pods = [
+        pod(name, requests={"cpu": "3"}, schedulingGroup={"podGroupName": name})
+        for name in ("a", "b")
+    ]
+    one, two = node("n1"), node("n2")
+    assert not planned(one, composite(), *parts, *pods).placed
+    assert len(planned(one, two, composite(), *parts, *pods).placed) == 2
+    assert not planned(one, two, *parts, *pods).placed, "the composite group is waited for"
+
+
+def test_a_plan_names_the_victims_of_a_group() -> None:
+    there = pod("low", requests={"cpu": "4"}, nodeName="n1", priority=0)
+    high = pod("p", requests={"cpu": "4"}, schedulingGroup={"podGroupName": "gang"}, priority=9)
+    (waits,) = planned(node("n1"), there, group(least=1, priority=9), high).pending
+    assert [victim.name for victim in waits.group_victims] == ["low"]
 
 
 def test_pods_of_a_group_that_have_a_node_stay_there_while_others_wait_for_company() -> None:

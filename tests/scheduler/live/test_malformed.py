@@ -11,7 +11,8 @@ from mooring.api.core.pod import Pod
 from mooring.kit.bulkhead import Fault
 from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.live import binding_cycle, pre_bind
-from mooring.scheduler.live.assume_cache import KINDS, AssumeCache
+from mooring.scheduler.live.assume_cache import AssumeCache
+from mooring.scheduler.live.config import KINDS
 from mooring.scheduler.live.effects import Sleep, Steps
 from soak._malformed import PYTHON_TEXT, SAMPLES, decodable
 from tests.scheduler.live.fakeserver import FakeServer

@@ -48,6 +48,7 @@ from mooring.insight.answer.nodes.nowhere import nowhere_findings, with_troubled
 from mooring.insight.answer.nodes.rejections import node_findings
 from mooring.insight.answer.preconditions.bindings import failed_bindings
 from mooring.insight.answer.preconditions.gates import gate_findings
+from mooring.insight.answer.preconditions.group_domains import group_domains
 from mooring.insight.answer.preconditions.quotas import quota_findings
 from mooring.insight.answer.preconditions.references import (
     ending_namespace,
@@ -101,6 +102,7 @@ PRECONDITIONS: Final[tuple[Callable[[Case], Iterator[Finding]], ...]] = (
     full_claims,
     failed_bindings,
     group_findings,
+    group_domains,
 )
 
 
@@ -296,7 +298,8 @@ def _placed_before(case: Case, companion: Explanation) -> int:
         for pod in case.snapshot.pods
         if pod.metadata.namespace == case.namespace and group_name(pod) == name
     ]
-    return members.index(companion.pending.pod.metadata.name)
+    found = companion.pending.pod.metadata.name
+    return members.index(found) if found in members else 0  # else it is of another group
 
 
 def _fixes(case: Case, proposals: Iterable[Proposal]) -> list[Fix]:

@@ -53,6 +53,7 @@ from mooring.kit.similar_names import nearest
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.errors import CycleError
+from mooring.scheduler.group_forest import GROUP
 from mooring.scheduler.pre_filter import UNMODELLED
 from mooring.scheduler.reservation import Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Pending, attempt, schedule
@@ -120,15 +121,21 @@ def _written(plan: Plan, pending: Pending) -> tuple[str, ...]:
 
 
 def _companion(plan: Plan, pod: Pod, effort: Callable[[], Effort]) -> Explanation | None:
-    """Return why the next pod of a group gets no node, once those before it have theirs."""
-    name = group_name(pod)
+    """Return why the next pod of a group gets no node, once those before it have theirs.
+
+    Pods of all groups that are placed together count, in the order in which they are tried.
+    """
+    name, namespace = group_name(pod), pod.metadata.namespace
     if name is None:
         return None
     cluster, fresh = plan.cluster, new_names(plan.cluster)
+    root = cluster.forest.root_of((GROUP, namespace, name))
+    names = [leaf.metadata.name for leaf in cluster.forest.leaves(root)] or [name]
     members = [
         each.pod
+        for leaf in names
         for each in plan.pending
-        if each.pod.metadata.namespace == pod.metadata.namespace and group_name(each.pod) == name
+        if each.pod.metadata.namespace == namespace and group_name(each.pod) == leaf
     ]
     reservations: list[Reservation] = []
     try:

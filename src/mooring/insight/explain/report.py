@@ -49,6 +49,9 @@ def evidence_lines(explanation: Explanation, *, is_full: bool = False) -> Iterat
     if pending.preemption is not None:
         victims = listed([victim.full_name for victim in pending.preemption.victims])
         yield f"  it would evict pods of lower priority on {pending.preemption.node}: {victims}"
+    if pending.group_victims:
+        victims = listed([victim.full_name for victim in pending.group_victims])
+        yield f"  its group would evict pods of lower priority: {victims}"
     if pending.message:
         yield f"  Kubernetes: {pending.message}"
     yield from (f"  Kubernetes writes {each}" for each in explanation.written)

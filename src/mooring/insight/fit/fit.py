@@ -115,6 +115,7 @@ class _Fitter:
         self._features = ClaimFeatures.of(context.gates)
         before = planned.before
         self._around = Snapshot(
+            composite_groups=before.composite_groups,
             groups=before.groups,
             pods=before.pods,
             claims=tuple(self._cluster.claims.values()),

@@ -1,6 +1,8 @@
 """Where pods would go.
 
-planner       a snapshot, scheduled pod by pod; and other orders that would place more
+planner       a snapshot, scheduled pod by pod
+arrival_orders
+              other orders of arrival, if one would place more
 decisions     where one pod goes, if an API server accepts it
 refused       pods that an API server would not take, as pending
 placements    the outcome in plain terms; stand-in pods for claims that no pod uses

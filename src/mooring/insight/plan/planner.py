@@ -6,31 +6,18 @@ The cycle is the scheduler's own. Pods come by priority and then by age; those o
 together. New pods that were given come before those that controllers create, as they do when all is
 applied at once, each in the order of the files. Pods that wait for others are tried again once
 these have a node.
-
-In a real cluster the order of new pods is a race between controllers, so a plan is one outcome of
-several. `better_order` tries a few others where pods are left without a node, each once:
-
-1. all pods of an owner that has pending pods come first;
-2. the pending pods come first, and again those that are pending then;
-3. the owners take turns;
-4. the last owner comes first.
-
-Pods of one owner are alike, so they keep their order among themselves.
-
-    # owner: the controller that creates a pod, or the pod itself
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from mooring.api.core.pod import Pod
 from mooring.api.scheduling import PodGroup
-from mooring.claims.pod_claims import controller_of, group_name
+from mooring.claims.pod_claims import group_name
 from mooring.controllers.pod_control import is_active
 from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.decisions import decide
@@ -40,7 +27,8 @@ from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.features import Features
 from mooring.scheduler.framework import Unschedulable
-from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.group_forest import GROUP, AnyGroup, GroupKey
+from mooring.scheduler.pod_groups import Gang, schedule_group, unit_of, unready
 from mooring.scheduler.pod_signature import SchedulerProfile
 from mooring.scheduler.reservation import IdSource, Reservation, reserve
 from mooring.scheduler.scheduling_cycle import Pending, Placed
@@ -49,10 +37,6 @@ from mooring.validation.strategy import Context
 Result = Reservation | Pending
 Progress = Callable[[int, int], None]  # (done, total)
 QUOTA: Final = "ResourceQuota"
-PODS_MAX: Final = 200  # beyond that no other orders are tried
-NODES_MAX: Final = 200
-REPAIRS_MAX: Final = 3
-Turns = tuple[str, ...]  # owners, each as often as it has pods
 
 
 class Plan(Struct, frozen=True):
@@ -154,6 +138,8 @@ def _cluster_of(snapshot: Snapshot, context: Context) -> Cluster:
         cluster.put_slice(slice_)
     for claim in snapshot.claims:
         cluster.put_claim(claim)
+    for composite in snapshot.composite_groups:
+        cluster.put_group(composite)
     for group in snapshot.groups:
         cluster.put_group(group)
     for spreader in snapshot.spreaders():
@@ -185,7 +171,7 @@ def new_names(cluster: Cluster) -> IdSource:
 class _Item(NamedTuple):
     order: tuple[int, str, int]
     pods: tuple[Pod, ...]
-    group: tuple[str, str] | None = None
+    root: GroupKey | None = None  # of the groups that the pods are of
 
 
 class _Planner:
@@ -197,7 +183,7 @@ class _Planner:
         self._progress = progress
         self._total = total
         self._results: dict[str, Result] = {}
-        self._members: dict[tuple[str, str], list[Pod]] = {}
+        self._members: dict[GroupKey, list[Pod]] = {}
         if cluster.features.pod_groups:
             for pod in snapshot.pods:
                 if (key := self._group_of(pod)) is not None and is_active(pod):
@@ -216,23 +202,23 @@ class _Planner:
         return self._results
 
     def _items(self, waiting: list[Pod]) -> Iterator[_Item]:
-        grouped: dict[tuple[str, str], list[Pod]] = {}
+        grouped: dict[GroupKey, list[Pod]] = {}
+        forest = self._cluster.forest
         for number, pod in enumerate(waiting):
             key = self._group_of(pod)
-            if key is None or key not in self._cluster.groups:
-                yield _Item(_standing(pod, number), (pod,))
-            elif key in grouped:
-                grouped[key].append(pod)
+            if key is None or forest.get(key) is None:
+                yield _Item(standing(pod, number), (pod,))
             else:
-                grouped[key] = [pod]
-        for key, pods in grouped.items():
-            group = self._cluster.groups[key]
-            yield _Item(_standing(group, waiting.index(pods[0])), tuple(pods), key)
+                grouped.setdefault(forest.root_of(key), []).append(pod)
+        for root, pods in grouped.items():
+            group = forest.get(root)
+            order = standing(pods[0] if group is None else group, waiting.index(pods[0]))
+            yield _Item(order, tuple(pods), root)
 
     def _take(self, item: _Item) -> None:
         results: Iterable[Result]
-        if item.group is not None:
-            results = schedule_group(self._cluster, self._gang(item), self._fresh)
+        if item.root is not None:
+            results = self._schedule_groups(item, item.root)
         else:
             outcome = decide(self._cluster, item.pods[0])
             if isinstance(outcome, Placed):
@@ -243,17 +229,30 @@ class _Planner:
             self._results[full_name(result.pod)] = result
         self._progress(len(self._results), self._total)
 
-    def _gang(self, item: _Item) -> Gang:
-        assert item.group is not None
-        members = self._members[item.group]
-        placed = {pod for pod in map(full_name, members) if self._has_node(pod)}
-        scheduled = sum(bool(pod.spec.node_name) for pod in members) + len(placed)
-        pods = tuple(pod for pod in item.pods if full_name(pod) not in placed)
-        group = self._cluster.groups[item.group]
-        return Gang(group, pods, scheduled=scheduled, existing=len(members))
+    def _schedule_groups(self, item: _Item, root: GroupKey) -> Iterable[Result]:
+        unit = unit_of(self._cluster, root, lambda group: self._gang(group, item.pods))
+        if unit is None:
+            text = f"waiting for composite pod group {root[2]} to exist"
+            return [unready(self._cluster, pod, text) for pod in item.pods]
+        return schedule_group(self._cluster, unit, self._fresh)
 
-    def _has_node(self, pod: str) -> bool:
-        return isinstance(self._results.get(pod), Reservation)
+    def _gang(self, group: PodGroup, pods: tuple[Pod, ...]) -> Gang:
+        metadata = group.metadata
+        key = (GROUP, metadata.namespace, metadata.name)
+        members = self._members.get(key, [])
+        nodes = {full_name(pod): node for pod in members if (node := self._node_of(pod))}
+        own = [pod for pod in pods if self._group_of(pod) == key and full_name(pod) not in nodes]
+        return Gang(
+            group,
+            tuple(own),
+            scheduled=len(nodes),
+            existing=len(members),
+            nodes=tuple(nodes.values()),
+        )
+
+    def _node_of(self, pod: Pod) -> str:
+        result = self._results.get(full_name(pod))
+        return result.node if isinstance(result, Reservation) else pod.spec.node_name
 
     def _may_fit_later(self, item: _Item) -> bool:
         """Return whether pods placed since may help: affinity and spreading depend on others."""
@@ -263,131 +262,12 @@ class _Planner:
             shape.affinity_terms.affinity or shape.spread_constraints.hard for shape in shapes
         )
 
-    def _group_of(self, pod: Pod) -> tuple[str, str] | None:
+    def _group_of(self, pod: Pod) -> GroupKey | None:
         name = group_name(pod) if self._cluster.features.pod_groups else None
-        return None if name is None else (pod.metadata.namespace, name)
+        return None if name is None else (GROUP, pod.metadata.namespace, name)
 
 
-def _standing(value: Pod | PodGroup, number: int) -> tuple[int, str, int]:
+def standing(value: Pod | AnyGroup, number: int) -> tuple[int, str, int]:
     """Return the position in the queue: by priority, then age, then order of arrival."""
     created = value.metadata.creation_timestamp
     return -(value.spec.priority or 0), "9" if created is None else str(created), number
-
-
-# --- other orders -----------------------------------------------------------------------
-
-
-class BetterOrder(Struct, frozen=True):
-    """An order in which more pods get a node, found by trying it."""
-
-    arrival: tuple[str, ...]  # the full names of pods
-    owners: tuple[str, ...]  # of each of them
-    placed: int  # how many of the shown pods get a node
-
-
-def better_order(
-    plan: Plan, context: Context, *, shown: Collection[str] | None = None
-) -> BetterOrder | None:
-    """Return the best order that was tried, if it places more pods than the plan.
-
-    It places more of the shown pods and more of all, so no other pod has to give way.
-    """
-    pods = _sorted(each.pod for each in plan.results)
-    owners = {full_name(pod): _owner_of(pod) for pod in pods}
-    has_refused = any(each.message for each in plan.pending)  # others do not wait for a node
-    if not has_refused or len(set(owners.values())) < 2:
-        return None
-    if len(pods) > PODS_MAX or len(plan.before.nodes) > NODES_MAX:
-        return None
-    return _Search(plan, context, pods, set(owners) if shown is None else shown).best()
-
-
-def _sorted(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods in queue order, by priority and age."""
-    return sorted(pods, key=lambda pod: _standing(pod, 0))
-
-
-def _owner_of(pod: Pod) -> str:
-    owner = controller_of(pod.metadata)
-    if owner is None:
-        return full_name(pod)
-    return f"{owner.kind}/{pod.metadata.namespace}/{owner.name}"
-
-
-class _Search:
-    """Tries orders, each once, and keeps the best."""
-
-    def __init__(
-        self, plan: Plan, context: Context, pods: list[Pod], shown: Collection[str]
-    ) -> None:
-        self._plan, self._context, self._shown = plan, context, shown
-        self._pods = {full_name(pod): pod for pod in pods}
-        self._owners = owners = {name: _owner_of(pod) for name, pod in self._pods.items()}
-        self._score = self._score_of(plan)  # of the best order
-        self._last = plan  # of the order tried last
-        self._tried: set[Turns] = {tuple(owners.values())}
-        self._best: BetterOrder | None = None
-
-    def best(self) -> BetterOrder | None:
-        """Return the best order; stop at the first that places all pods."""
-        for wanted in self._candidates():
-            arrival = self._arrival(wanted)
-            turns = tuple(map(self._owners.__getitem__, arrival))
-            if turns in self._tried:
-                continue
-            self._tried.add(turns)
-            self._try(arrival, turns)
-            if self._score[1] == len(self._owners):
-                break
-        return self._best
-
-    def _candidates(self) -> Iterator[Turns]:
-        given = tuple(self._owners.values())
-        pending = self._pending(self._plan)
-        yield tuple(sorted(given, key=lambda owner: owner not in pending))
-        yield from self._repairs(given)
-        yield _in_turn(given)
-        last = list(dict.fromkeys(reversed(given)))
-        yield tuple(sorted(given, key=last.index))
-
-    def _repairs(self, turns: Turns) -> Iterator[Turns]:
-        """Yield the order with pending pods first, then with those pending in that order."""
-        pending = self._pending(self._plan)
-        for _ in range(REPAIRS_MAX):
-            rest = list(turns)
-            for owner in pending:
-                rest.remove(owner)
-            turns = (*pending, *rest)
-            yield turns
-            pending = self._pending(self._last)
-
-    def _try(self, arrival: tuple[str, ...], turns: Turns) -> None:
-        completed = Completed(self._plan.before, (), self._plan.over_quota)
-        self._last = plan_completed(completed, self._context, arrival=arrival)
-        score = self._score_of(self._last)
-        if score[0] > self._score[0] and score[1] > self._score[1]:
-            self._score = score
-            self._best = BetterOrder(arrival, turns, score[0])
-
-    def _score_of(self, plan: Plan) -> tuple[int, int]:
-        """Return how many of the shown pods get a node, and how many of all."""
-        names = [full_name(each.pod) for each in plan.placed]
-        return sum(name in self._shown for name in names), len(names)
-
-    def _arrival(self, turns: Turns) -> tuple[str, ...]:
-        """Return the pods of owners in turn, as far as priorities and ages allow."""
-        names: dict[str, list[str]] = {}
-        for name, owner in reversed(self._owners.items()):
-            names.setdefault(owner, []).append(name)
-        pods = (self._pods[names[owner].pop()] for owner in turns)
-        return tuple(map(full_name, _sorted(pods)))
-
-    def _pending(self, plan: Plan) -> list[str]:
-        return [self._owners[full_name(each.pod)] for each in plan.pending]
-
-
-def _in_turn(owners: Iterable[str]) -> Turns:
-    rows: dict[str, list[str]] = {}
-    for owner in owners:
-        rows.setdefault(owner, []).append(owner)
-    return tuple(each for turn in zip_longest(*rows.values()) for each in turn if each)

@@ -37,7 +37,7 @@ from mooring.validation.strategy import Context
 
 _TAKEN_KINDS = {struct.__name__ for struct in FIELDS}
 # Kinds that decide nothing here and are ignored. All others are reported.
-_IGNORED_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS - {"CompositePodGroup"}
+_IGNORED_KINDS = {kind.name for kind in CATALOGUE} - _TAKEN_KINDS
 _FOREIGN_IGNORED_KINDS = {
     *("v1/Endpoints", "v1/PersistentVolume", "v1/PersistentVolumeClaim"),
     *("discovery.k8s.io/v1/EndpointSlice", "networking.k8s.io/v1/Ingress"),

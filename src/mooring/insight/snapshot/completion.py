@@ -159,6 +159,7 @@ def _with_priorities(snapshot: Snapshot) -> tuple[Snapshot, list[Concern]]:
     changed = replace(
         snapshot,
         pods=tuple(map(prioritised, snapshot.pods)),
+        composite_groups=tuple(map(prioritised, snapshot.composite_groups)),
         groups=tuple(map(prioritised, snapshot.groups)),
     )
     return changed, [

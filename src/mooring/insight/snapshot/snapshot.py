@@ -26,7 +26,7 @@ from mooring.api.resource.v1 import (
     ResourceSlice,
 )
 from mooring.api.runtime_class import RuntimeClass
-from mooring.api.scheduling import PodGroup, PriorityClass
+from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
 from mooring.api.scheduling import Workload as GroupWorkload
 from mooring.insight.messages import Concern, listed, titled
 
@@ -49,6 +49,7 @@ class Snapshot(Struct, frozen=True):
     templates: tuple[ResourceClaimTemplate, ...] = ()
     claims: tuple[ResourceClaim, ...] = ()
     group_workloads: tuple[GroupWorkload, ...] = ()
+    composite_groups: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     services: tuple[Service, ...] = ()
     replication_controllers: tuple[ReplicationController, ...] = ()
@@ -100,6 +101,7 @@ FIELDS: dict[type, str] = {
     ResourceClaimTemplate: "templates",
     ResourceClaim: "claims",
     GroupWorkload: "group_workloads",
+    CompositePodGroup: "composite_groups",
     PodGroup: "groups",
     Service: "services",
     ReplicationController: "replication_controllers",

@@ -4,8 +4,9 @@ scheduler            the whole without clock and network: changes go in, effects
 assume_cache, claim_assume_cache
                      the cluster by the watch, with decisions that the watch does not report yet
 double_allocation    devices that two schedulers gave away, and who was first
-queueing_hints, scheduling_queue
+queueing_hints, scheduling_queue, backoff
                      which events can help a pod; activeQ, backoffQ and unschedulable pods
+group_scheduling     groups of pods: tried together, bound, and preempting as one
 evaluation_turns     expressions that take long are evaluated in slices, between other pods
 effects              reads, writes and waits as values, and who runs them
 claim_writes, pre_bind, binding_cycle
@@ -18,8 +19,14 @@ loop                 the thin part that reads, writes and waits (asyncio)
 All but `loop` is pure: time is an argument.
 """
 
-from mooring.scheduler.live.assume_cache import kinds_of
-from mooring.scheduler.live.config import Backoff, ExplainIn, Moment, SchedulerConfig, read_config
+from mooring.scheduler.live.backoff import Backoff
+from mooring.scheduler.live.config import (
+    ExplainIn,
+    Moment,
+    SchedulerConfig,
+    kinds_of,
+    read_config,
+)
 from mooring.scheduler.live.effects import (
     EffectDone,
     EffectLost,

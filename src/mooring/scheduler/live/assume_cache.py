@@ -21,12 +21,12 @@ from mooring.api.resource.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_group_consumer
 from mooring.kit.bulkhead import FAULTS
 from mooring.scheduler.cluster import FINISHED, Cluster
-from mooring.scheduler.features import Features
+from mooring.scheduler.group_forest import AnyGroup
 from mooring.scheduler.live import queueing_hints as hints
 from mooring.scheduler.live.claim_assume_cache import ClaimAssumeCache, is_newer
 from mooring.scheduler.live.double_allocation import DoubleAllocations
@@ -38,30 +38,6 @@ from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation, release, reserve
 from mooring.scheduler.scheduling_cycle import Placed
 from mooring.scheduler.topology_spread import SELECTOR_OWNERS
-
-KINDS: tuple[type[Any], ...] = (
-    Namespace,
-    Node,
-    DeviceClass,
-    DeviceTaintRule,
-    ResourceSlice,
-    PodGroup,
-    ResourceClaim,
-    *SELECTOR_OWNERS,
-    Pod,
-)
-
-
-def kinds_of(features: Features) -> tuple[type[Any], ...]:
-    """Return the kinds that the features need.
-
-    A scheduler may not read the others: its role has them only where the feature is on.
-    """
-    without = (
-        *(() if features.taint_rules else (DeviceTaintRule,)),
-        *(() if features.pod_groups else (PodGroup,)),
-    )
-    return tuple(kind for kind in KINDS if kind not in without)
 
 
 class _EventHandler(NamedTuple):
@@ -116,6 +92,7 @@ class AssumeCache:
             DeviceTaintRule: simple(cluster.put_taint_rule, cluster.remove_taint_rule, devices),
             ResourceSlice: simple(cluster.put_slice, cluster.remove_slice, devices),
             PodGroup: _EventHandler(self._put_group, self._remove_group),
+            CompositePodGroup: _EventHandler(self._put_group, self._remove_group),
             ResourceClaim: _EventHandler(self.put_claim, self.remove_claim),
             Pod: _EventHandler(self._put_pod, self._remove_pod),
             **dict.fromkeys(SELECTOR_OWNERS, selectors),
@@ -192,6 +169,7 @@ class AssumeCache:
         if not is_newer(pod, old):
             return
         self.pods[key] = pod
+        self.cluster.note_nomination(old, pod)
         if (group := group_name(pod)) is not None:
             self.members.setdefault((pod.metadata.namespace, group), {})[key] = pod
         if pod.spec.node_name:
@@ -204,6 +182,7 @@ class AssumeCache:
     def _remove_pod(self, pod: Pod) -> None:
         key = pod_key(pod)
         self.pods.pop(key, None)
+        self.cluster.nominated.discard(key)
         self.assumed.discard(key)
         if (group := group_name(pod)) is not None:
             group_key = (pod.metadata.namespace, group)
@@ -246,6 +225,7 @@ class AssumeCache:
         """Record a decision that was applied to the cluster."""
         key = pod_key(reservation.pod)
         self.in_flight[key] = reservation
+        self.cluster.nominated.discard(key)
         self._fired.add(hints.POD_CAME)
         for claim, before in zip(reservation.claims, reservation.before, strict=True):
             if before is None:
@@ -340,13 +320,13 @@ class AssumeCache:
         if had is not None or self.cluster.inventory.may_gain_by_taking:
             self._fired.add(hints.DEVICES_CHANGED)
 
-    def _put_group(self, group: PodGroup) -> None:
+    def _put_group(self, group: AnyGroup) -> None:
         self.cluster.put_group(group)
-        self._fired.add(hints.of_group(group.metadata.namespace, group.metadata.name))
+        self._fired.update(hints.of_tree(self.cluster.forest, group))
 
-    def _remove_group(self, group: PodGroup) -> None:
-        self.cluster.remove_group(group.metadata.namespace, group.metadata.name)
-        self._fired.add(hints.of_group(group.metadata.namespace, group.metadata.name))
+    def _remove_group(self, group: AnyGroup) -> None:
+        self._fired.update(hints.of_tree(self.cluster.forest, group))
+        self.cluster.remove_group(group)
 
     # --- nodes and namespaces ---------------------------------------------------------------------
 

@@ -1,22 +1,41 @@
-"""The configuration of the live scheduler: from the configuration file, with its defaults."""
+"""The configuration of the live scheduler, with its defaults, and the kinds that it watches."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from mooring.api.core.pod import DEFAULT_SCHEDULER
+from mooring.api.core.namespace import Namespace
+from mooring.api.core.node import Node
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.gates import Gates
+from mooring.api.resource.v1 import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from mooring.api.scheduler_config import (
     KubeSchedulerConfiguration,
     duration_ns,
     dynamic_resources_args,
 )
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.scheduler.features import ALL_FEATURES, Features
+from mooring.scheduler.live.backoff import Backoff
+from mooring.scheduler.topology_spread import SELECTOR_OWNERS
 from mooring.validation.scheduler_configuration import default_scheduler_configuration
+
+KINDS: tuple[type[Any], ...] = (
+    Namespace,
+    Node,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceSlice,
+    CompositePodGroup,
+    PodGroup,
+    ResourceClaim,
+    *SELECTOR_OWNERS,
+    Pod,
+)
 
 
 class ExplainIn(StrEnum):
@@ -25,18 +44,6 @@ class ExplainIn(StrEnum):
     CONDITION = "condition"  # after Kubernetes' message, in the condition and in its event
     EVENT = "event"  # in an event of its own; Kubernetes' message is left unchanged
     NONE = "none"  # nowhere
-
-
-class Backoff(Struct, frozen=True):
-    """How long an entry waits after a try: longer each time."""
-
-    first_s: float = 1.0
-    most_s: float = 10.0
-    parked_most_s: float = 300.0
-
-    def after(self, tries: int) -> float:
-        """Return how long to wait after this number of tries."""
-        return float(min(self.first_s * 2 ** min(max(tries - 1, 0), 30), self.most_s))
 
 
 class SchedulerConfig(Struct, frozen=True):
@@ -76,3 +83,16 @@ class Moment(NamedTuple):
 
     elapsed_s: float  # on a clock that only goes forward
     wall: datetime
+
+
+def kinds_of(features: Features) -> tuple[type[Any], ...]:
+    """Return the kinds that the features need.
+
+    A scheduler may not read the others: its role has them only where the feature is on.
+    """
+    needed: dict[type[Any], bool] = {
+        DeviceTaintRule: features.taint_rules,
+        PodGroup: features.pod_groups,
+        CompositePodGroup: features.pod_groups and features.composite_groups,
+    }
+    return tuple(kind for kind in KINDS if needed.get(kind, True))

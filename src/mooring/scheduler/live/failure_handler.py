@@ -7,7 +7,7 @@ every attempt, because the cause may change while Kubernetes' message stays the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.metrics import Labels
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.framework import GANG_SCHEDULING
+from mooring.scheduler.group_forest import AnyGroup
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.config import ExplainIn, Moment
 from mooring.scheduler.live.effects import EffectRunner
@@ -26,13 +27,14 @@ from mooring.scheduler.live.metrics import Metrics, profile_of
 from mooring.scheduler.live.status_updates import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
+    Preemptor,
     carry_out,
     evict,
     report_unscheduled,
     try_deallocate,
 )
 from mooring.scheduler.plugins.dynamic_resources import NOT_AVAILABLE
-from mooring.scheduler.pod_signature import pod_key
+from mooring.scheduler.pod_signature import PodInfo, pod_key
 from mooring.scheduler.pre_filter import NODE_AFFINITY, UNMODELLED
 from mooring.scheduler.preemption import Preemption
 from mooring.scheduler.scheduling_cycle import Attempt, Pending, attempt
@@ -77,12 +79,16 @@ class FailureHandler:
             return False  # it was not tried
         message, explanation = self._texts(key, pending)
         reason = SCHEDULER_ERROR if pending.is_fault else UNSCHEDULABLE
-        nominated = ""
+        nominated = pending.nominated
         if pending.deallocation is not None:
+            nominated = ""
             self._effects.start(carry_out(self._cache, key, pending.deallocation))
         elif pending.preemption is not None:
-            nominated = pending.preemption.node
             self._preempt(pending.pod, pending.preemption, now)
+        if nominated:
+            self._cache.cluster.nominate(pending.pod, nominated)
+        elif nominated is not None:
+            self._cache.cluster.nominated.discard(key)
         self._effects.start(
             report_unscheduled(
                 self._cache,
@@ -101,11 +107,10 @@ class FailureHandler:
         """Record which plugin keeps a pod from being tried; nothing is reported of it."""
         self._plugins[pod_key(pod)] = ((plugin, profile_of(pod)),)
 
-    def handle_group(self, group: PodGroup, pending: list[Pending], now: Moment) -> None:
-        """Report why pods of a group have no node, and deallocate a claim for each."""
-        for each in pending:
-            if self.handle(each, now):
-                self._deallocate_for(group, each)
+    def handle_member(self, group: PodGroup | None, pending: Pending, now: Moment) -> None:
+        """Report why a pod of a group has no node, and deallocate a claim for it."""
+        if self.handle(pending, now) and group is not None:
+            self._deallocate_for(group, pending)
 
     def handle_error(self, key: str, message: str, now: Moment) -> None:
         """Report that an attempt failed for a reason outside the pod."""
@@ -152,7 +157,20 @@ class FailureHandler:
         if any(not self._cache.is_alive(key) for key in victims):
             return
         self._metrics.victims.observe(len(victims))
-        self._effects.start(evict(self._cache, victims, pod, found.node, now))
+        preemptor = Preemptor("pod", pod.metadata.uid, pod.spec.scheduler_name, (pod_key(pod),))
+        self._effects.start(evict(self._cache, victims, preemptor, found.node, now))
+
+    def preempt_for_group(
+        self, root: AnyGroup, pods: list[Pod], victims: Sequence[PodInfo], now: Moment
+    ) -> None:
+        """Evict pods of lower priority for a group."""
+        self._metrics.preemptions.inc()
+        self._metrics.victims.observe(len(victims))
+        keys = tuple(map(pod_key, pods))
+        kind = root.kind.lower()
+        preemptor = Preemptor(kind, root.metadata.uid, pods[0].spec.scheduler_name, keys)
+        names = [victim.key for victim in victims]
+        self._effects.start(evict(self._cache, names, preemptor, "cluster", now))
 
     def _texts(self, key: str, pending: Pending) -> tuple[str, str]:
         """Return Kubernetes' message and Mooring's line, which may be empty."""

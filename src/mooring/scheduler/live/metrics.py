@@ -27,6 +27,7 @@ from mooring.scheduler.live.assume_cache import AssumeCache
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
+WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"  # of groups
 
 Look = Callable[[], Mapping[Labels, int]]
 
@@ -147,7 +148,8 @@ class Metrics:
         )
         self.group_attempts = Counter(
             "scheduler_podgroup_schedule_attempts_total",
-            "Attempts to schedule pod groups, by result: scheduled, unschedulable, or error.",
+            "Attempts to schedule pod groups, by result: scheduled, unschedulable, "
+            "waiting_on_preemption, or error.",
             ("profile", "result"),
         )
         self.group_attempt_s = Histogram(

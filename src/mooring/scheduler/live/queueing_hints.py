@@ -18,9 +18,11 @@ from msgspec.structs import replace
 
 from mooring.api.core.pod import Pod
 from mooring.api.resource.v1 import POD_CLAIM_ANNOTATION, ResourceClaim
+from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import claim_names, controller_of, group_name
 from mooring.scheduler.diagnosis import FitDiagnosis
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, GANG_SCHEDULING
+from mooring.scheduler.group_forest import AnyGroup, GroupForest, key_of
 from mooring.scheduler.plugins import Reads
 from mooring.scheduler.plugins.dynamic_resources import CANNOT_ALLOCATE, NOT_AVAILABLE
 from mooring.scheduler.plugins.registry import reads_of
@@ -52,6 +54,7 @@ class QueueingHints(NamedTuple):
     shared: frozenset[ClusterEvent] = frozenset()
     is_gated: bool = False  # it was not tried, and need not back off before it is
     is_eager: bool = False  # it need not back off, because pods are preempted for it
+    is_timed: bool = False  # it is tried at the times at which Kubernetes tries it
 
 
 def of_pod(key: str) -> ClusterEvent:
@@ -67,6 +70,15 @@ def of_claim(namespace: str, name: str) -> ClusterEvent:
 def of_group(namespace: str, name: str) -> ClusterEvent:
     """Return the event of a pod group."""
     return ("group", namespace, name)
+
+
+def of_tree(forest: GroupForest, group: AnyGroup) -> Iterator[ClusterEvent]:
+    """Yield the events of all pod groups that are tried together with a group."""
+    namespace, name = group.metadata.namespace, group.metadata.name
+    if isinstance(group, PodGroup):
+        yield of_group(namespace, name)
+    for leaf in forest.leaves(forest.root_of(key_of(group))):
+        yield of_group(namespace, leaf.metadata.name)
 
 
 def claim_watched(key: tuple[str, str]) -> ClusterEvent:

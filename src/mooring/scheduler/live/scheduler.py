@@ -15,7 +15,6 @@ from typing import Any
 from mooring.allocator.allocation import BUDGET
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
 from mooring.api.meta import object_text
-from mooring.api.scheduling import PodGroup
 from mooring.claims.pod_claims import claim_names, group_name
 from mooring.claims.reservations import is_at_most_for, pod_consumer
 from mooring.kit.bulkhead import FAULTS
@@ -23,12 +22,14 @@ from mooring.kit.metrics import exposition
 from mooring.scheduler.cluster import Cluster
 from mooring.scheduler.errors import INTERNAL_ERROR
 from mooring.scheduler.framework import DYNAMIC_RESOURCES, SAMPLE_EVERY, PluginTimes
+from mooring.scheduler.group_forest import GROUP, AnyGroup
 from mooring.scheduler.live.assume_cache import AssumeCache
 from mooring.scheduler.live.binding_cycle import BindFailed, BindSucceeded, bind
 from mooring.scheduler.live.config import Moment, SchedulerConfig
 from mooring.scheduler.live.effects import EffectRequest, EffectResult, EffectRunner
 from mooring.scheduler.live.evaluation_turns import BoundedExplanation, EvaluationTurns
 from mooring.scheduler.live.failure_handler import Explain, FailureHandler
+from mooring.scheduler.live.group_scheduling import GroupScheduling
 from mooring.scheduler.live.metrics import (
     ERROR,
     SCHEDULED,
@@ -41,18 +42,17 @@ from mooring.scheduler.live.metrics import (
     resource_families,
 )
 from mooring.scheduler.live.pre_bind import BindContext
-from mooring.scheduler.live.queueing_hints import combined_hints, gated_hints, hints_for, of_pod
+from mooring.scheduler.live.queueing_hints import gated_hints, hints_for, of_pod
 from mooring.scheduler.live.scheduling_queue import (
     PodKind,
     QueuedPodInfo,
     QueueKey,
     SchedulingQueue,
 )
-from mooring.scheduler.live.status_updates import report_group, try_deallocate, try_unreserve
-from mooring.scheduler.pod_groups import Gang, GroupDecision, decide_group, gang_order
+from mooring.scheduler.live.status_updates import try_deallocate, try_unreserve
 from mooring.scheduler.pod_signature import SchedulerProfile, pod_key
 from mooring.scheduler.reservation import IdSource, Reservation
-from mooring.scheduler.scheduling_cycle import Pending, Placed, attempt, awaits_claims, schedule
+from mooring.scheduler.scheduling_cycle import Pending, Placed, attempt, awaits_claims
 
 
 class LiveScheduler:
@@ -100,27 +100,34 @@ class LiveScheduler:
         self._bind_context = BindContext(
             self.cache, lambda: self._moment, self.metrics, config.binding_timeout_s
         )
+        self._groups = GroupScheduling(self, self._failures, self._turns, ids, config.names)
 
     # --- changes ------------------------------------------------------------------------------
 
     def put(self, value: Any, now: Moment, *, is_listed: bool = False) -> None:
         """Add an object, or its newer version; all of a list come before the next step."""
         self._at(now)
+        members = self._groups.pods_below(value) if isinstance(value, AnyGroup) else ()
         with FAULTS.guard("the scheduler's cache", lambda: object_text(value)):
             self.cache.put(value, is_listed=is_listed)
         if isinstance(value, Pod):
             self._enqueue(pod_key(value))
+        for key, queue_key in members:
+            self._requeue(key, queue_key)
         self._dispatch()
 
     def remove(self, value: Any, now: Moment) -> None:
         """Remove an object."""
         self._at(now)
+        members = self._groups.pods_below(value) if isinstance(value, AnyGroup) else ()
         with FAULTS.guard("the scheduler's cache", lambda: object_text(value)):
             self.cache.remove(value)
         if isinstance(value, Pod):
             key = pod_key(value)
             self.queue.discard(self._queue_key(value), key, now.elapsed_s)
             self._failures.forget(key)
+        for key, queue_key in members:
+            self._requeue(key, queue_key)
         self._dispatch()
 
     def answer(self, request: EffectRequest, result: EffectResult, now: Moment) -> None:
@@ -184,10 +191,11 @@ class LiveScheduler:
         self._cycles += 1
         self.cache.cluster.work.measure(self._times if is_measured else None)
         try:
-            if entry.key[0] == "group":
-                self._try_group(entry)
+            if entry.key[0] != "pod":
+                self._groups.schedule(entry, self._moment)
             else:
-                self._try_pod(entry)
+                with self.cache.cluster.nominated.held(entry.priority, pods):
+                    self._try_pod(entry)
         except Exception as error:
             names = ", ".join(object_text(pod) for pod in pods.values())
             FAULTS.note("scheduling", names, error, "waits for the next attempt")
@@ -202,7 +210,7 @@ class LiveScheduler:
 
     def _try_pod(self, entry: QueuedPodInfo) -> None:
         (pod,) = entry.pods.values()
-        if self._resolves_double_allocation(pod):
+        if self.resolves_double_allocation(pod):
             self.queue.back_off(entry, self._s)
             return
         if awaits_claims(self.cache.cluster, pod):
@@ -217,15 +225,15 @@ class LiveScheduler:
         kind = None if isinstance(ready, Pending) else ready.kind
         self.metrics.algorithm_s.observe(self._elapsed() - self._s)
         if isinstance(outcome, Placed):
-            self._bind(self.cache.reserve(outcome, self._ids), entry)
+            self.bind(self.cache.reserve(outcome, self._ids), entry)
             self.queue.placed(entry, kind, self._s)
         else:
             self.cache.cluster.work.measure(None)  # the explanation is not part of the cycle
-            self._count_rejected(outcome)
+            self.count_rejected(outcome)
             self._failures.handle(outcome, self._moment)
             self._set_aside(entry, outcome, kind)
 
-    def _resolves_double_allocation(self, pod: Pod) -> bool:
+    def resolves_double_allocation(self, pod: Pod) -> bool:
         """Deallocate the pod's claims whose devices other claims got first, if there are any."""
         found = False
         for name in claim_names(pod):
@@ -251,10 +259,11 @@ class LiveScheduler:
                 hints = hints._replace(is_eager=True)
             self.queue.add_unschedulable(entry, hints, kind, self._s)
 
-    def _bind(self, reservation: Reservation, entry: QueuedPodInfo) -> None:
+    def bind(self, reservation: Reservation, entry: QueuedPodInfo) -> None:
+        """Bind a pod to its node; if that fails, it is tried again."""
         key = pod_key(reservation.pod)
         start_s, tries = self._s, entry.tries
-        since_s, queue_key = entry.since_s, entry.key
+        since_s = entry.since_s
         profile = profile_of(reservation.pod)
         self._failures.found_node(key)
 
@@ -265,13 +274,15 @@ class LiveScheduler:
                 self.metrics.sli_s.observe(self._s - since_s, str(min(tries, 15)))
                 self.metrics.tries.observe(tries)
             else:
+                queue_key = self._queue_key(reservation.pod)
                 again = QueuedPodInfo(queue_key, since_s, priority=entry.priority, tries=tries)
                 self._handle_unbound(reservation.pod, again, result, start_s)
 
         times = self.cache.cluster.work.times
         self.effects.start(bind(self._bind_context, reservation, times), finished)
 
-    def _count_rejected(self, pending: Pending) -> None:
+    def count_rejected(self, pending: Pending) -> None:
+        """Count a pod that got no node, if it was tried."""
         if pending.message:
             result = ERROR if pending.is_fault else UNSCHEDULABLE
             self.metrics.attempted(profile_of(pending.pod), result, self._elapsed() - self._s)
@@ -287,64 +298,11 @@ class LiveScheduler:
         self.queue.back_off(entry, self._s)
         self._failures.handle_error(key, failed.message, self._moment)
 
-    # --- a group ------------------------------------------------------------------------------
-
-    def _try_group(self, entry: QueuedPodInfo) -> None:
-        """Schedule the pods of a group together; those that get no node wait together."""
-        _, namespace, name = entry.key
-        group = self.cache.cluster.groups.get((namespace, name))
-        if group is None:
-            missing = [schedule(self.cache.cluster, pod) for pod in entry.pods.values()]
-            self._keep(entry, None, [each for each in missing if isinstance(each, Pending)])
-            return
-        deallocated = [pod for pod in entry.pods.values() if self._resolves_double_allocation(pod)]
-        if deallocated:
-            self.queue.back_off(entry, self._s)
-            return
-        members = self.cache.members.get((namespace, name), {})
-        pods = sorted(entry.pods.values(), key=gang_order)
-        gang = Gang(
-            group,
-            tuple(pods),
-            scheduled=sum(self.cache.has_node(key) for key in members),
-            existing=len(members),
-        )
-        decision = decide_group(self.cache.cluster, gang, self._ids)
-        if self._turns.is_put_off and not any(isinstance(r, Reservation) for r in decision.results):
-            self.queue.put_off(entry, self._turns.used_s)
-            return
-        self._count_group(decision, profile_of(pods[0]))
-        for result in decision.results:
-            if isinstance(result, Reservation):
-                self._bind(self.cache.assume(result), entry)
-        self.effects.start(report_group(group, decision, self._moment))
-        self._keep(entry, group, [each for each in decision.results if isinstance(each, Pending)])
-
-    def _count_group(self, decision: GroupDecision, profile: str) -> None:
-        if decision.message is None:
-            return  # it was not tried
-        result = SCHEDULED
-        if decision.message:
-            result = ERROR if decision.is_fault else UNSCHEDULABLE
-        self.metrics.group_attempted(profile, result, self._elapsed() - self._s)
-
-    def _keep(self, entry: QueuedPodInfo, group: PodGroup | None, pending: list[Pending]) -> None:
-        """Keep the pods of a group that got no node waiting together."""
-        self.cache.cluster.work.measure(None)
-        entry.pods = {pod_key(each.pod): each.pod for each in pending}
-        for each in pending:
-            self._count_rejected(each)
-        if group is None:
-            assert not any(each.message for each in pending), "they wait for their group"
-        else:
-            self._failures.handle_group(group, pending, self._moment)
-        if any(each.is_fault for each in pending):
-            self.queue.back_off(entry, self._s)
-        elif pending:
-            hints = combined_hints([hints_for(each) for each in pending])
-            self.queue.add_unschedulable(entry, hints, None, self._s)
-
     # --- helpers ------------------------------------------------------------------------------
+
+    def elapsed_s(self) -> float:
+        """Return how long the present step has taken."""
+        return self._elapsed() - self._s
 
     @property
     def _moment(self) -> Moment:
@@ -373,7 +331,7 @@ class LiveScheduler:
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
         queue_key = self._queue_key(pod)
         if self.cache.is_unscheduled(key) and name in self._config.names:
-            priority = self._priority(pod)
+            priority = self._priority(pod, queue_key)
             self.queue.put(queue_key, key, pod, priority=priority, now_s=self._s)
         else:
             self.queue.discard(queue_key, key, self._s)
@@ -381,14 +339,24 @@ class LiveScheduler:
                 self._failures.forget(key)
                 self.effects.notify((of_pod(key),))
 
+    def _requeue(self, key: str, queue_key: QueueKey) -> None:
+        """Let a pod of a group wait under its present root, with the priority of that."""
+        pod, entry = self.cache.pods[key], self.queue.find(queue_key)
+        if self._queue_key(pod) != queue_key:
+            self.queue.discard(queue_key, key, self._s)
+        elif entry is None or entry.priority == self._priority(pod, queue_key):
+            return
+        self._enqueue(key)
+
     def _queue_key(self, pod: Pod) -> QueueKey:
         group = group_name(pod) if self.cache.cluster.features.pod_groups else None
-        return ("pod", pod_key(pod)) if group is None else ("group", pod.metadata.namespace, group)
+        if group is None:
+            return ("pod", pod_key(pod))
+        return self.cache.cluster.forest.root_of((GROUP, pod.metadata.namespace, group))
 
-    def _priority(self, pod: Pod) -> int:
-        name = group_name(pod)
-        if name is not None:
-            group = self.cache.cluster.groups.get((pod.metadata.namespace, name))
-            if group is not None and group.spec.priority is not None:
-                return group.spec.priority
+    def _priority(self, pod: Pod, queue_key: QueueKey) -> int:
+        if queue_key[0] != "pod":
+            root = self.cache.cluster.forest.get((queue_key[0], queue_key[1], queue_key[2]))
+            if root is not None and root.spec.priority is not None:
+                return root.spec.priority
         return pod.spec.priority or 0

@@ -28,10 +28,10 @@ from itertools import count
 from msgspec import Struct, field
 
 from mooring.api.core.pod import Pod
-from mooring.scheduler.live.config import Backoff
+from mooring.scheduler.live.backoff import Backoff
 from mooring.scheduler.live.queueing_hints import ClusterEvent, QueueingHints
 
-QueueKey = tuple[str, ...]  # ("pod", key) or ("group", namespace, name)
+QueueKey = tuple[str, ...]  # ("pod", key), or the key of a root of groups
 PodKind = Hashable
 
 ACTIVE = "active"
@@ -55,7 +55,7 @@ class QueuedPodInfo(Struct, eq=False):
     queue: str = OUT
     ticket: int = 0
     backoff_until_s: float = 0.0
-    has_failed: bool = False  # by an error: it must back off before it is tried
+    has_failed: bool = False  # by an error, or as a group: it must back off before it is tried
     unschedulable_since_s: float = 0.0
     events: frozenset[ClusterEvent] = frozenset()
     kind: PodKind | None = None  # with which it waits
@@ -158,7 +158,7 @@ class SchedulingQueue:
         if entry.probes is not None and entry.probes != kind:
             self._pass_on(entry, now_s)
         entry.probes = None
-        entry.has_failed = False
+        entry.has_failed = hints.is_timed and not hints.is_gated
         entry.unschedulable_since_s = now_s
         if hints.is_gated:
             entry.tries -= 1
@@ -167,6 +167,9 @@ class SchedulingQueue:
             entry.queue = UNSCHEDULABLE
             wait_s = 0.0 if hints.is_eager else self.backoff.after(entry.tries)
             entry.backoff_until_s = now_s + wait_s
+            if entry.has_failed:
+                pods = len(entry.pods)
+                entry.backoff_until_s = self.backoff.group_until_s(now_s, entry.tries, pods)
         self._unschedulable[entry.key] = entry
         self._listen(entry, hints, kind if hints.shared else None)
 
@@ -261,6 +264,11 @@ class SchedulingQueue:
         if entry.queue == ACTIVE:
             return
         is_waiting = entry.queue == UNSCHEDULABLE or (entry.queue == BACKOFF and entry.has_failed)
+        if entry.queue == UNSCHEDULABLE and entry.has_failed:
+            until_s, tries = entry.backoff_until_s, entry.tries
+            entry.backoff_until_s, entry.tries = self.backoff.next_of_group(
+                until_s, tries, len(entry.pods), now_s
+            )
         self._leave(entry)
         if is_waiting and entry.backoff_until_s > now_s:
             self._push_backoff(entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,7 +34,7 @@ from mooring.scheduler.live.effects import (
 from mooring.scheduler.plugins.claim_needs import claim_key
 from mooring.scheduler.plugins.dynamic_resources import ClaimDeallocation
 from mooring.scheduler.pod_groups import GroupDecision
-from mooring.scheduler.pod_signature import pod_key
+from mooring.scheduler.pod_signature import PREEMPTED
 
 EXPLAINED = "SchedulingExplained"  # the reason of Mooring's own event
 SCHEDULED = "Scheduled"
@@ -54,7 +54,7 @@ def report_unscheduled(
     reason: str,
     now: Moment,
     *,
-    nominated: str = "",
+    nominated: str | None = None,
     explanation: str = "",
     is_apart: bool = False,
 ) -> Steps[None]:
@@ -78,7 +78,9 @@ def report_unscheduled(
         message=_joined(message, added, MESSAGE_MAX),
         observed_generation=pod.metadata.generation,
     )
-    more = {"nominatedNodeName": nominated} if nominated else {}
+    more: dict[str, Any] = {}
+    if nominated is not None and nominated != pod.status.nominated_node_name:
+        more = {"nominatedNodeName": nominated or None}
     yield from _set_condition(cache, key, condition, now, more)
 
 
@@ -138,14 +140,23 @@ def try_unreserve(cache: AssumeCache, claim: ResourceClaim, pod: Pod) -> Steps[N
         yield from unreserve(cache, claim_key(claim), pod, allocation=allocation)
 
 
-def evict(
-    cache: AssumeCache, victims: Iterable[str], pod: Pod, node: str, now: Moment
-) -> Steps[None]:
-    """Delete the victims of a preemption; if one stays, the pod is tried again after a while.
+class Preemptor(NamedTuple):
+    """Whoever pods are evicted for."""
 
-    No event would wake it: it waits for nothing but that they leave.
+    kind: str  # "pod", or that of a group
+    uid: str
+    scheduler_name: str
+    pods: tuple[str, ...]  # by key
+
+
+def evict(
+    cache: AssumeCache, victims: Iterable[str], preemptor: Preemptor, place: str, now: Moment
+) -> Steps[None]:
+    """Delete the victims of a preemption; if one stays, the pods are tried again after a while.
+
+    No event would wake them: they wait for nothing but that the victims leave.
     """
-    name = pod.spec.scheduler_name
+    name, kind = preemptor.scheduler_name, preemptor.kind
     are_leaving = True
     for key in victims:
         victim = cache.pods.get(key)
@@ -154,20 +165,21 @@ def evict(
         condition = PodCondition(
             type=DISRUPTION_TARGET,
             status="True",
-            reason="PreemptionByScheduler",
-            message=f"{name}: preempting to accommodate a higher priority pod",
+            reason=PREEMPTED,
+            message=f"{name}: preempting to accommodate a higher priority {kind}",
             observed_generation=victim.metadata.generation,
         )
         yield from _set_condition(cache, key, condition, now, {})
         result = yield Delete(Target.of(victim))
         if isinstance(result, EffectDone):
-            text = f"Preempted by pod {pod.metadata.uid} on node {node}"
+            text = f"Preempted by {kind} {preemptor.uid} on node {place}"
             yield RecordEvent(victim, "Preempted", text, action="Preempting")
         elif not (isinstance(result, EffectRefused) and result.reason == NOT_FOUND):
             are_leaving = False
     if not are_leaving:
         yield Sleep(RETRY_S)
-        cache.wake(pod_key(pod))
+        for key in preemptor.pods:
+            cache.wake(key)
 
 
 def report_group(group: PodGroup, decision: GroupDecision, now: Moment) -> Steps[None]:
@@ -256,4 +268,4 @@ def _says_same(one: PodCondition, other: PodCondition) -> bool:
 
 def _has(pod: Pod, more: dict[str, Any]) -> bool:
     nominated = pod.status.nominated_node_name
-    return bool(nominated == more.get("nominatedNodeName", nominated))
+    return bool(nominated == (more.get("nominatedNodeName", nominated) or ""))

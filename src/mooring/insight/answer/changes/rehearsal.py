@@ -42,7 +42,8 @@ from mooring.insight.plan.planner import Plan, new_names
 from mooring.insight.snapshot.completion import complete
 from mooring.insight.snapshot.snapshot import Snapshot, key_of
 from mooring.scheduler.cluster import Cluster
-from mooring.scheduler.pod_groups import Gang, schedule_group
+from mooring.scheduler.group_forest import GROUP, GroupKey
+from mooring.scheduler.pod_groups import Gang, schedule_group, unit_of
 from mooring.scheduler.reservation import Reservation, release, reserve
 from mooring.validation.registry import before_create
 from mooring.validation.strategy import Context
@@ -78,9 +79,9 @@ class Stage:
         return self.sources.of_namespace.get(namespace, Snapshot())
 
     @cached_property
-    def placed(self) -> frozenset[str]:
-        """The full names of the pods that get a node."""
-        return frozenset(full_name(each.pod) for each in self.plan.placed)
+    def placed(self) -> Mapping[str, str]:
+        """The nodes of the pods that get one, by full name."""
+        return {full_name(each.pod): each.node for each in self.plan.placed}
 
     @cached_property
     def pending(self) -> Mapping[str, Sequence[Pod]]:
@@ -219,7 +220,8 @@ class Rehearsal:
         group = None if changed is None else self._group_of(changed, objects)
         if group is not None:
             known = others if any(each is pod for each in others) else (*others, pod)
-            return [each for each in known if each is pod or self._is_in(each, group, objects)]
+            root = self._root_of(pod, objects)
+            return [each for each in known if each is pod or self._root_of(each, objects) == root]
         found: list[Pod] = []
         for each in others:
             if each is pod or len(found) == BEFORE_MAX:
@@ -240,6 +242,13 @@ class Rehearsal:
     def _is_in(self, pod: Pod, group: PodGroup, objects: Objects) -> bool:
         changed = self._changed_pod(pod, objects)
         return changed is not None and group_name(changed) == group.metadata.name
+
+    def _root_of(self, pod: Pod, objects: Objects) -> GroupKey | None:
+        """Return the root of the groups that a changed pod is placed together with."""
+        changed = self._changed_pod(pod, objects)
+        name = None if changed is None else group_name(changed)
+        key = (GROUP, pod.metadata.namespace, name or "")
+        return None if name is None else self._cluster.forest.root_of(key)
 
     def _uses(self, pod: Pod, objects: Objects) -> bool:
         """Return whether a changed object matters for a pod."""
@@ -306,7 +315,7 @@ class Rehearsal:
         *before, last = pods
         group = self._group_of(last, objects)
         if group is not None:
-            return self._node_in_group(group, pods, objects, undo)
+            return self._node_in_group(pods, objects, undo)
         fresh = new_names(cluster) if before else None
         for pod in before:
             outcome = placed_anywhere(cluster, pod, self._nearest)
@@ -315,17 +324,22 @@ class Rehearsal:
         found = placed_anywhere(cluster, last, self._nearest)
         return None if found is None else found.node
 
-    def _node_in_group(
-        self, group: PodGroup, pods: Sequence[Pod], objects: Objects, undo: ExitStack
-    ) -> str | None:
-        cluster = self._cluster
-        here = self._stage.here(group.metadata.namespace).pods
-        members = [each for each in here if self._is_in(each, group, objects)]
-        scheduled = sum(bool(each.spec.node_name) for each in members)
-        names = {full_name(each) for each in members} & self._stage.placed
-        gang = Gang(group, tuple(pods), scheduled=scheduled + len(names), existing=len(members))
+    def _node_in_group(self, pods: Sequence[Pod], objects: Objects, undo: ExitStack) -> str | None:
+        cluster, namespace = self._cluster, self._pod.metadata.namespace
+        name = group_name(pods[-1]) or ""
+        here, placed = self._stage.here(namespace).pods, self._stage.placed
+
+        def gang(group: PodGroup) -> Gang:
+            members = [each for each in here if self._is_in(each, group, objects)]
+            found = (e.spec.node_name or placed.get(full_name(e), "") for e in members)
+            nodes = tuple(node for node in found if node)
+            own = tuple(each for each in pods if group_name(each) == group.metadata.name)
+            return Gang(group, own, scheduled=len(nodes), existing=len(members), nodes=nodes)
+
+        root = cluster.forest.root_of((GROUP, namespace, name))
+        unit = unit_of(cluster, root, gang)
         node = None
-        for each in schedule_group(cluster, gang, new_names(cluster)):
+        for each in () if unit is None else schedule_group(cluster, unit, new_names(cluster)):
             if isinstance(each, Reservation):
                 undo.callback(release, cluster, each)
                 if full_name(each.pod) == full_name(self._pod):
@@ -380,6 +394,6 @@ def _put(cluster: Cluster, value: Any, undo: ExitStack) -> None:
         group = cluster.groups.get(key)
         cluster.put_group(value)
         if group is None:
-            undo.callback(cluster.remove_group, *key)
+            undo.callback(cluster.remove_group, value)
         else:
             undo.callback(cluster.put_group, group)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
-from mooring.api.scheduling import PodGroup
+from mooring.api.scheduling import CompositePodGroup, PodGroup
 from mooring.claims.pod_claims import group_name
 from mooring.insight.answer.changes.edits import REMOVED, Edit, change_of
 from mooring.insight.answer.finding import Case, Finding, FixRank, Proposal
@@ -17,6 +18,7 @@ from mooring.insight.answer.preconditions.references import missing_claims, miss
 from mooring.insight.explain.pods import Explanation
 from mooring.insight.messages import counted, listed, nearest
 from mooring.insight.plan.refused import IDLE
+from mooring.scheduler.group_forest import GROUP
 from mooring.scheduler.pre_filter import UNMODELLED
 
 GATE_OWNERS: Final = {
@@ -170,11 +172,47 @@ def group_findings(case: Case) -> Iterator[Finding]:
     if gang is not None and len(members) < gang.min_count:
         yield _too_few(group, len(members), gang.min_count)
         return
+    if (above := _waits_above(case, group)) is not None:
+        yield above
+        return
     if case.explanation.verdicts and case.explanation.companion is None:
         return
     for member in members:
         if member.metadata.name != case.pod.metadata.name:
             yield from _not_ready(case, name, member)
+
+
+def _waits_above(case: Case, group: PodGroup) -> Finding | None:
+    """Return what the groups above a group wait for: one that is missing, or other groups."""
+    forest, name = case.cluster.forest, group.metadata.name
+    key = (GROUP, case.namespace, name)
+    root = forest.root_of(key)
+    if not forest.is_complete(key):
+        cause = f"group {name} belongs to composite group {root[2]}, which does not exist"
+        text = f"create CompositePodGroup {root[2]} in {case.namespace}"
+        return Finding(f"{cause} in namespace {case.namespace}", (Proposal(text, FixRank.ADVICE),))
+    above = forest.get(root)
+    if not isinstance(above, CompositePodGroup) or above.spec.scheduling_policy.gang is None:
+        return None
+    wanted = above.spec.scheduling_policy.gang.min_group_count
+    members = Counter(
+        group_name(pod) for pod in case.snapshot.pods if pod.metadata.namespace == case.namespace
+    )
+    children = [*forest.leaves(root)]
+    ready = [each for each in children if members[each.metadata.name] >= _minimum(each)]
+    if len(ready) >= wanted or len(children) != len(forest.children(root)):
+        return None  # of deeper trees the scheduler's own words are left
+    cause = f"composite group {root[2]} needs {wanted} groups with enough pods, {len(ready)}"
+    text = f"create the pods of another group of composite group {root[2]}"
+    return Finding(
+        f"{cause} {'has' if len(ready) == 1 else 'have'} them: none is placed before",
+        (Proposal(text, FixRank.ADVICE),),
+    )
+
+
+def _minimum(group: PodGroup) -> int:
+    gang = group.spec.scheduling_policy.gang
+    return 1 if gang is None else gang.min_count
 
 
 def _is_member(pod: Pod, namespace: str, group: str) -> bool:
@@ -233,6 +271,8 @@ def fits_alone(case: Case, others: int, member: Pod, found: Finding) -> Finding:
     Whoever else has devices may free them; fewer pods at once is what the group was to prevent.
     """
     name = group_name(case.pod) or ""
+    if (other := group_name(member) or "") != name:
+        return _beside(case, name, other, member, found)
     group = case.cluster.groups.get((case.namespace, name))
     gang = None if group is None else group.spec.scheduling_policy.gang
     if group is None or gang is None:
@@ -249,3 +289,11 @@ def fits_alone(case: Case, others: int, member: Pod, found: Finding) -> Finding:
         kept.insert(len(waits), Proposal(f"{text}{gang.min_count}", rank, (change,)))
     fit = f"group {name} needs {gang.min_count} pods at once, {others} fit; "
     return Finding(f"{fit}{member.metadata.name}: {found.cause}", tuple(kept))
+
+
+def _beside(case: Case, name: str, other: str, member: Pod, found: Finding) -> Finding:
+    """Return that a group fits, but another one does not that must be placed with it."""
+    root = case.cluster.forest.root_of((GROUP, case.namespace, name))[2]
+    kept = tuple(each for each in found.proposals if not each.changes)
+    text = f"composite group {root} places its groups together; group {other} does not fit: "
+    return Finding(f"{text}{member.metadata.name}: {found.cause}", kept)

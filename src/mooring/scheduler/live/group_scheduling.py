@@ -1,0 +1,192 @@
+"""Groups of pods: tried together, bound together, and preempting as one.
+
+An entry of the queue has the pods of a whole tree of groups. Those that get no node while others
+do are tried again at once, as in Kubernetes: only then pods may be preempted for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Protocol
+
+from mooring.api.core.pod import DEFAULT_SCHEDULER, Pod
+from mooring.api.scheduling import PodGroup
+from mooring.claims.pod_claims import group_name
+from mooring.scheduler.cluster import FINISHED
+from mooring.scheduler.group_forest import GROUP, AnyGroup, GroupKey, key_of
+from mooring.scheduler.live.assume_cache import AssumeCache
+from mooring.scheduler.live.config import Moment
+from mooring.scheduler.live.effects import EffectRunner
+from mooring.scheduler.live.evaluation_turns import EvaluationTurns
+from mooring.scheduler.live.failure_handler import FailureHandler
+from mooring.scheduler.live.metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    WAITING_ON_PREEMPTION,
+    Metrics,
+    profile_of,
+)
+from mooring.scheduler.live.queueing_hints import combined_hints, hints_for
+from mooring.scheduler.live.scheduling_queue import QueuedPodInfo, QueueKey, SchedulingQueue
+from mooring.scheduler.live.status_updates import report_group
+from mooring.scheduler.pod_groups import Gang, UnitDecision, decide, unit_of, unready
+from mooring.scheduler.pod_signature import pod_key
+from mooring.scheduler.reservation import IdSource, Reservation
+from mooring.scheduler.scheduling_cycle import Pending, pre_enqueue
+
+INCOMPLETE = "waiting for all groups above the pod's group to exist"
+
+
+class SchedulerParts(Protocol):
+    """What scheduling groups shares with scheduling pods."""
+
+    cache: AssumeCache
+    queue: SchedulingQueue
+    effects: EffectRunner
+    metrics: Metrics
+
+    def bind(self, reservation: Reservation, entry: QueuedPodInfo) -> None:
+        """Bind a pod to its node."""
+
+    def resolves_double_allocation(self, pod: Pod) -> bool:
+        """Deallocate the pod's claims whose devices other claims got first, if there are any."""
+
+    def count_rejected(self, pending: Pending) -> None:
+        """Count a pod that got no node."""
+
+    def elapsed_s(self) -> float:
+        """Return how long the present step has taken."""
+
+
+class GroupScheduling:
+    """Schedules the groups of a live scheduler."""
+
+    def __init__(
+        self,
+        parts: SchedulerParts,
+        failures: FailureHandler,
+        turns: EvaluationTurns,
+        ids: IdSource,
+        names: tuple[str, ...],
+    ) -> None:
+        self._parts = parts
+        self._cache = parts.cache
+        self._cluster = parts.cache.cluster
+        self._failures = failures
+        self._turns = turns
+        self._ids = ids
+        self._names = frozenset(names)
+
+    def pods_below(self, value: AnyGroup) -> list[tuple[str, QueueKey]]:
+        """Return the pods of all groups below a group, with the root that they wait under."""
+        namespace, forest = value.metadata.namespace, self._cluster.forest
+        names = {value.metadata.name} if isinstance(value, PodGroup) else set()
+        names |= {leaf.metadata.name for leaf in forest.leaves(key_of(value))}
+        return [
+            (key, forest.root_of((GROUP, namespace, name)))
+            for name in sorted(names)
+            for key in self._cache.members.get((namespace, name), ())
+        ]
+
+    def schedule(self, entry: QueuedPodInfo, now: Moment) -> None:
+        """Schedule the pods of an entry together; those that get no node wait together."""
+        kind, namespace, name = entry.key
+        root: GroupKey = (kind, namespace, name)
+        pods = list(entry.pods.values())
+        by_group: defaultdict[str, list[Pod]] = defaultdict(list)
+        for pod in pods:
+            by_group[group_name(pod) or ""].append(pod)
+        unit = unit_of(
+            self._cluster, root, lambda group: self._gang(group, by_group[group.metadata.name])
+        )
+        if unit is None:
+            waiting = (
+                pre_enqueue(self._cluster, pod) or unready(self._cluster, pod, INCOMPLETE)
+                for pod in pods
+            )
+            self._keep(entry, list(waiting), now)
+            return
+        parts = self._parts
+        if any(list(map(parts.resolves_double_allocation, pods))):  # of each pod
+            parts.queue.back_off(entry, now.elapsed_s)
+            return
+        decision = decide(self._cluster, unit, self._ids)
+        reserved = [each for each in decision.results if isinstance(each, Reservation)]
+        if self._turns.is_put_off and not reserved:
+            parts.queue.put_off(entry, self._turns.used_s)
+            return
+        self._count(decision, profile_of(pods[0]))
+        for reservation in reserved:
+            parts.bind(self._cache.assume(reservation), entry)
+        for group in decision.groups:
+            parts.effects.start(report_group(group.gang.group, group, now))
+        if decision.preemption is not None and decision.preemption.victims:
+            victims = decision.preemption.victims
+            self._failures.preempt_for_group(unit.group, pods, victims, now)
+        pending = [each for each in decision.results if isinstance(each, Pending)]
+        if reserved and pending:
+            self._report(pending, now)
+            for each in pending:
+                key = pod_key(each.pod)
+                priority, now_s = entry.priority, now.elapsed_s
+                parts.queue.put(entry.key, key, each.pod, priority=priority, now_s=now_s)
+        else:
+            self._keep(entry, pending, now)
+
+    def _gang(self, group: PodGroup, pods: list[Pod]) -> Gang:
+        """Return a group with its pods as they are: in the order of their arrival."""
+        members = self._cache.members.get((group.metadata.namespace, group.metadata.name), {})
+        nodes = tuple(self._nodes(members))
+        return Gang(
+            group,
+            tuple(sorted(pods, key=lambda pod: -(pod.spec.priority or 0))),
+            scheduled=len(nodes),
+            existing=sum(map(self._counts, members.values())),
+            nodes=nodes,
+        )
+
+    def _nodes(self, members: dict[str, Pod]) -> Iterator[str]:
+        """Yield the nodes of pods that have one and have not finished."""
+        for key, pod in members.items():
+            if pod.status.phase in FINISHED:
+                continue
+            if (reservation := self._cache.in_flight.get(key)) is not None:
+                yield reservation.node
+            elif self._cache.has_node(key):
+                yield pod.spec.node_name or self._cluster.snapshot.node_of(key) or ""
+
+    def _counts(self, pod: Pod) -> bool:
+        """Return whether a pod counts as a member: it has not finished, and is ours to schedule."""
+        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+        is_ours = bool(pod.spec.node_name) or name in self._names
+        return is_ours and pod.status.phase not in FINISHED
+
+    def _count(self, decision: UnitDecision, profile: str) -> None:
+        if decision.message is None:
+            return  # it was not tried
+        result = SCHEDULED
+        if decision.message:
+            result = ERROR if decision.is_fault else UNSCHEDULABLE
+            result = WAITING_ON_PREEMPTION if decision.preemption is not None else result
+        self._parts.metrics.group_attempted(profile, result, self._parts.elapsed_s())
+
+    def _report(self, pending: list[Pending], now: Moment) -> None:
+        self._cluster.work.measure(None)  # explanations are not part of the cycle
+        for each in pending:
+            self._parts.count_rejected(each)
+            name = each.pod.metadata.namespace, group_name(each.pod) or ""
+            self._failures.handle_member(self._cluster.groups.get(name), each, now)
+
+    def _keep(self, entry: QueuedPodInfo, pending: list[Pending], now: Moment) -> None:
+        """Keep pods that got no node waiting together."""
+        entry.pods = {pod_key(each.pod): each.pod for each in pending}
+        self._report(pending, now)
+        queue = self._parts.queue
+        if any(each.is_fault for each in pending):
+            queue.back_off(entry, now.elapsed_s)
+        elif pending:
+            hints = combined_hints([hints_for(each) for each in pending])
+            timed = hints._replace(is_timed=True)
+            queue.add_unschedulable(entry, timed, None, now.elapsed_s)

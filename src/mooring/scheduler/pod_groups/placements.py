@@ -1,0 +1,83 @@
+"""Placements: the domains of a topology, of which a group must use one alone.
+
+# placement: a domain: a value of the node label that the group's constraint names
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from mooring.scheduler.cluster import Cluster
+from mooring.scheduler.pod_groups.gangs import Unit, topology_key
+
+ALL_PERCENT = 100
+
+
+class PlacementError(Exception):
+    """The nodes that a group has already belong to no domain, or to several."""
+
+
+class Placement(Struct, frozen=True):
+    """The nodes that a group may use."""
+
+    name: str = ""
+    nodes: Collection[str] | None = None  # None: all
+
+
+def placements_of(
+    cluster: Cluster, unit: Unit, nodes: Collection[str] | None = None
+) -> list[Placement]:
+    """Return the domains that a group can be tried in, within nodes; may raise PlacementError.
+
+    Those of the first nodes come first. Once pods of the group have nodes, only theirs is left.
+    """
+    key = topology_key(unit.group)
+    if key is None:
+        return [Placement(nodes=nodes)]
+    only = _used_domain(cluster, unit, key)
+    found: dict[str, list[str]] = {}
+    for name in sorted(cluster.snapshot.nodes if nodes is None else nodes):
+        domain = cluster.snapshot.nodes[name].facts.labels.get(key)
+        if domain is not None and only in (None, domain):
+            found.setdefault(domain, []).append(name)
+    return [Placement(domain, frozenset(names)) for domain, names in found.items()]
+
+
+def _used_domain(cluster: Cluster, unit: Unit, key: str) -> str | None:
+    used: str | None = None
+    for name in unit.nodes:
+        info = cluster.snapshot.nodes.get(name)
+        domain = None if info is None else info.facts.labels.get(key)
+        if domain is None:
+            raise PlacementError(
+                f"cannot determine domain for already scheduled pods: no topology domain found "
+                f"for a pod on node {name}"
+            )
+        if used not in (None, domain):
+            raise PlacementError(
+                "cannot determine domain for already scheduled pods: "
+                f"more than 1 domain found for pod group: {used}, {domain}"
+            )
+        used = domain
+    return used
+
+
+def allocated_score(cluster: Cluster, placement: Placement) -> int:
+    """Return how much of the CPU and memory of a domain is in use: fuller ones are better."""
+    snapshot = cluster.snapshot
+    names = snapshot.nodes if placement.nodes is None else placement.nodes
+    infos = [snapshot.nodes[name] for name in names]
+    pairs = (
+        (
+            sum(info.non_zero_requested.milli_cpu for info in infos),
+            sum(info.facts.allocatable.milli_cpu for info in infos),
+        ),
+        (
+            sum(info.non_zero_requested.memory for info in infos),
+            sum(info.facts.allocatable.memory for info in infos),
+        ),
+    )
+    parts = [min(used, there) * ALL_PERCENT // there for used, there in pairs if there]
+    return sum(parts) // len(parts) if parts else 0

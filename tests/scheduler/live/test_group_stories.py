@@ -1,0 +1,220 @@
+"""Groups in a live scheduler: topology, groups of groups, preemption, and when they are retried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.core.pod import Pod
+from mooring.api.scheduling import PodGroup
+from mooring.scheduler.live.backoff import Backoff
+from tests.scheduler.live.fakeserver import FakeServer
+from tests.scheduler.live.harness import Rig
+from tests.scheduler.makers import HOST, node, pod
+from tests.scheduler.scenes import composite, group
+
+ZONE = "topology.kubernetes.io/zone"
+IN_ONE_ZONE: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": ZONE}]}}
+IN_SET: dict[str, Any] = {"parentCompositePodGroupName": "set"}
+SMALL = {"cpu": "2", "memory": "8Gi", "pods": "9"}
+
+
+def member(name: str, of: str = "gang", **more: Any) -> Pod:
+    return pod(name, requests={"cpu": "1"}, schedulingGroup={"podGroupName": of}, **more)
+
+
+def zoned(name: str, zone: str) -> Any:
+    return node(name, labels={HOST: name, ZONE: zone}, allocatable=SMALL)
+
+
+def condition_of(made: FakeServer, name: str = "gang") -> str:
+    found = made.get(PodGroup, name).status.conditions
+    return " ".join(f"{each.status} {each.reason}" for each in found)
+
+
+def run_of(*objects: Any) -> Rig:
+    made = FakeServer()
+    made.put(*objects)
+    rig = Rig(made)
+    rig.run()
+    return rig
+
+
+def test_a_label_on_a_node_wakes_a_group() -> None:
+    gang = group(least=2, **IN_ONE_ZONE)
+    rig = run_of(node("n1", allocatable=SMALL), gang, member("p"), member("q"))
+    assert condition_of(rig.server) == "False Unschedulable"
+    assert rig.condition("p") == "False Unschedulable no feasible placements found"
+    rig.server.put(zoned("n1", "east"))
+    rig.run(for_s=3)
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+    assert condition_of(rig.server) == "True Scheduled"
+
+
+def test_late_members_join_the_domain_of_the_others() -> None:
+    rig = run_of(zoned("n1", "east"), group(least=1, **IN_ONE_ZONE), member("p"), member("q"))
+    rig.server.put(zoned("n2", "west"), member("r"))
+    rig.run(for_s=30)
+    assert rig.node_of("r") == "", "there is room, but in another zone"
+    rig.server.delete(rig.server.get(Pod, "p"))
+    rig.run(for_s=30)
+    assert rig.node_of("r") == "n1"
+
+
+def test_groups_wait_for_the_group_above_them() -> None:
+    pods = (member("a1", "a"), member("a2", "a"), member("b1", "b"), member("b2", "b"))
+    rig = run_of(node("n1"), *pods, group("a", **IN_SET), group("b", **IN_SET))
+    assert rig.server.writes == []
+    rig.server.put(composite())
+    rig.run()
+    assert {rig.node_of(each.metadata.name) for each in pods} == {"n1"}
+    assert condition_of(rig.server, "a") == condition_of(rig.server, "b") == "True Scheduled"
+
+
+def test_a_group_waits_until_its_sibling_is_complete() -> None:
+    groups = (composite(), group("a", **IN_SET), group("b", **IN_SET))
+    rig = run_of(node("n1"), *groups, member("a1", "a"), member("a2", "a"), member("b1", "b"))
+    assert rig.server.writes == []
+    rig.server.put(member("b2", "b"))
+    rig.run()
+    assert {rig.node_of(name) for name in ("a1", "a2", "b1", "b2")} == {"n1"}
+
+
+def test_a_group_that_stays_behind_is_tried_again() -> None:
+    groups = (composite(least=1), group("a", **IN_SET), group("b", **IN_SET))
+    pods = (member("a1", "a"), member("a2", "a"), member("b1", "b"), member("b2", "b"))
+    rig = run_of(node("n1", allocatable=SMALL), *groups, *pods)
+    assert condition_of(rig.server, "a") == "True Scheduled"
+    assert condition_of(rig.server, "b") == "False Unschedulable"
+    rig.server.put(node("n2", allocatable=SMALL))
+    rig.run(for_s=5)
+    assert rig.node_of("b1") == rig.node_of("b2") == "n2"
+
+
+# --- preemption -----------------------------------------------------------------------------------
+
+
+def low(name: str, **more: Any) -> Pod:
+    return pod(name, requests={"cpu": "1"}, nodeName="n1", **more)
+
+
+HIGH: dict[str, Any] = {"priority": 9}
+
+
+def test_victims_leave_and_the_group_takes_their_place() -> None:
+    gang = (group(least=2, **HIGH), member("p", **HIGH), member("q", **HIGH))
+    rig = run_of(node("n1", allocatable=SMALL), low("v1"), low("v2"), *gang)
+    assert rig.told("Preempted") == ["Preempted by podgroup group-gang on node cluster"] * 2
+    assert rig.server.get(Pod, "v1") is None
+    assert 'result="waiting_on_preemption"} 1' in rig.scheduler.metrics_text()
+    rig.run(for_s=3)
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+    assert rig.server.get(Pod, "p").status.nominated_node_name == ""
+
+
+def test_room_is_held_until_all_victims_have_left() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    gang = (group(least=2, **HIGH), member("p", **HIGH), member("q", **HIGH))
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), low("v2", **slow), *gang)
+    victim = rig.server.get(Pod, "v1")
+    (disrupted,) = [each for each in victim.status.conditions if each.type == "DisruptionTarget"]
+    assert disrupted.message.endswith("preempting to accommodate a higher priority podgroup")
+    assert rig.server.get(Pod, "p").status.nominated_node_name == "n1"
+    rig.run(for_s=20)
+    assert len(rig.told("Preempted")) == 2, "nobody is preempted twice"
+    rig.server.drop(victim)
+    rig.server.put(pod("other", requests={"cpu": "1"}))
+    rig.run(for_s=60)
+    assert rig.node_of("p") == rig.node_of("q") == rig.node_of("other") == ""
+    rig.server.drop(rig.server.get(Pod, "v2"))
+    rig.run(for_s=60)
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+    assert rig.node_of("other") == ""
+
+
+def test_room_is_held_for_a_single_pod_too() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    first = pod("first", requests={"cpu": "2"}, **HIGH)
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), low("v2", **slow), first)
+    assert rig.server.get(Pod, "first").status.nominated_node_name == "n1"
+    rig.server.drop(rig.server.get(Pod, "v1"))
+    rig.server.put(pod("second", requests={"cpu": "1"}))
+    rig.run(for_s=30)
+    assert rig.node_of("second") == ""
+    rig.server.drop(rig.server.get(Pod, "v2"))
+    rig.run(for_s=30)
+    assert (rig.node_of("first"), rig.node_of("second")) == ("n1", "")
+
+
+def test_a_nomination_ends_with_its_pod() -> None:
+    slow: dict[str, Any] = {"metadata": {"finalizers": ["example.com/slow"]}}
+    first = pod("first", requests={"cpu": "2"}, **HIGH)
+    rig = run_of(node("n1", allocatable=SMALL), low("v1", **slow), low("v2", **slow), first)
+    rig.server.delete(rig.server.get(Pod, "first"))
+    for name in ("v1", "v2"):
+        rig.server.drop(rig.server.get(Pod, name))
+    rig.server.put(pod("second", requests={"cpu": "1"}))
+    rig.run(for_s=30)
+    assert rig.node_of("second") == "n1"
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+def test_a_finished_member_does_not_count() -> None:
+    done = member("done", nodeName="n1", status={"phase": "Succeeded"})
+    rig = run_of(node("n1"), group(least=2), done, member("p"))
+    assert rig.node_of("p") == ""
+    rig.server.put(member("q"))
+    rig.run()
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+
+
+def test_a_member_of_another_scheduler_does_not_count() -> None:
+    rig = run_of(node("n1"), group(least=2), member("p"), member("q", schedulerName="other"))
+    assert rig.server.writes == []
+
+
+def test_less_is_enough_once_the_group_says_so() -> None:
+    rig = run_of(node("n1"), group(least=3), member("p"), member("q"))
+    assert rig.node_of("p") == ""
+    stored = rig.server.get(PodGroup, "gang")
+    rig.server.put(replace(stored, spec=group(least=2).spec))
+    rig.run()
+    assert rig.node_of("p") == rig.node_of("q") == "n1"
+
+
+def test_a_member_with_a_gate_does_not_stop_enough_others() -> None:
+    gated = member("r", schedulingGates=[{"name": "example.com/wait"}])
+    rig = run_of(node("n1"), group(least=2), member("p"), member("q"), gated)
+    assert (rig.node_of("p"), rig.node_of("q"), rig.node_of("r")) == ("n1", "n1", "")
+    assert rig.condition("r") == ""
+
+
+# --- when groups are tried again ------------------------------------------------------------------
+
+
+def test_groups_are_tried_at_the_times_of_kubernetes() -> None:
+    backoff = Backoff()
+    assert backoff.group_until_s(0.3, 1, 2) == 2.0
+    assert backoff.next_of_group(2.0, 1, 2, 1.0) == (2.0, 1), "nothing was missed"
+    assert backoff.next_of_group(2.0, 1, 2, 2.5) == (5.0, 2)
+    assert backoff.next_of_group(2.0, 1, 2, 6.0) == (10.0, 3)
+
+
+def test_the_longest_backoff_grows_with_the_group() -> None:
+    backoff = Backoff()
+    assert backoff.after(9) == 10.0
+    assert backoff.after(9, pods=4) == 20.0
+    until_s, _ = backoff.next_of_group(2.0, 1, 4, 1_000_000.0)
+    assert 1_000_000.0 <= until_s < 1_000_000.0 + 21.0
+
+
+def test_a_group_is_not_tried_before_its_backoff_is_over() -> None:
+    rig = run_of(node("n1", allocatable=SMALL), group(least=3), *map(member, ("p", "q", "r")))
+    rig.server.put(node("n2", allocatable=SMALL))
+    rig.run()
+    assert rig.node_of("p") == ""
+    rig.run(for_s=2)
+    assert "" not in (rig.node_of("p"), rig.node_of("q"), rig.node_of("r"))
