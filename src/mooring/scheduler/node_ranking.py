@@ -79,9 +79,7 @@ class NodeRanking:
         # All rankings share the nodes where no device is free, so each need not check them.
         self._full = snapshot.full if needs_free_device else frozenset[str]()
         self._generation = -1
-        self._touches = 0
-        self._easings = 0
-        self._device_touches = 0
+        self._touches = self._easings = self._device_touches = 0
         self._state: TopologyState = snapshot.topology_state(signature)
         self._filters = NO_FILTERS
         self._own_scores: tuple[WeightedScore, ...] = ()
@@ -131,9 +129,8 @@ class NodeRanking:
         self._refresh()
         self._filter_overdue()
         first = [self._places[name] for name in preferred if name in self._places]
-        last = len(first) + asked_max
         places = [place for place in chain(first, range(len(self._names))) if self._may_fit(place)]
-        for place in dict.fromkeys(places[:last]):
+        for place in dict.fromkeys(places[: len(first) + asked_max]):
             allocation = self._ask(place, claims)
             if isinstance(allocation, NodeAllocation):
                 return self._info(place), allocation
@@ -279,8 +276,7 @@ class NodeRanking:
         """Filter the nodes that changed, unless that cannot make a difference."""
         places, claim_statuses, statuses = self._places, self._claim_statuses, self._statuses
         scores, put = self._scores, self._by_score.put
-        full, nodes = self._full, self._snapshot.nodes
-        facts, fixed = self._facts, self._fixed
+        full, nodes, facts, fixed = self._full, self._snapshot.nodes, self._facts, self._fixed
         path = None if self._work.measured_left else self._fast_path
         judged = 0
         for name in touched:

@@ -183,11 +183,10 @@ class SchedulingQueue:
         entry.queue, entry.ticket = PUT_OFF, next(self._tickets)
         if entry.probes is not None and (bucket := self._buckets.get(entry.probes)) is not None:
             bucket.probe = entry
-        if entry.lane not in self._put_off:
-            self._put_off[entry.lane] = deque()
-            # One slice may be all that it needs, and it must not wait for those of many others.
+        is_first = entry.lane not in self._put_off
+        self._put_off.setdefault(entry.lane, deque()).append((entry.ticket, entry))
+        if is_first:  # One slice may be all that it needs, so it need not wait for many others.
             self._put_off.move_to_end(entry.lane, last=False)
-        self._put_off[entry.lane].append((entry.ticket, entry))
 
     def back_off(self, entry: QueuedPodInfo, now_s: float) -> None:
         """Try an entry again after a while, whatever happens."""
