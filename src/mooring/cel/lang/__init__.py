@@ -16,6 +16,7 @@ environment     declarations, and dispatch to overloads
 inference       type parameters
 checker         the types of an AST
 metering        whether evaluations may go on, and which took longest
+unpaid_work     work of an evaluation that costs nothing, and its bound
 interpretable   the plan of an evaluation
 attributes      variables and their qualifiers
 planner         AST to plan
