@@ -8,6 +8,7 @@ equality                      semantic equality, the stored form, ratcheting
 field_rules, selectors        rules that several kinds share
 metadata                      rules of object metadata and conditions
 gated_fields                  drops fields of disabled features, by the schema
+repeated_specs                specs of templates, defaulted and validated once
 
 resource_claim                ResourceClaim and ResourceClaimTemplate; their parts are
                               resource_claim_spec and resource_claim_status
