@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from itertools import count
@@ -22,9 +23,15 @@ from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.authorizer import AlwaysAllow
-from mooring.apiserver.direct_client import AUTHENTICATED_S, DirectClient, direct_client
+from mooring.apiserver.direct_client import (
+    AUTHENTICATED_S,
+    SLICE_OBJECTS,
+    DirectClient,
+    direct_client,
+)
 from mooring.apiserver.http.app import PEER
 from mooring.apiserver.http.flow_control import Seats
+from mooring.apiserver.http.router import DIRECT_MAX
 from mooring.apiserver.namespace_controller import create_system_namespaces
 from mooring.apiserver.resources import Resources
 from mooring.apiserver.server import Assembled, assembled, make_application, make_server_context
@@ -329,6 +336,65 @@ def test_readers_share_the_objects_of_the_server() -> None:
         assert isinstance(event, Added)
         assert event.value is made
         assert listed is made
+
+    asyncio.run(run())
+
+
+# --- the event loop is shared ---------------------------------------------------------------------
+
+
+class Turns:
+    """Counts turns of the event loop, which other tasks get, too."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._loop = asyncio.get_running_loop()
+        self._tick()
+
+    def _tick(self) -> None:
+        self.count += 1
+        self._loop.call_soon(self._tick)
+
+
+def test_others_get_turns_while_many_objects_are_read() -> None:
+    async def run() -> None:
+        service = make_server_context(memory())
+        await create_system_namespaces(service)
+        client = direct_client(make_application(service, AlwaysAllow()))
+        before = (await client.list(ConfigMap)).revision
+        for number in range(4 * SLICE_OBJECTS):
+            await client.write(Create(config_map(f"m{number}")))
+        watch = client.watch(ConfigMap, after=before)
+        await anext(watch)
+        turns = Turns()
+        await client.list(ConfigMap)
+        assert turns.count >= 4
+        turns = Turns()
+        for _ in range(3 * SLICE_OBJECTS):
+            await anext(watch)
+        assert turns.count >= 3
+        await watch.aclose()
+
+    asyncio.run(run())
+
+
+def test_some_of_many_requests_begin_in_one_turn() -> None:
+    async def run() -> None:
+        service = make_server_context(memory())
+        await create_system_namespaces(service)
+        client = direct_client(make_application(service, AlwaysAllow()))
+        await client.write(Create(config_map("one")))
+        turns = Turns()
+        ends: list[int] = []
+
+        async def get() -> None:
+            await client.get(ConfigMap, "default", "one")
+            ends.append(turns.count)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(3 * DIRECT_MAX):
+                tasks.create_task(get())
+        assert max(Counter(ends).values()) <= DIRECT_MAX
 
     asyncio.run(run())
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from mooring.api.apps import UpdateStrategy
 from mooring.api.core.pod import PodTemplateSpec
@@ -175,7 +175,8 @@ def validate_collisions(count: int | None, before: int | None, path: Path) -> Er
 
 
 def _by_name(status: Any) -> dict[str, Any]:
-    return {field.encode_name: getattr(status, field.name) for field in fields(status)}
+    names = zip(status.__struct_encode_fields__, status.__struct_fields__, strict=True)
+    return {encoded: getattr(status, name) for encoded, name in names}
 
 
 # --- update strategies --------------------------------------------------------------------
