@@ -133,6 +133,8 @@ class EffectRunner:
 
     def outgoing(self) -> list[EffectRequest]:
         """Return the effects to run, each once."""
+        if not self._outgoing:
+            return []
         found = list(self._outgoing)
         self._outgoing.clear()
         return found

@@ -83,6 +83,8 @@ class SchedulerLoop:
         self._is_awake = asyncio.Event()
         self._causes: set[str] = set()
         self._failures = 0  # of scheduling, in a row
+        self._timer: CancellableTimer | None = None
+        self._timer_s = 0.0  # when it is due
 
     def changed(self, old: Any | None, new: Any | None, *, is_listed: bool = False) -> None:
         """Take a change from an informer: the old object and the new one."""
@@ -103,6 +105,8 @@ class SchedulerLoop:
                     is_busy = self._step_guarded()
                     await (asyncio.sleep(0) if is_busy else self._wait())
         finally:
+            if self._timer is not None:
+                self._timer.cancel()
             self.scheduler.close()
 
     def _step_guarded(self) -> bool:
@@ -138,17 +142,26 @@ class SchedulerLoop:
     async def _wait(self) -> None:
         """Wait until something changes, or a timer is due."""
         next_s = self.scheduler.next_s()
-        timer = None
         if next_s is not None or self._failures:
-            delay_s = max((next_s or 0.0) - self._clock.monotonic(), 0.0)
+            now_s = self._clock.monotonic()
+            due_s = max(next_s or 0.0, now_s)
             if self._failures:
-                delay_s = max(delay_s, BACKOFF.delay_s(self._failures))
-            timer = self._clock.call_later(delay_s, self._is_awake.set)
-        try:
-            await self._is_awake.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
+                due_s = max(due_s, now_s + BACKOFF.delay_s(self._failures))
+            self._set_timer(due_s, now_s)
+        await self._is_awake.wait()
+
+    def _set_timer(self, due_s: float, now_s: float) -> None:
+        """Wake up at a time, or before: a timer that is set for earlier is kept."""
+        if self._timer is not None:
+            if self._timer_s <= due_s:
+                return
+            self._timer.cancel()
+        self._timer_s = due_s
+        self._timer = self._clock.call_later(due_s - now_s, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._is_awake.set()
 
     async def _work(self) -> None:
         while True:
