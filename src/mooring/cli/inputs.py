@@ -24,12 +24,13 @@ from typing import NamedTuple
 
 from mooring.api.documents import (
     Document,
-    JsonList,
     Limits,
+    ObjectList,
     Schema,
     expand_lists,
     json_list,
     read,
+    yaml_list,
 )
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
@@ -92,7 +93,10 @@ class DocumentPart(NamedTuple):
         if is_template(self.name, content):
             skipped.append(Skipped(self.name, *HELM_TEMPLATE))
             return
-        if (dump := json_list(content, source=self.name, limits=FILE_LIMITS)) is not None:
+        dump = json_list(content, source=self.name, limits=FILE_LIMITS)
+        if dump is None:
+            dump = yaml_list(content, source=self.name, schema=schema, limits=FILE_LIMITS)
+        if dump is not None:
             yield from self._items(dump, skipped)
             return
         if may_be_template(self.name, content):
@@ -107,7 +111,7 @@ class DocumentPart(NamedTuple):
             else:
                 yield from expand_lists(document)
 
-    def _items(self, dump: JsonList, skipped: list[Skipped]) -> Iterator[Document]:
+    def _items(self, dump: ObjectList, skipped: list[Skipped]) -> Iterator[Document]:
         if what := tool_file(self.name, dump.head):
             skipped.append(Skipped(self.name, *what))
         else:

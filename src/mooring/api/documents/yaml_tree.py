@@ -107,6 +107,11 @@ class TreeComposer:
         self._aliased_nodes = 0
         self._duplicates: list[Duplicate] = []
 
+    @property
+    def has_anchors(self) -> bool:
+        """Whether the document that was composed last has anchors."""
+        return bool(self._anchors)
+
     def documents(self) -> Iterator[Composed]:
         """Yield every document, empty ones too."""
         while not isinstance(event := self._events.next(), StreamEndEvent):
