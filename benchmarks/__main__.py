@@ -1,6 +1,6 @@
 """Run benchmarks: `python -m benchmarks [NAME …]`, all by default.
 
-`simulation` and `live` take arguments of their own: all that follow them are for them.
+`simulation`, `live` and `offline` take arguments of their own: all that follow them are for them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import pkgutil
 import sys
 
 import benchmarks
-from benchmarks import live, simulation
+from benchmarks import live, offline, simulation
 
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks and return an exit status."""
-    for each in (simulation, live):
+    for each in (simulation, live, offline):
         if names[:1] == [each.NAME]:
             each.main(names[1:])
             return 0

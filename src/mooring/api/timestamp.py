@@ -47,9 +47,13 @@ class Timestamp:
     @classmethod
     def parse(cls, text: str) -> Timestamp:
         """Return the instant that an RFC 3339 text names."""
+        return _parsed(cls, text) if len(text) <= REMEMBERED_LENGTH_MAX else cls._parse(text)
+
+    @classmethod
+    def _parse(cls, text: str) -> Timestamp:
         if (match := cls._form.fullmatch(text)) is None:
             raise DecodeError(f'parsing time "{text[:64]}"{cls._fault(text)}')
-        return cls(_instant(text) if len(text) <= REMEMBERED_LENGTH_MAX else _read(match))
+        return cls(_read(match))
 
     @staticmethod
     def instead_of(value: object) -> str:
@@ -119,10 +123,8 @@ def _read(match: re.Match[str]) -> datetime:
 # Most times of a cluster occur many times: the same second in many objects, and several times in
 # each of them.
 @lru_cache(maxsize=8192)
-def _instant(text: str) -> datetime:
-    match = _RFC3339.fullmatch(text)
-    assert match is not None
-    return _read(match)
+def _parsed(kind: type[Timestamp], text: str) -> Timestamp:
+    return kind._parse(text)
 
 
 @lru_cache(maxsize=8192)

@@ -349,10 +349,11 @@ def _nobody(_: str) -> None:
 
 
 def _was_stored(document: Document) -> bool:
-    match document.tree:
-        case {"metadata": dict(metadata)}:
-            return bool(metadata.get("uid") or metadata.get("resourceVersion"))
-    return False
+    tree = document.tree
+    metadata = tree.get("metadata") if isinstance(tree, dict) else None
+    if not isinstance(metadata, dict):
+        return False
+    return bool(metadata.get("uid") or metadata.get("resourceVersion"))
 
 
 def _lacks_uids_only(verdict: Verdict) -> bool:
