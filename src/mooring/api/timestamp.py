@@ -47,7 +47,9 @@ class Timestamp:
     @classmethod
     def parse(cls, text: str) -> Timestamp:
         """Return the instant that an RFC 3339 text names."""
-        return _parsed(cls, text) if len(text) <= REMEMBERED_LENGTH_MAX else cls._parse(text)
+        if len(text) > REMEMBERED_LENGTH_MAX:
+            return cls._parse(text)
+        return _parsed(cls, text)  # type: ignore[arg-type]  # a class is hashable
 
     @classmethod
     def _parse(cls, text: str) -> Timestamp:

@@ -35,7 +35,8 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.lru import LRU
 from mooring.scheduler.binding_conditions import BINDING_TIMEOUT_S
 from mooring.scheduler.features import ALL_FEATURES, Features
-from mooring.scheduler.node_ranking import NodeRanking, RankingWork
+from mooring.scheduler.node_ranking import NodeRanking
+from mooring.scheduler.ranking_work import RankingWork
 from mooring.scheduler.node_snapshot import NodeSnapshot
 from mooring.scheduler.plugins.claim_needs import AssumedClaim, ClaimKey, claim_key
 from mooring.scheduler.plugins.registry import NODE_READERS, POD_READERS

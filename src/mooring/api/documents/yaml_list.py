@@ -162,7 +162,7 @@ class _Reader:
             TextPart(text, start), source=self._source, schema=self._schema, limits=self._limits
         )
         documents = list(composer.documents())
-        if len(documents) != 1 or composer.has_anchors:
+        if len(documents) != 1 or composer.anchors:
             raise _NotSeparateError
         return documents[0].tree, documents[0].duplicates
 
