@@ -2,7 +2,7 @@
 
 The first line names the machine and the date: figures in a document belong together with it.
 
-`simulation` and `live` take arguments of their own: all that follow them are for them.
+`simulation`, `live` and `offline` take arguments of their own: all that follow them are for them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import pkgutil
 import sys
 
 import benchmarks
-from benchmarks import live, simulation
+from benchmarks import live, offline, simulation
 from benchmarks._machine import machine_line
 
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks and return an exit status."""
     print(machine_line(), flush=True)
-    for each in (simulation, live):
+    for each in (simulation, live, offline):
         if names[:1] == [each.NAME]:
             each.main(names[1:])
             return 0

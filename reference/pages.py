@@ -38,7 +38,7 @@ from mooring.api.go_types import ITEMS_MAX
 from mooring.api.kinds import Kind
 from mooring.api.object_reader import reports_unknown
 from mooring.api.quantity import DIGITS_MAX as QUANTITY_DIGITS_MAX
-from mooring.cli.inputs import ARCHIVE_LIMITS
+from mooring.cli.inputs import FILE_LIMITS
 from mooring.cli.main import moor
 from mooring.insight.snapshot import bundle
 from mooring.insight.snapshot.archive import UNPACKED_BYTES_MAX
@@ -239,7 +239,7 @@ def _checked(kind: Kind) -> str:
 # --- limits -------------------------------------------------------------------------------
 
 _LIMIT_MEANINGS = {
-    "bytes_max": "bytes of one file or of standard input, also unpacked",
+    "bytes_max": "bytes of one file, archive or standard input, also unpacked",
     "documents_max": "documents in one file, empty ones included",
     "depth_max": "lists and maps inside one another",
     "nodes_max": "values in all documents of a file, aliases counted as written out",
@@ -253,7 +253,8 @@ _LIMITS_INTRODUCTION = """\
 Input beyond one of these is refused, with the place and the limit. What is wrong with a file as a
 whole ends its reading, and `moor` exits with 3; a quantity is refused with its object. Only
 duplicate keys beyond their limit are passed over. The named limits are fields of
-`mooring.api.documents.Limits`; the command line has no options for them."""
+`mooring.api.documents.Limits`; the command line has no options for them. Programs that call
+`mooring.api.documents.read` read {bytes_max:,} bytes at most unless they say otherwise."""
 
 
 def limits_page() -> str:
@@ -262,9 +263,6 @@ def limits_page() -> str:
     rows.append(("", f"{NUMBER_LENGTH_MAX:,}", "characters of one number"))
     rows.append(("", f"{QUANTITY_DIGITS_MAX:,}", "digits before the point of one quantity"))
     rows.append(("", f"{ITEMS_MAX:,}", "objects in all lists of one pod, workload or the like"))
-    rows.append(
-        ("", f"{ARCHIVE_LIMITS.bytes_max:,}", "bytes of one archive: a snapshot, tar or zip")
-    )
     rows.append(("", f"{UNPACKED_BYTES_MAX:,}", "bytes in a snapshot, unpacked"))
     rows.append(("", f"{bundle.BYTES_MAX:,}", "bytes in the manifests of a tar or zip, unpacked"))
     rows.append(("", f"{bundle.FILES_MAX:,}", "manifests in a tar or zip"))
@@ -274,14 +272,14 @@ def limits_page() -> str:
     sections = [
         "# Limits of reading",
         MADE,
-        _LIMITS_INTRODUCTION,
+        _LIMITS_INTRODUCTION.format(bytes_max=DEFAULT_LIMITS.bytes_max),
         table_of(("limit", "at most", "of what"), rows),
     ]
     return page_of(sections)
 
 
 def _limit_row(name: str) -> tuple[str, str, str]:
-    return f"`{name}`", f"{getattr(DEFAULT_LIMITS, name):,}", _LIMIT_MEANINGS[name]
+    return f"`{name}`", f"{getattr(FILE_LIMITS, name):,}", _LIMIT_MEANINGS[name]
 
 
 # --- hardware profiles --------------------------------------------------------------------

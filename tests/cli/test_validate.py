@@ -194,10 +194,10 @@ def test_a_name_that_is_too_long_for_a_file_is_one_line() -> None:
 
 def test_a_huge_file_is_refused_without_reading_it(folder: Path) -> None:
     with (folder / "x.yaml").open("wb") as file:
-        os.truncate(file.fileno(), 100 * 1024 * 1024)
+        os.truncate(file.fileno(), 300 * 1024 * 1024)
     result = validate("-f", "x.yaml")
     assert result.exit_code == 3
-    assert "x.yaml: larger than 64 MiB, which is all that is read" in result.stderr
+    assert "x.yaml: larger than 256 MiB, which is all that is read" in result.stderr
 
 
 def test_a_fault_in_a_file_does_not_keep_others_from_being_checked(folder: Path) -> None:

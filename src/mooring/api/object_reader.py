@@ -12,11 +12,12 @@ can do to those parts what decoding to a Go type and encoding again does (see `g
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields, replace
 
 from mooring.api import go_types, schema
@@ -177,16 +178,19 @@ class _Parts:
         self._struct, self._message = struct, message
 
     def read(self, value: S, place: Place, unknown: Unknown) -> S:
+        given = self._given(value)
+        extra = value.extra if isinstance(value, Open) else None
+        if given == self._absent and not extra:  # as most are
+            return value
         changes: dict[str, Any] = {}
-        for name, json_name, read in self._readers:
-            before = getattr(value, name)
+        for before, (name, json_name, read) in zip(given, self._readers, strict=True):
             if before is None or before == ():
                 continue
             after = read(before, (*place, json_name), unknown)
             if after is not before:
                 changes[name] = after
-        if isinstance(value, Open) and value.extra:
-            changes["extra"] = self._read_extra(value.extra, place, unknown)
+        if extra:
+            changes["extra"] = self._read_extra(extra, place, unknown)
         return replace(value, **changes) if changes else value
 
     def _read_extra(self, extra: Mapping[str, Any], place: Place, unknown: Unknown) -> Any:
@@ -200,6 +204,21 @@ class _Parts:
             elif given is not None:
                 kept[name] = field.read(given, (*place, name), unknown)
         return kept
+
+    @cached_property
+    def _given(self) -> Callable[[Any], tuple[Any, ...]]:
+        """The function that returns what an object has in all fields with readers."""
+        names = [name for name, _, _ in self._readers]
+        if len(names) > 1:
+            return attrgetter(*names)
+        return lambda value: tuple(getattr(value, name) for name in names)
+
+    @cached_property
+    def _absent(self) -> tuple[Any, ...]:
+        """What an object without these fields has in them, where there is nothing to read then."""
+        defaults = {info.name: info.default for info in fields(self._struct)}
+        found = (defaults[name] for name, _, _ in self._readers)
+        return tuple(each if each is None or each == () else NODEFAULT for each in found)
 
     @cached_property
     def _readers(self) -> tuple[tuple[str, str, Read], ...]:

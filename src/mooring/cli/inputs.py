@@ -23,14 +23,14 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from mooring.api.documents import (
-    DEFAULT_LIMITS,
     Document,
-    JsonList,
     Limits,
+    ObjectList,
     Schema,
     expand_lists,
     json_list,
     read,
+    yaml_list,
 )
 from mooring.api.documents.document import Tree
 from mooring.api.errors import DocumentError
@@ -44,7 +44,7 @@ ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
 STDIN = "-"
 TEXT_HEAD_BYTES = 4096  # that show whether a file is text
 NAME_SHOWN_MAX = 255  # characters of a name that is too long for a file
-ARCHIVE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)
+FILE_LIMITS = Limits(bytes_max=256 * 1024 * 1024)  # dumps of large clusters, and archives
 # How files begin that others pack, and what packs them.
 OTHER_PACKINGS = {
     b"BZh": "bzip2",
@@ -87,11 +87,16 @@ class DocumentPart(NamedTuple):
             raise UnreadableError(str(error)) from None
 
     def _read(self, content: bytes, schema: Schema, skipped: list[Skipped]) -> Iterator[Document]:
-        documents: Iterable[Document] = read(content, source=self.name, schema=schema)
+        documents: Iterable[Document] = read(
+            content, source=self.name, limits=FILE_LIMITS, schema=schema
+        )
         if is_template(self.name, content):
             skipped.append(Skipped(self.name, *HELM_TEMPLATE))
             return
-        if (dump := json_list(content, source=self.name)) is not None:
+        dump = json_list(content, source=self.name, limits=FILE_LIMITS)
+        if dump is None:
+            dump = yaml_list(content, source=self.name, schema=schema, limits=FILE_LIMITS)
+        if dump is not None:
             yield from self._items(dump, skipped)
             return
         if may_be_template(self.name, content):
@@ -106,7 +111,7 @@ class DocumentPart(NamedTuple):
             else:
                 yield from expand_lists(document)
 
-    def _items(self, dump: JsonList, skipped: list[Skipped]) -> Iterator[Document]:
+    def _items(self, dump: ObjectList, skipped: list[Skipped]) -> Iterator[Document]:
         if what := tool_file(self.name, dump.head):
             skipped.append(Skipped(self.name, *what))
         else:
@@ -121,7 +126,7 @@ class InputSource(NamedTuple):
 
     def parts(self, skipped: list[Skipped]) -> Iterator[DocumentPart]:
         """Yield the parts, or raise UnreadableError; record skipped files."""
-        content = self.packed(ARCHIVE_LIMITS)
+        content = self.packed()
         try:
             if is_snapshot(content):
                 yield DocumentPart(self.name, read_archive(content))
@@ -155,7 +160,7 @@ class InputSource(NamedTuple):
             schema=schema, skipped=[]
         )
 
-    def packed(self, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    def packed(self, limits: Limits = FILE_LIMITS) -> bytes:
         """Return the unchanged content, or raise UnreadableError."""
         try:
             if self.path is None:
@@ -185,7 +190,7 @@ class InputSource(NamedTuple):
                 raise ArchiveError(f"has more than {limit} to read, which is all that is read")
             yield DocumentPart(inner.name, content)
 
-    def _plain(self, content: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    def _plain(self, content: bytes, limits: Limits = FILE_LIMITS) -> bytes:
         """Return the text, unpacked if it is packed, or raise UnreadableError."""
         for magic, packing in OTHER_PACKINGS.items():
             if content.startswith(magic):
@@ -222,7 +227,7 @@ def _is_text(head: bytes) -> bool:
 def archive_at(path: Path) -> Archive:
     """Return the snapshot in a file, or raise UnreadableError."""
     try:
-        return read_archive(InputSource(str(path), path).packed(ARCHIVE_LIMITS))
+        return read_archive(InputSource(str(path), path).packed())
     except ArchiveError as error:
         raise UnreadableError(f"{path}: {error}") from None
 

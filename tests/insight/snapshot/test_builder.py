@@ -321,3 +321,27 @@ spec: {selector: {app: old}, replicas: 2}
 def test_a_service_that_is_none_is_said_with_its_place() -> None:
     taken = intake("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: no service\n")
     assert taken.unreadable == ["here.yaml:4:1: spec: expected a ServiceSpec (a map), got a string"]
+
+
+def test_devices_share_equal_attributes() -> None:
+    slices = "\n---\n".join(
+        f"""\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {{name: slice-{number}, uid: uid-{number}}}
+spec:
+  driver: gpu.example.com
+  nodeName: node-{number}
+  pool: {{name: node-{number}, generation: 1, resourceSliceCount: 1}}
+  devices:
+  - name: gpu-0
+    attributes: {{model: {{string: H100}}, index: {{int: {number}}}, cores: {{int: 1}}}}
+"""
+        for number in range(3)
+    )
+    taken = intake(slices, is_cluster=True).snapshot()
+    first, second, third = ((s.spec.devices or ())[0].attributes for s in taken.slices)
+
+    assert first["model"] is second["model"] is third["model"]
+    assert second["index"] is second["cores"] is first["cores"]
+    assert [each["index"].int_value for each in (first, second, third)] == [0, 1, 2]

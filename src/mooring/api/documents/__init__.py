@@ -11,6 +11,7 @@ reader       entry point: JSON or YAML? And documents from JSON
 document     a stream with its limits; its documents, their positions, and the items of lists
 scalars      YAML scalars and schemas; numbers as Kubernetes sees them in JSON
 json_list    dumps: the items of one large JSON list, one by one
+yaml_list    the same for YAML; yaml_block parses what tools print
 json_scan    bounds, positions and duplicate keys of JSON text
 yaml_tree    trees from the events of a YAML text
 yaml_reader  documents from YAML
@@ -27,9 +28,10 @@ from mooring.api.documents.document import (
     Tree,
     expand_lists,
 )
-from mooring.api.documents.json_list import JsonList, json_list
+from mooring.api.documents.json_list import ObjectList, json_list
 from mooring.api.documents.reader import has_plain_bounds, read
 from mooring.api.documents.scalars import CORE, KUBERNETES, NumberText, Schema
+from mooring.api.documents.yaml_list import yaml_list
 
 __all__ = [
     "CORE",
@@ -37,9 +39,9 @@ __all__ = [
     "KUBERNETES",
     "Document",
     "Duplicate",
-    "JsonList",
     "Limits",
     "NumberText",
+    "ObjectList",
     "PlacedError",
     "Position",
     "Schema",
@@ -48,4 +50,5 @@ __all__ = [
     "has_plain_bounds",
     "json_list",
     "read",
+    "yaml_list",
 ]

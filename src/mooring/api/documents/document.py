@@ -244,7 +244,7 @@ class Limits:
     directives_max     %TAG directives of one document
     """
 
-    bytes_max: int = 256 * 1024 * 1024
+    bytes_max: int = 64 * 1024 * 1024
     documents_max: int = 100_000
     depth_max: int = 100
     nodes_max: int = 5_000_000

@@ -26,6 +26,7 @@ from mooring.api.documents.document import (
     DEFAULT_LIMITS,
     START,
     Document,
+    Duplicate,
     Limits,
     Position,
     TextPart,
@@ -49,7 +50,7 @@ _CHUNK_BYTES = 1024 * 1024
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 
-class JsonList(NamedTuple):
+class ObjectList(NamedTuple):
     """A list: its own fields without the items, and its text."""
 
     head: dict[str, Tree]
@@ -61,7 +62,7 @@ class JsonList(NamedTuple):
             yield ListItem(self, index)
 
 
-def json_list(data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS) -> JsonList | None:
+def json_list(data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS) -> ObjectList | None:
     """Return the only document of the bytes if it is a list of plain objects; None in doubt."""
     place = _ITEMS_KEY.search(data, 0, _HEAD_BYTES_MAX)
     if place is None or len(data) > limits.bytes_max or not _is_bounded(data, limits):
@@ -78,7 +79,7 @@ def json_list(data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS) -> J
         return None
     if not all(_is_plain(bytes(item), head, limits.depth_max - 2) for item in items):
         return None
-    return JsonList(head, JsonListText(data, source, _spans(data, start, items)))
+    return ObjectList(head, JsonListText(data, source, _spans(data, start, items)))
 
 
 def _head(before: bytes, after: bytes, depth_max: int) -> dict[str, Tree] | None:
@@ -123,8 +124,6 @@ def _spans(data: bytes, start: int, items: list[Raw]) -> list[Span]:
 class JsonListText:
     """The text of a list, and where its items are; the origin of their documents."""
 
-    yaml: None = None
-
     def __init__(self, data: bytes, source: str, spans: list[Span]) -> None:
         self._data = data
         self.source = source
@@ -140,9 +139,18 @@ class JsonListText:
         return 1
 
     @property
-    def json(self) -> bytes:
-        """The bytes of the list."""
+    def json(self) -> bytes | None:
+        """The bytes of the list, if they are JSON."""
         return self._data
+
+    @property
+    def yaml(self) -> str | None:
+        """The text of the list, if it is YAML."""
+        return None
+
+    def duplicates(self, index: int) -> tuple[Duplicate, ...]:  # noqa: ARG002
+        """Return the keys that an item has twice: none."""
+        return ()
 
     def tree(self, index: int) -> Tree:
         """Return the tree of an item; the last one is remembered."""
@@ -181,12 +189,14 @@ class ListItem(Document):
     """An item of a list that was proven to be plain: it is parsed when its tree is needed."""
 
     __slots__ = ("_list",)
-    _list: JsonList
+    _list: ObjectList
 
-    def __init__(self, of: JsonList, index: int) -> None:
+    def __init__(self, of: ObjectList, index: int) -> None:
         """Make the document of an item by its number in the list."""
-        values = {"_list": of, "source": of.text.source, "index": 0, "duplicates": ()}
-        for name, value in {**values, "origin": of.text, "within": (ITEMS, index)}.items():
+        text = of.text
+        values = {"_list": of, "source": text.source, "index": 0, "within": (ITEMS, index)}
+        values |= {"origin": text, "duplicates": text.duplicates(index)}
+        for name, value in values.items():
             object.__setattr__(self, name, value)  # as for every frozen dataclass
 
     @property

@@ -102,6 +102,11 @@ def _printable(stream: DocumentStream, start: int) -> tuple[str, PlacedError | N
     return documents_before(stream.text[start:], index - start), stream.fault(index, fact)
 
 
+def has_forbidden(stream: DocumentStream) -> bool:
+    """Return whether a text has something that must not reach the parser."""
+    return _printable(stream, 0)[1] is not None
+
+
 def _first_excess_directive(stream: DocumentStream, start: int) -> int | None:
     """Return the index of the first %TAG directive beyond the limit for one document.
 

@@ -103,7 +103,7 @@ class TreeComposer:
 
     def _begin(self) -> None:
         self._stack: list[_Frame] = []
-        self._anchors: dict[str, _Anchor] = {}
+        self.anchors: dict[str, _Anchor] = {}
         self._aliased_nodes = 0
         self._duplicates: list[Duplicate] = []
 
@@ -152,7 +152,7 @@ class TreeComposer:
             raise self._events.fault(event, str(error)) from None
         self._count(event)
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchor(event, value, size=1, is_open=False)
+            self.anchors[event.anchor] = _Anchor(event, value, size=1, is_open=False)
         return value
 
     def _open(self, event: CollectionStartEvent) -> None:
@@ -168,7 +168,7 @@ class TreeComposer:
         if event.anchor is not None:
             # The nodes counted so far; closing turns this into the anchor's own size.
             anchor = _Anchor(event, collection, size=self._nodes - 1, is_open=True)
-            self._anchors[event.anchor] = anchor
+            self.anchors[event.anchor] = anchor
         self._stack.append(_Frame(collection, anchor, depth))
 
     def _close(self) -> Tree:
@@ -200,7 +200,7 @@ class TreeComposer:
 
     def _anchored(self, event: AliasEvent) -> _Anchor:
         name = event.anchor or ""
-        anchor = self._anchors.get(name)
+        anchor = self.anchors.get(name)
         if anchor is None:
             raise self._events.fault(event, f"unknown anchor '{excerpt(name)}' referenced")
         if anchor.is_open:

@@ -51,6 +51,7 @@ _FOREIGN_STRUCTS = frozenset(kind.struct for kind in FOREIGN)
 
 _REFERENCE_UID = re.compile(r"(metadata\.ownerReferences|status\.reservedFor)\[\d+\]\.uid")
 _NO_VALUE = DeviceAttribute()
+ATTRIBUTES_SHARED_MAX = 4096
 _DROPPED = re.compile(r"fields of (\w+) are dropped")
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -109,6 +110,7 @@ class SnapshotBuilder:
         self._remarks: Counter[tuple[str, str]] = Counter()
         self._dropped: Counter[tuple[str, Gate]] = Counter()
         self._scrubbed: Counter[str] = Counter()  # by kind
+        self._attributes: dict[DeviceAttribute, DeviceAttribute] = {}  # equal ones, to be shared
         self.on_object: Callable[[str], None] = _nobody  # called with the source of each object
         self._documents: list[Document] = []  # of manifests, to write them again
         self._keys: dict[int, ObjectKey] = {}  # of the objects of documents, by identity
@@ -223,8 +225,22 @@ class SnapshotBuilder:
         self._judge.record_namespace(reading.value)
         value = defaulted_hub(reading.value, reading.kind, context)
         value = _in_namespace(value, reading.kind, self._namespace)
-        self._keys[id(document)] = key_of(value)
+        if not self._is_cluster:
+            self._keys[id(document)] = key_of(value)
+        if isinstance(value, ResourceSlice):
+            self._share_attributes(value)
         self._add_hub(value, _place(document))
+
+    def _share_attributes(self, published: ResourceSlice) -> None:
+        """Let devices share equal attributes: most are the same for thousands of devices."""
+        known = self._attributes
+        for device in published.spec.devices or ():
+            attributes = device.attributes
+            for name, value in attributes.items():
+                if value in known:
+                    attributes[name] = known[value]
+                elif len(known) < ATTRIBUTES_SHARED_MAX:
+                    known[value] = value
 
     def _add_foreign(self, document: Document, kind: Kind) -> None:
         try:
@@ -349,10 +365,11 @@ def _nobody(_: str) -> None:
 
 
 def _was_stored(document: Document) -> bool:
-    match document.tree:
-        case {"metadata": dict(metadata)}:
-            return bool(metadata.get("uid") or metadata.get("resourceVersion"))
-    return False
+    tree = document.tree
+    metadata = tree.get("metadata") if isinstance(tree, dict) else None
+    if not isinstance(metadata, dict):
+        return False
+    return bool(metadata.get("uid") or metadata.get("resourceVersion"))
 
 
 def _lacks_uids_only(verdict: Verdict) -> bool:

@@ -1,0 +1,218 @@
+"""Reads a dump in YAML, a list of many objects, item by item.
+
+    apiVersion: v1
+    items:
+    - apiVersion: v1        # an item: from its dash to the next dash in this column
+      kind: Node
+    kind: List
+
+An item of plain lines (see `yaml_block`) is parsed by itself, which is fast; any other item by the
+full parser, but by itself as well. Where that fails, or an item has an anchor, which another one
+may mean, the whole text is left to the full parser. So nothing is yielded before all is read;
+meanwhile items are kept as JSON, which takes a tenth of the memory of their trees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from mooring.api.documents.document import (
+    DEFAULT_LIMITS,
+    START,
+    DocumentStream,
+    Duplicate,
+    Limits,
+    PlacedError,
+    Position,
+    TextPart,
+    Tree,
+    find_position,
+    list_items,
+    with_type,
+)
+from mooring.api.documents.json_list import ITEMS, JsonListText, ObjectList, Span
+from mooring.api.documents.reader import decode_plain
+from mooring.api.documents.scalars import NumberText, Schema
+from mooring.api.documents.yaml_block import BlockParser, NotBlockError
+from mooring.api.documents.yaml_reader import has_forbidden, yaml_spots
+from mooring.api.documents.yaml_tree import TreeComposer
+from mooring.api.field_path import Segment
+
+_ITEMS_LINE = re.compile(rb"^items:\n(?=- )", re.MULTILINE)
+_ITEMS_END = re.compile(rb"^(?![ \n]|- )", re.MULTILINE)
+_ITEM_START = b"\n- "
+_MARKERS = (b"\n---", b"\n...", b"\n%", b"\r")
+DEPTH_LEAST: Final = 4  # of a list, its items, an item, and something in it
+_HEAD_BYTES_MAX: Final = 64 * 1024  # on each side of the items
+
+
+class _NotSeparateError(Exception):
+    """The items cannot be read one by one."""
+
+
+class _Item(NamedTuple):
+    """An item as JSON, and the keys that it has twice."""
+
+    json: bytes
+    is_block: bool  # it begins right behind its dash
+    duplicates: tuple[Duplicate, ...] = ()
+
+
+def yaml_list(
+    data: bytes, *, source: str, schema: Schema, limits: Limits = DEFAULT_LIMITS
+) -> ObjectList | None:
+    """Return the only document of the bytes if it is a list whose items can be read one by one."""
+    place = _ITEMS_LINE.search(data, 0, _HEAD_BYTES_MAX)
+    if place is None or len(data) > limits.bytes_max or limits.depth_max < DEPTH_LEAST:
+        return None
+    if any(each in data for each in _MARKERS):
+        return None
+    start = place.end()
+    last = data.rfind(_ITEM_START, start - 1) + 1
+    end = _ITEMS_END.search(data, last)
+    if end is None or len(data) - end.start() > _HEAD_BYTES_MAX:
+        return None
+    try:
+        reader = _Reader(source, schema, limits, data.count(b"\n", 0, start) + 1)
+        head = reader.head(data[: start - 1] + b" []\n" + data[end.start() :])
+        spans = list(_spans(data, start, end.start()))
+        items = [reader.item(data, span, head) for span in spans]
+    except (_NotSeparateError, PlacedError, UnicodeDecodeError):
+        return None
+    return ObjectList(head, YamlListText(data, source, spans, items, schema))
+
+
+def _spans(data: bytes, start: int, end: int) -> Iterator[Span]:
+    """Yield the items; a dash in the first column begins one, unless it is in a text."""
+    while start < end:
+        following = data.find(_ITEM_START, start, end) + 1 or end
+        yield Span(start, following)
+        start = following
+
+
+class _Reader:
+    """Reads items, and adds up their values."""
+
+    def __init__(self, source: str, schema: Schema, limits: Limits, line: int) -> None:
+        """Begin with the first item, at a line; items are a level deeper than by themselves."""
+        self._source = source
+        self._schema = schema
+        self._limits = replace(limits, depth_max=limits.depth_max - 1)
+        self._blocks = BlockParser(schema, limits.depth_max - 2)
+        self._line = line
+        self._values = 0
+        self._duplicates = 0
+
+    def head(self, text: bytes) -> dict[str, Tree]:
+        """Return the fields of the list, without its items."""
+        tree, duplicates = self._composed(text.decode())
+        if not isinstance(tree, dict) or duplicates or list_items(tree) != []:
+            raise _NotSeparateError
+        return {name: value for name, value in tree.items() if name != ITEMS}
+
+    def item(self, data: bytes, span: Span, head: dict[str, Tree]) -> _Item:
+        """Return the item in a part of the text; parts are given in order."""
+        text = data[span.start : span.end].decode()
+        found = self._block(text) or self._odd(text)
+        self._line += text.count("\n")
+        tree, is_block, duplicates = found
+        typed = with_type(tree, head)
+        if isinstance(typed, dict) and list_items(typed) is not None:
+            raise _NotSeparateError
+        encoded = _encode(tree)
+        self._count(encoded)
+        return _Item(encoded, is_block, duplicates)
+
+    def _block(self, text: str) -> tuple[Tree, bool, tuple[Duplicate, ...]] | None:
+        """Return the item if it is made of plain lines."""
+        if not text.endswith("\n"):
+            return None
+        try:
+            return self._blocks.mapping(f"  {text[2:-1]}".split("\n"), len("- ")), True, ()
+        except NotBlockError:
+            return None
+
+    def _odd(self, text: str) -> tuple[Tree, bool, tuple[Duplicate, ...]]:
+        """Return the item that the full parser reads."""
+        listed, duplicates = self._composed(text, Position(self._line, 1))
+        self._duplicates += len(duplicates)
+        if not isinstance(listed, list) or len(listed) != 1:
+            raise _NotSeparateError
+        if self._duplicates >= self._limits.duplicates_max:  # of all items together
+            raise _NotSeparateError
+        inside = (each._replace(segments=each.segments[1:]) for each in duplicates)
+        return listed[0], False, tuple(inside)
+
+    def _count(self, encoded: bytes) -> None:
+        # Signs in strings count as well: then the full parser decides.
+        self._values += sum(map(encoded.count, (b",", b"[", b"{")))
+        if self._values > self._limits.nodes_max:
+            raise _NotSeparateError
+
+    def _composed(self, text: str, start: Position = START) -> tuple[Tree, tuple[Duplicate, ...]]:
+        """Return the only document of a text that has no anchors."""
+        if has_forbidden(DocumentStream(text, self._source, self._limits, self._schema)):
+            raise _NotSeparateError
+        composer = TreeComposer(
+            TextPart(text, start), source=self._source, schema=self._schema, limits=self._limits
+        )
+        documents = list(composer.documents())
+        if len(documents) != 1 or composer.anchors:
+            raise _NotSeparateError
+        return documents[0].tree, documents[0].duplicates
+
+
+def _as_written(value: Any) -> msgspec.Raw:
+    assert isinstance(value, NumberText)
+    return msgspec.Raw(value.text.encode())
+
+
+_encode = msgspec.json.Encoder(enc_hook=_as_written).encode
+
+
+class YamlListText(JsonListText):
+    """The text of a list in YAML, with its items as JSON."""
+
+    def __init__(
+        self, data: bytes, source: str, spans: list[Span], items: list[_Item], schema: Schema
+    ) -> None:
+        super().__init__(data, source, spans)
+        self._items = items
+        self._schema = schema
+
+    @property
+    def json(self) -> None:
+        """Nothing: it is YAML."""
+
+    @property
+    def yaml(self) -> str:
+        """The text of the list."""
+        return self._data.decode()
+
+    def duplicates(self, index: int) -> tuple[Duplicate, ...]:
+        """Return the keys that an item has twice."""
+        return self._items[index].duplicates
+
+    def tree(self, index: int) -> Tree:
+        """Return the tree of an item."""
+        if self._last_tree[0] != index:
+            self._last_tree = index, decode_plain(self._items[index].json)
+        return self._last_tree[1]
+
+    def line_of(self, index: int) -> int:
+        """Return the first line of an item."""
+        is_block = self._items[index].is_block
+        return super().line_of(index) if is_block else self.locate((ITEMS, index)).line
+
+    def locate(self, segments: tuple[Segment, ...]) -> Position:
+        """Return the position of a field of an item, or of its deepest existing ancestor."""
+        _, index, *rest = segments
+        assert isinstance(index, int), "all documents of a list are items"
+        start, end = self.spans[index]
+        part = TextPart(self._data[start:end].decode(), Position(super().line_of(index), 1))
+        return find_position(yaml_spots(part, schema=self._schema), (0, *rest))
