@@ -32,6 +32,7 @@ from mooring.insight.snapshot.builder import (
 )
 from mooring.insight.snapshot.consistency import check_consistency
 from mooring.insight.snapshot.snapshot import Snapshot, overlay
+from mooring.kit.process_memory import garbage_collection_paused, keep_what_exists
 from mooring.validation.strategy import Context
 
 if TYPE_CHECKING:
@@ -211,7 +212,9 @@ _OPTIONS = (
 
 def read_sources(sources: Sources) -> ClusterInput:
     """Return the content of the sources, after printing what is odd about it."""
-    given = read_cluster(**sources._asdict())
+    with garbage_collection_paused():  # What is read stays.
+        given = read_cluster(**sources._asdict())
+    keep_what_exists()
     _print_findings(given)
     return given
 

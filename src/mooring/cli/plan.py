@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -243,7 +242,6 @@ def _nodes(placements: Iterable[Placement], plan: Plan) -> str:
 
 def planned(given: ClusterInput, snapshot: Snapshot | None = None) -> Plan:
     """Return the plan for the input of a command, or for a variant of it."""
-    gc.freeze()  # The input stays; collecting it again and again would take a fifth of the time.
     try:
         with Progress("pods planned") as progress:
             found = plan(snapshot or given.everything, given.context, progress=progress)

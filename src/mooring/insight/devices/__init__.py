@@ -5,6 +5,7 @@ snapshot ─► usage_of ─► ClusterUsage: devices, claims
 model           devices and claims as values; counts by state
 usage           the entry points; every claim with its devices
 device_usage    every device with its state and its holders
+changed_pools   the pools that a change concerns
 availability    the allocator's result for each device
 node_selection  the nodes that can use a device
 """
@@ -18,7 +19,7 @@ from mooring.insight.devices.model import (
     DeviceState,
     DeviceUsage,
 )
-from mooring.insight.devices.usage import usage_in, usage_of
+from mooring.insight.devices.usage import devices_changed, devices_in, usage_in, usage_of
 
 __all__ = [
     "ClaimState",
@@ -26,6 +27,8 @@ __all__ = [
     "ClusterUsage",
     "DeviceState",
     "DeviceUsage",
+    "devices_changed",
+    "devices_in",
     "usage_in",
     "usage_of",
 ]

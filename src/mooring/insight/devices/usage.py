@@ -23,6 +23,7 @@ from mooring.api.tolerations import DeviceName
 from mooring.cel.device import CelFeatures, DeviceCompiler
 from mooring.claims.pod_claims import controller_of, group_name
 from mooring.claims.reservations import is_group_consumer, is_pod_consumer
+from mooring.insight.devices.changed_pools import changed_pools, only_pools
 from mooring.insight.devices.device_usage import DeviceUsages
 from mooring.insight.devices.model import (
     ClaimId,
@@ -61,6 +62,42 @@ def usage_of(
     extensions: bool = True,
 ) -> ClusterUsage:
     """Return the usage of all devices; `extensions` widens what taint rules may say."""
+    book = _book_of(snapshot, features, with_taint_rules=with_taint_rules, extensions=extensions)
+    devices = _sorted(book.devices())
+    claims = tuple(ClaimUsages(snapshot, devices).claims())
+    return ClusterUsage(devices, claims, book.nodes.are_known)
+
+
+def devices_in(snapshot: Snapshot, context: Context) -> tuple[DeviceUsage, ...]:
+    """Return all devices as `usage_in` does; nothing is found out about claims."""
+    book = _book_of(
+        snapshot,
+        Features.of(context.gates),
+        with_taint_rules=context.gates.enabled(Gate.DRA_DEVICE_TAINT_RULES),
+        extensions=context.extensions,
+    )
+    return _sorted(book.devices())
+
+
+def devices_changed(
+    devices: Iterable[DeviceUsage], before: Snapshot, after: Snapshot, context: Context
+) -> tuple[DeviceUsage, ...]:
+    """Return `devices_in` of a changed cluster, from those it had: only changed pools are read."""
+    pools = changed_pools(before, after)
+    if pools is None:
+        return devices_in(after, context)
+    kept = (each for each in devices if (each.id.driver, each.id.pool) not in pools)
+    read = devices_in(only_pools(after, pools), context)
+    return _sorted((*kept, *read))
+
+
+def _sorted(devices: Iterable[DeviceUsage]) -> tuple[DeviceUsage, ...]:
+    return tuple(sorted(devices, key=lambda each: (each.id, each.slice_name)))
+
+
+def _book_of(
+    snapshot: Snapshot, features: Features, *, with_taint_rules: bool, extensions: bool
+) -> DeviceUsages:
     ledger = Ledger(shares_are_whole=not features.consumable_capacity)
     for claim in snapshot.claims:
         ledger.put(claim)
@@ -70,7 +107,7 @@ def usage_of(
             rules.put_class(device_class)
         for rule in snapshot.taint_rules:
             rules.put(rule)
-    book = DeviceUsages(
+    return DeviceUsages(
         snapshot.slices,
         snapshot.nodes,
         ledger=ledger,
@@ -78,9 +115,6 @@ def usage_of(
         features=features,
         rules=rules,
     )
-    devices = tuple(sorted(book.devices(), key=lambda each: (each.id, each.slice_name)))
-    claims = tuple(ClaimUsages(snapshot, devices).claims())
-    return ClusterUsage(devices, claims, book.nodes.are_known)
 
 
 class ClaimUsages:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from mooring.api.core import Pod
 from mooring.claims import claims_to_release
 from mooring.controllers.pod_control import is_active
-from mooring.insight.devices import ClusterUsage, DeviceState, usage_in
+from mooring.insight.devices import DeviceState, DeviceUsage, devices_changed, devices_in
 from mooring.insight.devices.model import StateCounts, by_node, count_states
 from mooring.insight.messages import Concern, full_name
 from mooring.insight.plan.planner import Plan
@@ -137,7 +137,7 @@ def compare(
         if name not in anyway or each.fate is PodFate.DELETED
     }
     pods = tuple(_changes(placements, _placements_of(new), departed, again))
-    had, has = usage_in(old.after, context), usage_in(new.after, context)
+    had, has = _devices_of(old, new, context)
     missed = _missing_in(had)
     return Difference(
         pods=pods,
@@ -243,10 +243,19 @@ def _devices(pod: Pod, by_claim: Mapping[tuple[str, str], list[str]]) -> tuple[s
 # --- devices ----------------------------------------------------------------------------
 
 
+def _devices_of(
+    old: Plan, new: Plan, context: Context
+) -> tuple[tuple[DeviceUsage, ...], tuple[DeviceUsage, ...]]:
+    """Return all devices of both plans."""
+    before, after = old.after, new.after
+    had = devices_in(before, context)
+    return had, devices_changed(had, before, after, context)
+
+
 def _free_devices(
-    before: ClusterUsage, after: ClusterUsage, cordoned: Collection[str]
+    before: Iterable[DeviceUsage], after: Iterable[DeviceUsage], cordoned: Collection[str]
 ) -> Iterator[FreeDevices]:
-    old, new = count_states(before.devices, by_node), count_states(after.devices, by_node)
+    old, new = count_states(before, by_node), count_states(after, by_node)
     for key in sorted({*old, *new}):
         was, is_ = old.get(key, _NONE), new.get(key, _NONE)
         node, driver = key
@@ -261,10 +270,10 @@ def _free_devices(
         )
 
 
-def _missing_in(holdings: ClusterUsage) -> dict[str, tuple[str, ...]]:
+def _missing_in(devices: Iterable[DeviceUsage]) -> dict[str, tuple[str, ...]]:
     """Return the devices that claims have but no slice publishes, with these claims."""
     return {
         str(each.id): tuple(str(holder.claim) for holder in (*each.holders, *each.admins))
-        for each in holdings.devices
+        for each in devices
         if each.state is DeviceState.MISSING
     }

@@ -1,0 +1,80 @@
+"""The pools whose devices may be in another state after a change: those of claims that changed.
+
+The state of a device follows from the slices of its pool, from the claims that have devices of
+the pool, from taint rules, and from what nodes are called, labelled and able to do. Where claims
+alone changed, all other pools are as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from operator import is_
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.allocator.pools import PoolId
+from mooring.api.resource.v1 import ResourceClaim, ResourceSlice
+from mooring.insight.snapshot.snapshot import Snapshot
+
+
+def changed_pools(before: Snapshot, after: Snapshot) -> Set[PoolId] | None:
+    """Return the pools that may differ; None if any may, because more than claims changed.
+
+    A selector that cannot be read has an effect on all pools of a node. So pools with selectors
+    are always among those that may differ.
+    """
+    facts = ("slices", "classes", "taint_rules")
+    if not all(_are_same(getattr(before, name), getattr(after, name)) for name in facts):
+        return None
+    for part in ("metadata", "status"):  # Of nodes, the spec decides about pods only.
+        if not _are_same(*([getattr(n, part) for n in s.nodes] for s in (before, after))):
+            return None
+    found = {pool_of(slice_) for slice_ in after.slices if _selects_nodes(slice_)}
+    old, new = ({id(claim): claim for claim in each.claims} for each in (before, after))
+    for differing in old.keys() ^ new.keys():
+        found.update(_pools_of(old.get(differing) or new[differing]))
+    return found
+
+
+def only_pools(snapshot: Snapshot, pools: Set[PoolId]) -> Snapshot:
+    """Return the cluster with these pools alone, and of claims only what they have of them."""
+    return Snapshot(
+        nodes=snapshot.nodes,
+        classes=snapshot.classes,
+        taint_rules=snapshot.taint_rules,
+        slices=tuple(each for each in snapshot.slices if pool_of(each) in pools),
+        claims=tuple(
+            _only(claim, pools) for claim in snapshot.claims if not pools.isdisjoint(_pools_of(claim))
+        ),
+    )
+
+
+def pool_of(slice_: ResourceSlice) -> PoolId:
+    """Return the pool of a slice."""
+    return PoolId(slice_.spec.driver, slice_.spec.pool.name)
+
+
+def _are_same(before: Iterable[Any], after: Iterable[Any]) -> bool:
+    old, new = list(before), list(after)
+    return len(old) == len(new) and all(map(is_, old, new))
+
+
+def _selects_nodes(slice_: ResourceSlice) -> bool:
+    return slice_.spec.node_selector is not None or bool(slice_.spec.per_device_node_selection)
+
+
+def _pools_of(claim: ResourceClaim) -> Iterator[PoolId]:
+    allocation = claim.status.allocation
+    if allocation is not None:
+        yield from (PoolId(each.driver, each.pool) for each in allocation.devices.results)
+
+
+def _only(claim: ResourceClaim, pools: Set[PoolId]) -> ResourceClaim:
+    status, allocation = claim.status, claim.status.allocation
+    assert allocation is not None
+    results = tuple(
+        each for each in allocation.devices.results if PoolId(each.driver, each.pool) in pools
+    )
+    devices = replace(allocation.devices, results=results)
+    return replace(claim, status=replace(status, allocation=replace(allocation, devices=devices)))
