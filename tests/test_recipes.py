@@ -49,7 +49,7 @@ def test_common_changes_touch_few_files() -> None:
 def test_every_command_has_the_files_of_its_recipe() -> None:
     module = steps("Add a command")[0]
     for name in COMMANDS:
-        assert (ROOT / module.replace("<name>", name)).exists(), name
+        assert (ROOT / module.replace("<name>", name.replace("-", "_"))).exists(), name
 
 
 def test_every_controller_has_the_steps_of_its_recipe() -> None:

@@ -124,7 +124,7 @@ class Compiled:
         if found is UNKNOWN:
             assert self.program is not None and self.program.many is not None  # noqa: PT018
             (found,), _ = self.evaluate_batch([(driver,) * len(self.program.many.paths)])
-            self.meter.record(self.expression, 1, 0.0)
+            self.meter.record(self.expression, 1, self.meter.now_s())
             if len(self._of_drivers) >= DRIVERS_MAX:
                 self._of_drivers.clear()
             self._of_drivers[driver] = found if type(found) is bool else None
