@@ -99,7 +99,7 @@ def _explained(case: Case, changes: Sequence[ObjectChange], find: Find) -> list[
         outcome = decide(case.cluster, made.pod)
         if not isinstance(outcome, Pending):
             return []
-        plan = Plan(made.snapshot, (outcome,), (), case.cluster)
+        plan = Plan(made.snapshot, (outcome,), (), lambda: case.cluster)
         effort = case.effort._replace(
             trials_max=TRIALS_MAX, steps_each_max=STEPS_EACH_MAX, steps_max=ALL_STEPS_MAX
         )

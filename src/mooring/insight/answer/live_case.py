@@ -50,7 +50,7 @@ class LiveCase(Case):
         effort: Callable[[], Effort],
         fleets: Fleets,
     ) -> None:
-        plan = Plan(_snapshot_of(cluster), (explanation.pending,), (), cluster)
+        plan = Plan(_snapshot_of(cluster), (explanation.pending,), (), lambda: cluster)
         super().__init__(_LiveSurroundings(plan, context, effort, fleets), explanation)
         self.rehearsal = LiveRehearsal(self.around.stage, explanation)
 

@@ -45,7 +45,9 @@ def only_pools(snapshot: Snapshot, pools: Set[PoolId]) -> Snapshot:
         taint_rules=snapshot.taint_rules,
         slices=tuple(each for each in snapshot.slices if pool_of(each) in pools),
         claims=tuple(
-            _only(claim, pools) for claim in snapshot.claims if not pools.isdisjoint(_pools_of(claim))
+            _only(claim, pools)
+            for claim in snapshot.claims
+            if not pools.isdisjoint(_pools_of(claim))
         ),
     )
 

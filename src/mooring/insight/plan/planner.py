@@ -11,6 +11,7 @@ these have a node.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -45,8 +46,13 @@ class Plan(Struct, frozen=True):
     before: Snapshot  # completed, before any decision
     results: tuple[Result, ...]  # in the order of the snapshot's pods
     concerns: tuple[Concern, ...]
-    cluster: Cluster  # with all placed pods
+    make_cluster: Callable[[], Cluster]  # the same one each time
     over_quota: Mapping[str, str] = {}  # by the full name of a pod: what a quota refuses, and why
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster with all placed pods; if none had to be placed, it is made when asked for."""
+        return self.make_cluster()
 
     @property
     def placed(self) -> tuple[Reservation, ...]:
@@ -89,13 +95,16 @@ def plan_completed(
     `arrival` has the full names of pods in order of arrival, if that is not the usual one.
     """
     before = completed.snapshot
-    cluster = _cluster_of(before, context)
+    cluster = cache(partial(_cluster_of, before, context))
     waiting = [pod for pod in before.pods if _is_waiting(pod) and full_name(pod) not in left_out]
     over_quota = completed.over_quota
     admitted = [pod for pod in waiting if full_name(pod) not in over_quota]
-    results = _Planner(cluster, before, progress, len(admitted)).run(_arranged(admitted, arrival))
+    results: dict[str, Result] = {}
+    if admitted:
+        planner = _Planner(cluster(), before, progress, len(admitted))
+        results = planner.run(_arranged(admitted, arrival))
     results |= {
-        name: _refused(cluster, pod, over_quota[name])
+        name: _refused(cluster(), pod, over_quota[name])
         for pod in waiting
         if (name := full_name(pod)) in over_quota
     }
