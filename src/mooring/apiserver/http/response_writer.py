@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 GATHERED_BYTES_MAX = 64 * 1024  # more is flushed at once, so that the transport can push back
+CLOSE_HEADER = (b"connection", b"close")
 
 
 class WriteBuffer:
@@ -64,7 +65,9 @@ def respond(cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: b
     if cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
         return False
     lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
-    if not cycle.keep_alive:
+    # Old versions of uvicorn look at the request's header only when a response begins.
+    is_last = not cycle.keep_alive or CLOSE_HEADER in cycle.scope["headers"]
+    if is_last:
         lines.append(b"connection: close\r\n")
     head = b"".join(lines)
     if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
@@ -72,7 +75,8 @@ def respond(cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: b
     cycle.transport.write(b"%s%s\r\n%s" % (_status_line(status), head, body))
     cycle.response_started = cycle.response_complete = True
     cycle.message_event.set()
-    if not cycle.keep_alive:
+    if is_last:
+        cycle.keep_alive = False
         cycle.transport.close()
     cycle.on_response()
     return True
