@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mooring.api.gates import Gates
 from mooring.cli import CONTEXT
-from mooring.cli.command_classes import SectionedCommand, option_with_default
+from mooring.cli.command_classes import SectionedCommand
 from mooring.cli.errors import fail, needs_extra, os_error_text
 from mooring.cli.gate_options import (
     GATES,
@@ -22,7 +22,12 @@ from mooring.cli.gate_options import (
     numa_node_option,
 )
 from mooring.cli.scheduler import explain_in_of, scheduler_config
-from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
+from mooring.cli.server_options import (
+    data_dir_option,
+    listen_options,
+    read_runtime,
+    runtime_config_option,
+)
 from mooring.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -45,20 +50,7 @@ LOG_FORMAT = "%(part)s%(asctime)s %(levelname)s %(message)s"
     "configuration cannot be used.",
 )
 @data_dir_option
-@option_with_default(
-    "--bind-address",
-    default="127.0.0.1",
-    metavar="ADDRESS",
-    help="Address to listen on.",
-)
-@option_with_default(
-    "--secure-port",
-    "--port",
-    "port",
-    type=click.IntRange(0, 65535),
-    default=6443,
-    help="Port to listen on; 0 picks a free one.",
-)
+@listen_options
 @click.option(
     "--profile",
     "profiles",

@@ -103,6 +103,22 @@ def data_dir_option(function: F) -> F:
     )(function)
 
 
+def listen_options(function: F) -> F:
+    """Add the address and the port of a cluster's API server."""
+    port = option_with_default(
+        "--secure-port",
+        "--port",
+        "port",
+        type=click.IntRange(0, 65535),
+        default=6443,
+        help="Port to listen on; 0 picks a free one.",
+    )
+    address = option_with_default(
+        "--bind-address", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on."
+    )
+    return address(port(function))
+
+
 runtime_config_option: Final = click.option(
     "--runtime-config",
     default="",

@@ -29,7 +29,12 @@ from mooring.cli.gate_options import (
     gate_options,
     numa_node_option,
 )
-from mooring.cli.server_options import data_dir_option, read_runtime, runtime_config_option
+from mooring.cli.server_options import (
+    data_dir_option,
+    listen_options,
+    read_runtime,
+    runtime_config_option,
+)
 from mooring.cli.status import ProgressView, status_lines
 from mooring.cli.terminal import echo, say
 
@@ -57,20 +62,7 @@ LOOK_EVERY_S = 3.0
     "could not be started.",
 )
 @data_dir_option
-@option_with_default(
-    "--bind-address",
-    default="127.0.0.1",
-    metavar="ADDRESS",
-    help="Address to listen on.",
-)
-@option_with_default(
-    "--secure-port",
-    "--port",
-    "port",
-    type=click.IntRange(0, 65535),
-    default=6443,
-    help="Port to listen on; 0 picks a free one.",
-)
+@listen_options
 @click.option(
     "--node/--no-node",
     "has_node",
