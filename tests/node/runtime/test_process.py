@@ -25,7 +25,6 @@ from tests.node.runtime.bench import (
     executed,
     finished,
     id_of,
-    is_zombie,
     output,
     said,
     shell,
@@ -214,8 +213,9 @@ def test_stop_of_an_unknown_container_has_nothing_to_do(bench: Bench) -> None:
 
 
 def alive(pids: list[int]) -> list[int]:
-    """Return processes and their descendants, but for those that only wait to be reaped."""
-    return [pid for pid in linux.tree(pids) if not is_zombie(pid)]
+    """Return processes and their descendants, but for those that wait to be reaped, or are."""
+    found = [linux.process(pid) for pid in linux.tree(pids)]
+    return [each.pid for each in found if each is not None and not each.is_zombie]
 
 
 @pytest.mark.parametrize(
