@@ -5,7 +5,7 @@
     cli.md            the commands and options of `moor`
     explain-json.md   the types of `moor explain -o json`, with explain.schema.json
     feature-gates.md  the gates of mooring.api.gates
-    kinds.md          the catalogue of kinds and the strategies of validation
+    kinds.md          the catalogue of kinds, the strategies of validation, and every built-in kind
     limits.md         the limits of mooring.api.documents and of validation
     metrics.md        the metrics of the programs, as they define them
     profiles.md       the hardware profiles of mooring.hardware
@@ -43,8 +43,9 @@ from mooring.cli.main import moor
 from mooring.insight.snapshot import bundle
 from mooring.insight.snapshot.archive import UNPACKED_BYTES_MAX
 from mooring.insight.snapshot.workloads import PODS_MAX
-from mooring.validation.registry import MetadataStrategy, strategy_for
-from mooring.validation.strategy import Strategy
+from mooring.validation.registry import strategy_for
+from mooring.validation.strategy import MetadataStrategy, Strategy
+from reference.built_in_kinds import built_in_section
 from reference.cel_functions import functions_page
 from reference.example_picture import example_picture
 from reference.explain_json import explain_page, schema_text
@@ -205,6 +206,7 @@ def kinds_page() -> str:
         )
         sections.append(f"## {group or 'core'}")
         sections.append(table_of(columns, _kind_rows(kinds)))
+    sections.append(built_in_section())
     return page_of(sections)
 
 

@@ -19,12 +19,12 @@ from mooring.api.codec import decode_json, decode_tree, encode_json, to_tree
 from mooring.api.errors import DecodeError
 from mooring.api.kinds import Kind
 from mooring.api.scheduler_config import (
-    DynamicResourcesArgs,
     KubeSchedulerConfiguration,
     duration_ns,
     duration_text,
     dynamic_resources_args,
 )
+from mooring.api.scheduler_plugin_args import DynamicResourcesArgs
 from mooring.api.scheduling import v1alpha2
 from mooring.api.structs import Open
 from tests.corpus import corpus

@@ -7,13 +7,26 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.built_in_kinds import BUILT_IN_KINDS
 from mooring.api.catalogue import CATALOGUE, KINDS, OTHER_KINDS
 from mooring.api.kinds import Kind
 from tests.corpus import corpus
 
+# Kinds that Kubernetes serves only when --runtime-config asks for them.
+ON_REQUEST = {
+    ("coordination.k8s.io/v1beta1", "LeaseCandidate"),
+    ("internal.apiserver.k8s.io/v1alpha1", "StorageVersion"),
+    ("lifecycle.k8s.io/v1alpha1", "Eviction"),
+    ("lifecycle.k8s.io/v1alpha1", "EvictionRequest"),
+    *(
+        (f"admissionregistration.k8s.io/{version}", f"MutatingAdmissionPolicy{what}")
+        for version in ("v1beta1", "v1alpha1")
+        for what in ("", "Binding")
+    ),
+}
 
-def test_the_other_kinds_are_those_that_kubernetes_serves_besides() -> None:
-    ours = {(kind.api_version, kind.name) for kind in KINDS}
+
+def test_the_built_in_kinds_are_those_that_kubernetes_serves() -> None:
     served = set()
     for name in ("api.aggregated.json", "apis.aggregated.json"):
         groups = json.loads(corpus("http", "live", name).read_text(encoding="utf-8"))
@@ -24,8 +37,15 @@ def test_the_other_kinds_are_those_that_kubernetes_serves_besides() -> None:
                 served |= {
                     (api_version, each["responseKind"]["kind"]) for each in version["resources"]
                 }
+    listed = {(version, kind.name) for kind in BUILT_IN_KINDS for version in kind.api_versions}
+    assert listed == served | ON_REQUEST
+
+
+def test_the_other_kinds_are_the_built_in_ones_that_we_lack() -> None:
+    listed = {(version, kind.name) for kind in BUILT_IN_KINDS for version in kind.api_versions}
+    ours = {(kind.api_version, kind.name) for kind in KINDS}
     others = {(version, name) for version, names in OTHER_KINDS.items() for name in names}
-    assert others == served - ours
+    assert others == listed - ours
 
 
 def test_no_kind_of_ours_is_foreign() -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,8 @@ from mooring.api.catalogue import CATALOGUE
 from mooring.api.documents import expand_lists, read
 from mooring.api.errors import ApiError
 from mooring.api.gates import Gates
-from mooring.api.object_reader import ReadObject, read_document
-from mooring.api.plain_reader import PLAIN_BYTES_MAX, read_plain_json
+from mooring.api.object_reader import ReadObject, read_document, read_tree
+from mooring.api.plain_reader import PLAIN_BYTES_MAX, PlainItems, read_plain_json
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GATES = Gates.parse()
@@ -183,3 +184,70 @@ def test_doubtful_text_is_left_to_the_careful_reader() -> None:
         assert check(text.encode(), claim) is None, why
     kep = {**pod, "status": {"extendedResourceClaimStatus": {"requestMapping": []}}}
     assert check(json.dumps(kep).encode(), pod) is None
+
+
+# --- items of dumps ---------------------------------------------------------------------------
+
+ITEMS = PlainItems(GATES, extensions=True)
+
+
+def check_item(data: bytes) -> ReadObject | None:
+    """Read an item with both readers; return the object if the quick one dared."""
+    found = ITEMS.read_json(data)
+    if found is not None:
+        reading = careful(data)
+        assert reading == found
+        assert repr(reading) == repr(found)
+    return found
+
+
+def as_kubectl(tree: Any) -> bytes:
+    """Return JSON as kubectl prints it, without its spaces."""
+    text = json.dumps(tree, separators=(",", ":"), sort_keys=True)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text.encode()
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(texts(), st.booleans())
+def test_an_item_is_read_as_the_careful_reader_reads_it(
+    case: tuple[bytes, Any], is_sorted: bool
+) -> None:
+    data, tree = case
+    data = as_kubectl(tree) if is_sorted else msgspec.json.format(data, indent=-1)
+    try:
+        check_item(data)
+        careful_tree = ITEMS.read_tree(tree)
+        if careful_tree is not None and data.isascii():
+            assert careful_tree == read_tree(tree, gates=GATES)
+    except ApiError as error:
+        pytest.fail(f"only the careful reader refuses {data!r}: {error}")
+
+
+@pytest.mark.parametrize("tree", MORE[:2], ids=lambda tree: tree["kind"])
+def test_usual_items_are_plain(tree: Any) -> None:
+    assert check_item(as_kubectl(tree)) is not None
+
+
+def test_what_go_escapes_is_read_and_nothing_else() -> None:
+    claim = MORE[0]
+    ask = {"name": "r", "exactly": {"deviceClassName": "k"}}
+    for expression in ("1 < 2 && 3 > 2", r"'\u003c' == \"<\"", "device.name == 'x'", "ä"):
+        selectors = [{"cel": {"expression": expression}}]
+        exactly = {**ask["exactly"], "selectors": selectors}  # type: ignore[dict-item]
+        tree = {**claim, "spec": {"devices": {"requests": [{**ask, "exactly": exactly}]}}}
+        found = check_item(as_kubectl(tree))
+        assert (found is not None) == (expression == "1 < 2 && 3 > 2"), expression
+
+
+def test_an_item_with_a_key_twice_is_left_to_the_careful_reader() -> None:
+    """Even if a field that is always written makes up for the key that is lost."""
+    pod = MORE[1]
+    one, other = '{"image":"i","name":"a"}', '{"image":"i","image":"j","name":"a"}'
+    text = as_kubectl({**pod, "spec": {"containers": []}}).decode()
+    for containers, is_plain in ((f"[{one}]", True), (f"[{other}]", False)):
+        data = text.replace('"containers":[]', f'"containers":{containers}')
+        assert (check_item(data.encode()) is not None) is is_plain
+    statuses = '"status":{"containerStatuses":[{"name":"a","name":"a","ready":true},{"ready":true}]'
+    assert check_item(text.replace('"status":{', f"{statuses},", 1).encode()) is None

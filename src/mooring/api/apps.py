@@ -183,6 +183,16 @@ class StatefulSet(Open, frozen=True, gc=False):
     status: StatefulSetStatus = always(StatefulSetStatus())
 
 
+class ControllerRevision(Open, frozen=True, gc=False):
+    """One state of the template of a stateful set or a daemon set."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("ControllerRevision")
+    metadata: ObjectMeta = always(ObjectMeta())
+    data: Json = None
+    revision: Int64 = always(0)
+
+
 # --- autoscaling/v1: a part of controllers, never stored --------------------------------------
 
 SCALE_API_VERSION = "autoscaling/v1"
@@ -214,6 +224,7 @@ class Scale(Open, frozen=True, gc=False):
 SCALE = declare_kind(Scale, "")
 
 KINDS: tuple[Kind, ...] = (
+    declare_kind(ControllerRevision, "controllerrevisions"),
     declare_kind(DaemonSet, "daemonsets", "ds", has_status=True),
     declare_kind(Deployment, "deployments", "deploy", has_status=True),
     declare_kind(ReplicaSet, "replicasets", "rs", has_status=True),

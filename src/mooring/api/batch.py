@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.api.core.namespace import ObjectReference
 from mooring.api.core.pod import PodTemplateSpec
 from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import Json, LabelSelector, ObjectMeta
@@ -70,4 +71,45 @@ class Job(Open, frozen=True, gc=False):
     status: JobStatus = always(JobStatus())
 
 
-KINDS: tuple[Kind, ...] = (declare_kind(Job, "jobs", has_status=True),)
+class JobTemplateSpec(Open, frozen=True, gc=False):
+    """A template for the jobs of a cron job."""
+
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: JobSpec = always(JobSpec())
+
+
+class CronJobSpec(Open, frozen=True, gc=False):
+    """When jobs are made, and which."""
+
+    schedule: str = always("")
+    time_zone: str | None = None
+    starting_deadline_seconds: Int64 | None = None
+    concurrency_policy: str = ""
+    suspend: bool | None = None
+    job_template: JobTemplateSpec = always(JobTemplateSpec())
+    successful_jobs_history_limit: Int32 | None = None
+    failed_jobs_history_limit: Int32 | None = None
+
+
+class CronJobStatus(Open, frozen=True, gc=False):
+    """Which jobs run, and when the last one was made."""
+
+    active: tuple[ObjectReference, ...] = ()
+    last_schedule_time: Timestamp | None = None
+    last_successful_time: Timestamp | None = None
+
+
+class CronJob(Open, frozen=True, gc=False):
+    """Jobs that are made at certain times."""
+
+    api_version: str = always(API_VERSION)
+    kind: str = always("CronJob")
+    metadata: ObjectMeta = always(ObjectMeta())
+    spec: CronJobSpec = always(CronJobSpec())
+    status: CronJobStatus = always(CronJobStatus())
+
+
+KINDS: tuple[Kind, ...] = (
+    declare_kind(CronJob, "cronjobs", "cj", has_status=True),
+    declare_kind(Job, "jobs", has_status=True),
+)

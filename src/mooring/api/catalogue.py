@@ -1,8 +1,7 @@
 """Every kind that Mooring can read.
 
 Kinds without a plural exist only in files or as bodies of subresources. A server answers reviews
-but never stores them. Foreign kinds are served by Kubernetes alone; of these, we read what decides
-about pods.
+but never stores them.
 """
 
 from __future__ import annotations
@@ -12,19 +11,34 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api import (
+    admissionregistration,
+    api_registration,
+    apiextensions,
     apps,
     authentication,
     authorization,
+    autoscaling,
     batch,
+    certificates,
     coordination,
     core,
+    csi,
     device_metadata,
+    discovery,
     events,
+    flow_control,
+    networking,
+    policy,
     rbac,
     runtime_class,
     scheduler_config,
     scheduling,
+    storage,
+    storage_migration,
 )
+from mooring.api.built_in_kinds import BUILT_IN_KINDS
+from mooring.api.core.kinds import KINDS as CORE_KINDS
+from mooring.api.custom_resource import CustomResource
 from mooring.api.kinds import Catalogue, Kind
 from mooring.api.resource import versions
 from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
@@ -32,62 +46,50 @@ from mooring.api.resource.versions import KINDS as RESOURCE_KINDS
 
 KINDS: tuple[Kind, ...] = (
     *RESOURCE_KINDS,
-    *core.KINDS,
+    *CORE_KINDS,
     *apps.KINDS,
+    *autoscaling.KINDS,
     *batch.KINDS,
     *scheduling.KINDS,
     *coordination.KINDS,
+    *discovery.KINDS,
+    *policy.KINDS,
     *rbac.KINDS,
     *runtime_class.KINDS,
+    *storage.KINDS,
+    *admissionregistration.KINDS,
+    *apiextensions.KINDS,
+    *csi.KINDS,
     *authentication.KINDS,
     *authorization.KINDS,
     *events.KINDS,
+    *networking.KINDS,
+    *certificates.KINDS,
+    *flow_control.KINDS,
+    *storage_migration.KINDS,
+    *api_registration.KINDS,
     *scheduler_config.KINDS,
     *device_metadata.KINDS,
 )
 
 SERVED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.plural and not kind.is_asked)
 ASKED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.is_asked)
-FOREIGN: tuple[Kind, ...] = core.FOREIGN_KINDS
 
-# The kinds that Kubernetes 1.37 serves besides, as its discovery lists them.
-OTHER_KINDS: dict[str, tuple[str, ...]] = {
-    "v1": (
-        *("ComponentStatus", "Endpoints", "LimitRange", "PersistentVolume"),
-        *("PersistentVolumeClaim", "PodTemplate", "ReplicationController", "Service"),
-    ),
-    "admissionregistration.k8s.io/v1": (
-        *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
-        *("MutatingWebhookConfiguration", "ValidatingAdmissionPolicy"),
-        *("ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
-    ),
-    "apiextensions.k8s.io/v1": ("CustomResourceDefinition",),
-    "apiregistration.k8s.io/v1": ("APIService",),
-    "apps/v1": ("ControllerRevision",),
-    "autoscaling/v1": ("HorizontalPodAutoscaler",),
-    "autoscaling/v2": ("HorizontalPodAutoscaler",),
-    "batch/v1": ("CronJob",),
-    "certificates.k8s.io/v1": (
-        *("CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"),
-    ),
-    "discovery.k8s.io/v1": ("EndpointSlice",),
-    "flowcontrol.apiserver.k8s.io/v1": ("FlowSchema", "PriorityLevelConfiguration"),
-    "networking.k8s.io/v1": (
-        *("IPAddress", "Ingress", "IngressClass", "NetworkPolicy", "ServiceCIDR"),
-    ),
-    "policy/v1": ("PodDisruptionBudget",),
-    "storage.k8s.io/v1": (
-        *("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass"),
-        *("VolumeAttachment", "VolumeAttributesClass"),
-    ),
-    "storagemigration.k8s.io/v1": ("StorageVersionMigration",),
-}
+# The kinds that Kubernetes 1.37 serves besides, by version.
+_NAMES = {(kind.api_version, kind.name) for kind in KINDS}
+OTHER_KINDS: dict[str, tuple[str, ...]] = {}
+for _kind in BUILT_IN_KINDS:
+    for _version in _kind.api_versions:
+        if (_version, _kind.name) not in _NAMES:
+            OTHER_KINDS[_version] = (*OTHER_KINDS.get(_version, ()), _kind.name)
 
 CATALOGUE = Catalogue(KINDS, OTHER_KINDS)
 
 
 def to_hub(value: Any, kind: Kind | None = None) -> Any:
     """Return an object of any kind in the version that it is stored in."""
+    if isinstance(value, CustomResource):
+        return value if kind is None else type(value).definition.converted(value, kind.hub_version)
     kind = kind or CATALOGUE.find(value.api_version, value.kind)
     if kind.group == RESOURCE_GROUP:
         return versions.to_hub(value, kind.hub_version)
@@ -95,6 +97,8 @@ def to_hub(value: Any, kind: Kind | None = None) -> Any:
         return scheduling.to_hub(value)
     if isinstance(value, events.Event):
         return events.to_hub(value)
+    if kind.name == autoscaling.HorizontalPodAutoscaler.__name__:
+        return autoscaling.to_hub(value)
     return replace(value, api_version=kind.hub_version)
 
 
@@ -102,11 +106,15 @@ def from_hub(value: Any, api_version: str) -> Any:
     """Return a stored object in another version of its kind."""
     if value.api_version == api_version:
         return value
+    if isinstance(value, CustomResource):
+        return type(value).definition.converted(value, api_version)
     group = CATALOGUE.find(api_version, value.kind).group
     if group == RESOURCE_GROUP:
         return versions.from_hub(value, api_version)
     if group == scheduling.GROUP:
         return scheduling.from_hub(value, api_version)
+    if isinstance(value, autoscaling.HorizontalPodAutoscaler):
+        return autoscaling.from_hub(value, api_version)
     if isinstance(value, core.Event):
         return events.from_hub(value)
     return replace(value, api_version=api_version)

@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from mooring.api import field_path
+from mooring.api.custom_resource import CustomResource, decode_custom, encode_custom
 from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, render
@@ -53,6 +54,8 @@ class Decoded(NamedTuple, Generic[S]):
 
 def decode_json(data: bytes, struct: type[S]) -> Decoded[S]:
     """Return the object that JSON text describes, or raise DecodeError."""
+    if issubclass(cast("Any", struct), CustomResource):
+        return Decoded(cast("S", decode_custom(data, cast("Any", struct), decode_hook)))
     if (fits := fitting_json(data, struct)) is not None:
         return Decoded(fits)
     # The tolerant reader accepts more, and its errors say more.
@@ -112,6 +115,8 @@ def encode_json(value: Struct) -> bytes:
 
 def encode_stored_json(value: Struct) -> bytes:
     """Return the JSON text of an object, in which raw JSON is as it was given."""
+    if isinstance(value, CustomResource):
+        return encode_custom(value)
     data = _encode(value)
     return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
 
@@ -122,8 +127,15 @@ def encode_sorted_json(value: Struct) -> bytes:
     return _encode(_hoist_extra(_decode(data))) if _may_have_extra(value, data) else data
 
 
+def encode_in_order(value: Struct) -> bytes:
+    """Return the JSON text of an object with all keys in order, those of structs as well."""
+    return _encode_in_order(value)
+
+
 def to_tree(value: Struct) -> Any:
     """Return an object as plain dicts, lists and scalars."""
+    if isinstance(value, CustomResource):
+        return _decode(encode_custom(value))
     data = _encode(value)
     tree = _decode(data)
     return _hoist_extra(tree) if _may_have_extra(value, data) else tree
@@ -177,6 +189,7 @@ def decode_hook(wanted: type, value: Any) -> Any:
 _plain_text = msgspec.json.Encoder().encode  # refuses numbers that are more than a float says
 _encode = msgspec.json.Encoder(enc_hook=to_json).encode
 _encode_sorted = msgspec.json.Encoder(enc_hook=to_json, order="deterministic").encode
+_encode_in_order = msgspec.json.Encoder(enc_hook=to_json, order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 _EXTRA_KEY = msgspec.json.encode(EXTRA)
 

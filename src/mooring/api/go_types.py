@@ -18,12 +18,14 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from mooring.api import schema
 from mooring.api.documents.scalars import NumberText
 from mooring.api.errors import ApiError, DecodeError
 from mooring.api.field_path import MapKey, Place, render
+from mooring.api.json_schema import read_schema
 from mooring.api.quantity import Quantity
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 from mooring.api.tolerant_reader import go_base64
@@ -179,6 +181,8 @@ def _zero_of(type_name: str) -> Any:
 def _value_reader(owner: str, field: schema.Field) -> Read:
     if "." in field.type:
         return _message_reader(owner, field)
+    if field.type == "json-schema":
+        return read_schema
     accepts = _ACCEPTED[field.type]
 
     def read(value: Any, place: Place, _: Unknown) -> Any:
@@ -211,7 +215,8 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "time": (str,),
     "microtime": (str,),
     "int-or-string": (str, int),
-    "json": (str, bool, *_NUMBERS, list, dict),
+    "json": (str, bool, *_NUMBERS, list, dict, Raw),  # protobuf has the text of it
+    "json-schema": (dict,),
     "strings": (list,),
 }
 _ZEROS: dict[str, Any] = {
@@ -225,6 +230,7 @@ _ZEROS: dict[str, Any] = {
     "microtime": None,
     "int-or-string": 0,
     "json": None,
+    "json-schema": None,
     "strings": [],
 }
 
@@ -271,7 +277,12 @@ def _int_or_string(value: Any, owner: str, place: Place) -> Any:
     return _integer(32)(value, owner, place) if type(value) is int else value
 
 
+def _plain_json(value: Any, _: str, __: Place) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, Raw) else value
+
+
 _CONVERTED: dict[str, Callable[[Any, str, Place], Any]] = {
+    "json": _plain_json,
     "int32": _integer(32),
     "int64": _integer(64),
     "quantity": _quantity,
@@ -362,3 +373,22 @@ def _map_type(field: schema.Field) -> str:
     if field.type == "quantity":
         return "v1.ResourceList"
     return f"map[string]{_go_type(field)}"
+
+
+def type_name(value: Any) -> str:
+    """Return the Go type that a JSON value is decoded into."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "bool"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case str():
+            return "string"
+        case list():
+            return "[]interface {}"
+        case _:
+            return "map[string]interface {}"

@@ -32,6 +32,12 @@ class Kind(Struct, frozen=True, kw_only=True):
     short_names: tuple[str, ...] = ()
     is_extension: bool = False  # Kubernetes does not have it in this version
     is_asked: bool = False  # answered when it is created, and never stored
+    list_name: str = ""  # the kind of lists, if it is not the usual one
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of lists."""
+        return self.list_name or f"{self.name}List"
 
     @property
     def group(self) -> str:

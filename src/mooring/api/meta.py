@@ -121,4 +121,11 @@ class LabelSelector(Closed, frozen=True, gc=False):
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
+class GroupResource(Closed, frozen=True, gc=False):
+    """A resource of a group."""
+
+    group: str = always("")
+    resource: str = always("")
+
+
 Json = Any  # a JSON value of any shape: None, bool, int, float, str, list, dict

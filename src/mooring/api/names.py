@@ -16,6 +16,7 @@ CHARACTERS = "characters"
 BYTES = "bytes"
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_WITH_LETTER = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"
@@ -26,6 +27,7 @@ _C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 
 _is_label = re.compile(_LABEL).fullmatch
+_is_label_with_letter = re.compile(_LABEL_WITH_LETTER).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _is_underscore_subdomain = re.compile(_UNDERSCORE_SUBDOMAIN).fullmatch
 _is_subdomain_caseless = re.compile(_SUBDOMAIN, re.IGNORECASE | re.ASCII).fullmatch
@@ -39,6 +41,10 @@ _is_uuid = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 _ENDS = "and must start and end with an alphanumeric character"
 _LABEL_RULE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', " + _ENDS
+)
+_LETTER_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character"
 )
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
@@ -85,6 +91,14 @@ def dns1123_label(text: str, *, unit: str = CHARACTERS) -> list[str]:
             messages.append("must not contain dots")
         else:
             messages.append(_rule(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+    return messages
+
+
+def dns1035_label(text: str) -> list[str]:
+    """Check a DNS label that begins with a letter: `my-name`."""
+    messages = _length(text, LABEL_MAX, CHARACTERS)
+    if not _is_label_with_letter(text):
+        messages.append(_rule(_LETTER_RULE, _LABEL_WITH_LETTER, "my-name", "abc-123"))
     return messages
 
 

@@ -53,17 +53,23 @@ class ReadObject(NamedTuple):
     problems: tuple[Remark, ...] = ()  # the object cannot be what its author intended
 
 
-def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> ReadObject:
-    """Return the object that a parsed document describes."""
+def read_tree(
+    tree: Any, *, gates: Gates, extensions: bool = True, is_plain: bool = False
+) -> ReadObject:
+    """Return the object that a parsed document describes.
+
+    `is_plain` means that the document has few values, and printable ASCII characters only.
+    """
     kind = kind_of(tree, extensions=extensions)
     if not extensions:
         return _remarked(_decode_shipped(tree, kind), kind)
     value: Any = fitting(tree, kind.struct)
     rewritten = rewrite(tree, gates=gates, fits=value is not None)
     unknown: tuple[Place, ...] = ()
+    is_exact = is_plain and value is not None and rewritten.tree is tree
     if value is None or rewritten.tree is not tree:
         value, unknown = decode_tree(rewritten.tree, kind.struct)
-    value, more = read_parts(value, kind.api_version, kind.name)
+    value, more = read_parts(value, kind.api_version, kind.name, is_exact=is_exact)
     unknown = (*unknown, *more)
     remarks = [Remark(notice.segments, str(notice)) for notice in rewritten.warnings]
     noticed = {notice.segments for notice in rewritten.warnings}
@@ -74,7 +80,9 @@ def read_tree(tree: Any, *, gates: Gates, extensions: bool = True) -> ReadObject
 
 def read_document(document: Document, *, gates: Gates, extensions: bool = True) -> ReadObject:
     """Return the object that a document describes, with remarks on keys that come twice."""
-    reading = read_tree(document.tree, gates=gates, extensions=extensions)
+    reading: ReadObject = document.reading or read_tree(
+        document.tree, gates=gates, extensions=extensions
+    )
     if not document.duplicates:
         return reading
     twice = (
@@ -153,17 +161,21 @@ def _decode_shipped(tree: Any, kind: Kind) -> Decoded[Any]:
 S = TypeVar("S", bound=Struct)
 
 
-def read_parts(value: S, api_version: str, kind: str) -> tuple[S, Unknown]:
+def read_parts(
+    value: S, api_version: str, kind: str, *, is_exact: bool = False
+) -> tuple[S, Unknown]:
     """Return an object with its JSON as Go writes it, and the fields that its kind does not have.
 
     Raises DecodeError for a value of a wrong type. Kinds that the table does not have are left
-    unchanged, and so are kinds whose structs declare everything.
+    unchanged, and so are kinds whose structs declare everything. `is_exact` means that no struct
+    in the object holds fields that it does not declare, and that its items are few: then only the
+    JSON itself is looked at.
     """
     unknown = Unknown()
     message = schema.find_kind(api_version, kind)
     if message is None or not isinstance(value, Open):
         return value, unknown
-    return _parts_of(type(value), message).read(value, (), unknown), unknown
+    return _parts_of(type(value), message, is_exact).read(value, (), unknown), unknown
 
 
 def reports_unknown(struct: type[Struct], api_version: str, kind: str) -> bool:
@@ -174,8 +186,13 @@ def reports_unknown(struct: type[Struct], api_version: str, kind: str) -> bool:
 class _Parts:
     """The fields of a struct that are JSON, or hold structs in which some are."""
 
-    def __init__(self, struct: type[Struct], message: str) -> None:
-        self._struct, self._message = struct, message
+    def __init__(self, struct: type[Struct], message: str, is_exact: bool) -> None:
+        self._struct, self._message, self._is_exact = struct, message, is_exact
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read: no JSON, and no fields beyond the declared ones."""
+        return self._is_exact and not self._readers
 
     def read(self, value: S, place: Place, unknown: Unknown) -> S:
         given = self._given(value)
@@ -230,18 +247,18 @@ class _Parts:
             field = known.get(info.encode_name)
             if field is None or info.encode_name == EXTRA:
                 continue
-            read = _part_reader(hints[info.name], field)
+            read = _part_reader(hints[info.name], field, self._is_exact)
             if read is not None:
                 found.append((info.name, info.encode_name, read))
         return tuple(found)
 
 
 @lru_cache(maxsize=1024)
-def _parts_of(struct: type[Struct], message: str) -> _Parts:
-    return _Parts(struct, message)
+def _parts_of(struct: type[Struct], message: str, is_exact: bool) -> _Parts:
+    return _Parts(struct, message, is_exact)
 
 
-def _part_reader(hint: Any, field: GoField) -> Read | None:
+def _part_reader(hint: Any, field: GoField, is_exact: bool) -> Read | None:
     """Return how the JSON in a field of a struct is read; None where there is none."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
@@ -252,12 +269,15 @@ def _part_reader(hint: Any, field: GoField) -> Read | None:
     if origin is tuple and arguments[0] is Any:
         return lambda items, place, unknown: tuple(field.read(list(items), place, unknown))
     if origin is tuple and _holds_json(arguments[0], field.type):
-        inner = _parts_of(arguments[0], field.type)
+        inner = _parts_of(arguments[0], field.type, is_exact)
+        if inner.is_empty:
+            return None
         return lambda items, place, unknown: _each(inner, items, place, unknown)
-    if origin is tuple and "." in field.type:
+    if origin is tuple and "." in field.type and not is_exact:
         return _counted
     if _holds_json(hint, field.type):
-        return _parts_of(hint, field.type).read
+        inner = _parts_of(hint, field.type, is_exact)
+        return None if inner.is_empty else inner.read
     return None
 
 

@@ -1,74 +1,115 @@
 """kubescheduler.config.k8s.io/v1: the configuration file of the scheduler.
 
-Only the parts that Mooring's scheduler understands are declared; the rest is kept. Durations are
-texts such as `600s`, as in the file; `duration_ns` reads them.
+Every field of Kubernetes 1.37 is declared; any other is an error. Durations are texts such as
+`600s`, as in the file; `duration_ns` reads them. The arguments of plugins are in
+`mooring.api.scheduler_plugin_args`.
 """
 
 from __future__ import annotations
 
 import re
 
-from mooring.api.codec import decode_tree
 from mooring.api.errors import DecodeError
 from mooring.api.kinds import Kind, declare_kind
 from mooring.api.meta import Json
-from mooring.api.structs import Int32, Int64, Open, always
-
-API_VERSION = "kubescheduler.config.k8s.io/v1"
-
-DYNAMIC_RESOURCES = "DynamicResources"
+from mooring.api.scheduler_plugin_args import (
+    API_VERSION,
+    DYNAMIC_RESOURCES,
+    DynamicResourcesArgs,
+    read_args,
+)
+from mooring.api.structs import Closed, Int32, Int64, always
 
 _INT64_MAX = 2**63 - 1
 _SECOND_NS = 1_000_000_000
 
 
-class DynamicResourcesArgs(Open, frozen=True, gc=False):
-    """How long the plugin for claims may search a node and wait for devices."""
-
-    api_version: str = always(API_VERSION)
-    kind: str = always("DynamicResourcesArgs")
-    filter_timeout: str | None = always(None)
-    binding_timeout: str | None = None
-
-
-class SchedulerPlugin(Open, frozen=True, gc=False):
+class SchedulerPlugin(Closed, frozen=True, gc=False):
     """A plugin and its weight in scoring."""
 
     name: str = always("")
     weight: Int32 | None = None
 
 
-class PluginSet(Open, frozen=True, gc=False):
+class PluginSet(Closed, frozen=True, gc=False):
     """Plugins that are switched on or off at an extension point."""
 
     enabled: tuple[SchedulerPlugin, ...] = ()
     disabled: tuple[SchedulerPlugin, ...] = ()
 
 
-class PluginConfig(Open, frozen=True, gc=False):
+NO_PLUGINS = PluginSet()
+
+
+class Plugins(Closed, frozen=True, gc=False):
+    """The plugins at each extension point; `multiPoint` is for all that a plugin has."""
+
+    pre_enqueue: PluginSet = NO_PLUGINS
+    queue_sort: PluginSet = NO_PLUGINS
+    pre_filter: PluginSet = NO_PLUGINS
+    filter: PluginSet = NO_PLUGINS
+    post_filter: PluginSet = NO_PLUGINS
+    pre_score: PluginSet = NO_PLUGINS
+    score: PluginSet = NO_PLUGINS
+    reserve: PluginSet = NO_PLUGINS
+    permit: PluginSet = NO_PLUGINS
+    pre_bind: PluginSet = NO_PLUGINS
+    bind: PluginSet = NO_PLUGINS
+    post_bind: PluginSet = NO_PLUGINS
+    multi_point: PluginSet = NO_PLUGINS
+    placement_generate: PluginSet = NO_PLUGINS
+    placement_score: PluginSet = NO_PLUGINS
+    pod_group_post_filter: PluginSet = NO_PLUGINS
+
+
+class PluginConfig(Closed, frozen=True, gc=False):
     """The arguments of one plugin."""
 
     name: str = always("")
     args: Json = None
 
 
-class KubeSchedulerProfile(Open, frozen=True, gc=False):
+class KubeSchedulerProfile(Closed, frozen=True, gc=False):
     """One scheduler by name, with its plugins."""
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None
-    plugins: dict[str, PluginSet] | None = None
+    plugins: Plugins | None = None
     plugin_config: tuple[PluginConfig, ...] = ()
 
 
-class KubeSchedulerConfiguration(Open, frozen=True, gc=False):
+class LeaderElectionConfiguration(Closed, frozen=True, gc=False):
+    """Which of several schedulers works: the one that holds the lease."""
+
+    leader_elect: bool | None = None
+    lease_duration: str | None = None
+    renew_deadline: str | None = None
+    retry_period: str | None = None
+    resource_lock: str = ""
+    resource_name: str = ""
+    resource_namespace: str = ""
+
+
+class ClientConnectionConfiguration(Closed, frozen=True, gc=False):
+    """How the API server is reached, and how often it may be asked."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = ""
+    qps: Json = None  # a number
+    burst: Int32 = 0
+
+
+class KubeSchedulerConfiguration(Closed, frozen=True, gc=False):
     """Everything that can be set for a scheduler."""
 
     api_version: str = always(API_VERSION)
     kind: str = always("KubeSchedulerConfiguration")
     parallelism: Int32 | None = None
-    leader_election: Json = None
-    client_connection: Json = None
+    leader_election: LeaderElectionConfiguration | None = None
+    client_connection: ClientConnectionConfiguration | None = None
+    enable_profiling: bool | None = None
+    enable_contention_profiling: bool | None = None
     percentage_of_nodes_to_score: Int32 | None = None
     pod_initial_backoff_seconds: Int64 | None = None
     pod_max_backoff_seconds: Int64 | None = None
@@ -81,21 +122,12 @@ def dynamic_resources_args(profile: KubeSchedulerProfile) -> DynamicResourcesArg
     """Return the profile's arguments for claims, or None where it has none."""
     for config in profile.plugin_config:
         if config.name == DYNAMIC_RESOURCES:
-            return _read_args(config.args)
+            args, _ = read_args(DYNAMIC_RESOURCES, config.args, DynamicResourcesArgs)
+            for text in (args.filter_timeout, args.binding_timeout):
+                if text is not None:
+                    duration_ns(text)
+            return args
     return None
-
-
-def _read_args(tree: Json) -> DynamicResourcesArgs:
-    args = decode_tree({} if tree is None else tree, DynamicResourcesArgs).value
-    if args.kind != "DynamicResourcesArgs":
-        raise DecodeError(
-            f"args for plugin {DYNAMIC_RESOURCES} were not of type DynamicResourcesArgs."
-            f"kubescheduler.config.k8s.io, got {args.kind}.{args.api_version.partition('/')[0]}"
-        )
-    for text in (args.filter_timeout, args.binding_timeout):
-        if text is not None:
-            duration_ns(text)
-    return args
 
 
 # --- durations ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ patches, OpenAPI and the Go layouts of error messages all derive from it.
     type:     ["*" | "+" | "[]" | "{}"] (scalar | NAME | GROUP/VERSION.NAME)
               * a pointer, which may be absent; + JSON shows zero; [] a list; {} a map by string
     scalar:   string bool int32 int64 bytes quantity time microtime int-or-string json strings
+              json-schema (`json_schema` reads it)
 
 Sections and the types in them are separated by blank lines. A section that is `like` others has
 all their types, but for those it declares itself and the kinds (with their lists) it is `without`;
@@ -25,7 +26,7 @@ The markers are those of Kubernetes' Go types:
     default=VALUE         what a missing field means where it is the key of a list
     listType=set|map      of a list; without it a list is atomic
     listMapKey=A,B        the keys of a list that is a map
-    mapType=atomic        of a map
+    mapType=atomic|granular  of a map; granular also of a struct whose type is atomic
     patchStrategy=A,B     of a strategic merge patch, with patchMergeKey=A
     featureGate=A,B       the gates that must be on, or the field is dropped
     go=Name               the field in Go, where it is not the JSON name with a capital letter
@@ -41,19 +42,28 @@ from typing import NamedTuple
 # The names that the tables have for API groups.
 _GROUPS = {
     "": "core",
+    "apiregistration.k8s.io": "apiregistration",
+    "admissionregistration.k8s.io": "admissionregistration",
+    "apiextensions.k8s.io": "apiextensions",
     "apps": "apps",
     "authentication.k8s.io": "authentication",
     "authorization.k8s.io": "authorization",
     "autoscaling": "autoscaling",
     "batch": "batch",
+    "certificates.k8s.io": "certificates",
     "coordination.k8s.io": "coordination",
+    "discovery.k8s.io": "discovery",
     "events.k8s.io": "events",
+    "flowcontrol.apiserver.k8s.io": "flowcontrol",
     "meta.k8s.io": "meta",
+    "networking.k8s.io": "networking",
     "node.k8s.io": "node",
     "policy": "policy",
     "rbac.authorization.k8s.io": "rbac",
     "resource.k8s.io": "resource",
     "scheduling.k8s.io": "scheduling",
+    "storage.k8s.io": "storage",
+    "storagemigration.k8s.io": "storagemigration",
 }
 
 META = "meta/v1"

@@ -2,12 +2,14 @@
 
 clock            time as an argument: the real clock, one for tests, and simulated time
 backoff          delays that grow with each failure
+cron_schedule    cron schedules, evaluated in time zones
 workqueue        keys to reconcile: deduplicated, one worker per key, retried with backoff
 bulkhead         what fails is set aside, named once and counted; tasks that are begun again
 metrics          counters, gauges and histograms in Prometheus' text format
 connections      accept connections at a port, with bounds on clients before they speak HTTP
 http_head        the first line and the headers of HTTP messages
 websocket        WebSocket frames without a network
+spdy             SPDY/3.1 frames without a network
 atomic_file      files that are whole or absent
 paths_beneath    paths below a folder, made of untrusted names: no link is followed
 lru              a cache that evicts the least recently used key first

@@ -9,17 +9,15 @@ node                nodes
 placement           node selectors, affinity, taints, tolerations, topology spread
 resources           resource lists and requirements
 namespace           namespaces, quotas, accounts, config maps, secrets, events, references
-kinds               the kinds of the group; services and replication controllers
+limit_range         limit ranges
+persistent_volume   persistent volumes and claims of them
+service             services and endpoints
+replication_controller  replication controllers, pod templates
+kinds               the kinds of the group
 """
 
-from mooring.api.core.kinds import (
-    FOREIGN_KINDS,
-    KINDS,
-    ReplicationController,
-    ReplicationControllerSpec,
-    Service,
-    ServiceSpec,
-)
+from mooring.api.core.kinds import KINDS
+from mooring.api.core.limit_range import LimitRange, LimitRangeItem, LimitRangeSpec
 from mooring.api.core.namespace import (
     Binding,
     ConfigMap,
@@ -49,6 +47,14 @@ from mooring.api.core.node import (
     NodeSpec,
     NodeStatus,
     NodeSystemInfo,
+)
+from mooring.api.core.persistent_volume import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
 )
 from mooring.api.core.placement import (
     Affinity,
@@ -90,12 +96,17 @@ from mooring.api.core.pod import (
     ResourceHealth,
     ResourceStatus,
 )
+from mooring.api.core.replication_controller import (
+    PodTemplate,
+    ReplicationController,
+    ReplicationControllerSpec,
+)
 from mooring.api.core.resources import ContainerClaim, ResourceList, ResourceRequirements
+from mooring.api.core.service import Endpoints, Service, ServicePort, ServiceSpec, ServiceStatus
 
 __all__ = [
     "API_VERSION",
     "DEFAULT_SCHEDULER",
-    "FOREIGN_KINDS",
     "KINDS",
     "MIRROR_POD_ANNOTATION",
     "Affinity",
@@ -110,10 +121,14 @@ __all__ = [
     "ContainerStateTerminated",
     "ContainerStatus",
     "DaemonEndpoint",
+    "Endpoints",
     "EphemeralContainer",
     "Event",
     "EventSeries",
     "EventSource",
+    "LimitRange",
+    "LimitRangeItem",
+    "LimitRangeSpec",
     "LocalObjectReference",
     "Namespace",
     "NamespaceSpec",
@@ -130,6 +145,12 @@ __all__ = [
     "NodeStatus",
     "NodeSystemInfo",
     "ObjectReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec",
+    "PersistentVolumeClaimStatus",
+    "PersistentVolumeSpec",
+    "PersistentVolumeStatus",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",
@@ -143,6 +164,7 @@ __all__ = [
     "PodSchedulingGroup",
     "PodSpec",
     "PodStatus",
+    "PodTemplate",
     "PodTemplateSpec",
     "PreferredSchedulingTerm",
     "ReplicationController",
@@ -159,7 +181,9 @@ __all__ = [
     "Secret",
     "Service",
     "ServiceAccount",
+    "ServicePort",
     "ServiceSpec",
+    "ServiceStatus",
     "Taint",
     "Toleration",
     "TopologySpreadConstraint",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.core.resources import ResourceList
 from mooring.api.meta import ObjectMeta
-from mooring.api.structs import Base64, Int32, Open, always
+from mooring.api.structs import Base64, Closed, Int32, Open, always
 from mooring.api.timestamp import MicroTimestamp, Timestamp
 
 API_VERSION = "v1"
@@ -41,6 +41,14 @@ class LocalObjectReference(Open, frozen=True, gc=False):
     """A reference to an object in the same namespace."""
 
     name: str = ""
+
+
+class TypedLocalObjectReference(Closed, frozen=True, gc=False):
+    """A reference to an object of any kind in the same namespace."""
+
+    api_group: str | None = always(None)
+    kind: str = always("")
+    name: str = always("")
 
 
 class NamespaceSpec(Open, frozen=True, gc=False):

@@ -28,8 +28,8 @@ from mooring.api.documents.document import (
     Tree,
     expand_lists,
 )
-from mooring.api.documents.json_list import ObjectList, json_list
-from mooring.api.documents.reader import has_plain_bounds, read
+from mooring.api.documents.json_list import ItemReader, ObjectList, json_list
+from mooring.api.documents.reader import has_each_key_once, has_plain_bounds, read
 from mooring.api.documents.scalars import CORE, KUBERNETES, NumberText, Schema
 from mooring.api.documents.yaml_list import yaml_list
 
@@ -39,6 +39,7 @@ __all__ = [
     "KUBERNETES",
     "Document",
     "Duplicate",
+    "ItemReader",
     "Limits",
     "NumberText",
     "ObjectList",
@@ -47,6 +48,7 @@ __all__ = [
     "Schema",
     "Tree",
     "expand_lists",
+    "has_each_key_once",
     "has_plain_bounds",
     "json_list",
     "read",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mooring.api.documents.scalars import Schema
 from mooring.api.errors import DocumentError
@@ -61,6 +61,11 @@ class Document:
     def line(self) -> int:
         """The first line, from 1."""
         return self.locate(()).line if self.within else self.origin.line
+
+    @property
+    def reading(self) -> Any:
+        """The object of the tree, if it was read together with its text; else None."""
+        return None
 
     @property
     def raw(self) -> bytes | None:

@@ -9,7 +9,9 @@ r"""Reads a dump, a JSON list of many objects, item by item: one tree at a time 
 2. Each item must be a plain object (see `reader`). So must the head.
 3. In any doubt the careful reader reads everything: nothing is yielded before all this is proven.
 
-An item is parsed when it is asked for. Its position is found in the text when a message needs it.
+Whoever knows the kinds of objects passes an `ItemReader`: an item that it reads is proven by that,
+and its object is kept until the document is gone. Other items are parsed when they are asked for.
+The position of an item is found in the text when a message needs it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -39,7 +41,7 @@ from mooring.api.documents.json_scan import (
     has_surely_few_values,
     may_hold_long_number,
 )
-from mooring.api.documents.reader import decode_plain, plain_object
+from mooring.api.documents.reader import decode_plain, is_shallow, plain_object
 from mooring.api.field_path import Segment
 
 ITEMS: Final = "items"
@@ -50,19 +52,36 @@ _CHUNK_BYTES = 1024 * 1024
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 
 
+class ItemReader(Protocol):
+    """A reader of objects, for the items of lists."""
+
+    def read_json(self, text: bytes) -> Any | None:
+        """Return what the careful readers make of JSON text without spaces; None in doubt."""
+
+    def read_tree(self, tree: Tree) -> Any | None:
+        """Return what the careful readers make of a tree of few values; None if they refuse it.
+
+        Its texts are printable ASCII.
+        """
+
+
 class ObjectList(NamedTuple):
-    """A list: its own fields without the items, and its text."""
+    """A list: its own fields without the items, its text, and the items that are read already."""
 
     head: dict[str, Tree]
     text: JsonListText
+    readings: list[Any]
 
     def documents(self) -> Iterator[Document]:
         """Yield the items as documents."""
-        for index in range(len(self.text.spans)):
-            yield ListItem(self, index)
+        for index, reading in enumerate(self.readings):
+            self.readings[index] = None  # The document has it.
+            yield ListItem(self, index, reading)
 
 
-def json_list(data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS) -> ObjectList | None:
+def json_list(
+    data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS, objects: ItemReader | None = None
+) -> ObjectList | None:
     """Return the only document of the bytes if it is a list of plain objects; None in doubt."""
     place = _ITEMS_KEY.search(data, 0, _HEAD_BYTES_MAX)
     if place is None or len(data) > limits.bytes_max or not _is_bounded(data, limits):
@@ -77,9 +96,19 @@ def json_list(data: bytes, *, source: str, limits: Limits = DEFAULT_LIMITS) -> O
         items = _decode_items(memoryview(data)[start:end])
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    if not all(_is_plain(bytes(item), head, limits.depth_max - 2) for item in items):
-        return None
-    return ObjectList(head, JsonListText(data, source, _spans(data, start, items)))
+    readings: list[Any] = []
+    for item in items:
+        text = _without_spaces(item)
+        reading = objects.read_json(text) if objects is not None else None
+        is_proven = reading is not None and is_shallow(text, limits.depth_max - 2)
+        if not is_proven and not _is_plain(text, head, limits.depth_max - 2):
+            return None
+        readings.append(reading if is_proven else None)
+    return ObjectList(head, JsonListText(data, source, _spans(data, start, items)), readings)
+
+
+def _without_spaces(item: Raw) -> bytes:
+    return msgspec.json.format(item, indent=-1)
 
 
 def _head(before: bytes, after: bytes, depth_max: int) -> dict[str, Tree] | None:
@@ -188,13 +217,15 @@ class JsonListText:
 class ListItem(Document):
     """An item of a list that was proven to be plain: it is parsed when its tree is needed."""
 
-    __slots__ = ("_list",)
+    __slots__ = ("_list", "_reading")
     _list: ObjectList
+    _reading: Any
 
-    def __init__(self, of: ObjectList, index: int) -> None:
+    def __init__(self, of: ObjectList, index: int, reading: Any) -> None:
         """Make the document of an item by its number in the list."""
         text = of.text
         values = {"_list": of, "source": text.source, "index": 0, "within": (ITEMS, index)}
+        values["_reading"] = reading
         values |= {"origin": text, "duplicates": text.duplicates(index)}
         for name, value in values.items():
             object.__setattr__(self, name, value)  # as for every frozen dataclass
@@ -203,6 +234,11 @@ class ListItem(Document):
     def tree(self) -> Tree:
         """The item, with the type that its list implies."""
         return with_type(self._list.text.tree(self._number), self._list.head)
+
+    @property
+    def reading(self) -> Any:
+        """The object, if it was read together with its text."""
+        return self._reading
 
     @property
     def line(self) -> int:

@@ -310,14 +310,18 @@ def plain_object(data: bytes, depth_max: int) -> dict[str, Tree] | None:
     """
     if b"\\u" in data and any(escape in data for escape in _ODD_ESCAPES):
         return None
-    if not _is_shallow(data, depth_max):
+    if not is_shallow(data, depth_max):
         return None
     try:
         tree = decode_plain(data)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    is_sound = isinstance(tree, dict) and _encode(tree).count(b":") == data.count(b":")
-    return tree if is_sound else None
+    return tree if isinstance(tree, dict) and has_each_key_once(data, tree) else None
+
+
+def has_each_key_once(data: bytes, tree: Tree) -> bool:
+    """Return whether no map in JSON text, of which this is the tree, has a key twice."""
+    return _encode(tree).count(b":") == data.count(b":")
 
 
 def has_plain_bounds(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
@@ -326,11 +330,12 @@ def has_plain_bounds(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
         data.startswith(b'{"')
         and has_surely_few_values(data, limits.nodes_max)
         and not may_hold_long_number(data)
-        and _is_shallow(data, limits.depth_max)
+        and is_shallow(data, limits.depth_max)
     )
 
 
-def _is_shallow(data: bytes, depth_max: int) -> bool:
+def is_shallow(data: bytes, depth_max: int) -> bool:
+    """Return whether JSON text is nested at most so deep; in doubt, it is not."""
     brackets = data.translate(None, _NOT_BRACKETS)
     if len(brackets) <= REMEMBERED_MAX_BYTES:
         return _close_again(brackets, depth_max)

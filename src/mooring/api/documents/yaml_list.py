@@ -9,7 +9,8 @@
 An item of plain lines (see `yaml_block`) is parsed by itself, which is fast; any other item by the
 full parser, but by itself as well. Where that fails, or an item has an anchor, which another one
 may mean, the whole text is left to the full parser. So nothing is yielded before all is read;
-meanwhile items are kept as JSON, which takes a tenth of the memory of their trees.
+meanwhile items are kept as objects if an `ItemReader` reads them, else as JSON, which takes a tenth
+of the memory of their trees.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import msgspec
 
 from mooring.api.documents.document import (
     DEFAULT_LIMITS,
+    DEPTH_CEILING,
     START,
     DocumentStream,
     Duplicate,
@@ -35,7 +37,7 @@ from mooring.api.documents.document import (
     list_items,
     with_type,
 )
-from mooring.api.documents.json_list import ITEMS, JsonListText, ObjectList, Span
+from mooring.api.documents.json_list import ITEMS, ItemReader, JsonListText, ObjectList, Span
 from mooring.api.documents.reader import decode_plain
 from mooring.api.documents.scalars import NumberText, Schema
 from mooring.api.documents.yaml_block import BlockParser, NotBlockError
@@ -49,6 +51,7 @@ _ITEM_START = b"\n- "
 _MARKERS = (b"\n---", b"\n...", b"\n%", b"\r")
 DEPTH_LEAST: Final = 4  # of a list, its items, an item, and something in it
 _HEAD_BYTES_MAX: Final = 64 * 1024  # on each side of the items
+ITEM_VALUES_MAX: Final = 10_000  # that an item may have to be read at once
 
 
 class _NotSeparateError(Exception):
@@ -56,15 +59,21 @@ class _NotSeparateError(Exception):
 
 
 class _Item(NamedTuple):
-    """An item as JSON, and the keys that it has twice."""
+    """An item as an object or else as JSON, and the keys that it has twice."""
 
+    reading: Any
     json: bytes
     is_block: bool  # it begins right behind its dash
     duplicates: tuple[Duplicate, ...] = ()
 
 
 def yaml_list(
-    data: bytes, *, source: str, schema: Schema, limits: Limits = DEFAULT_LIMITS
+    data: bytes,
+    *,
+    source: str,
+    schema: Schema,
+    limits: Limits = DEFAULT_LIMITS,
+    objects: ItemReader | None = None,
 ) -> ObjectList | None:
     """Return the only document of the bytes if it is a list whose items can be read one by one."""
     place = _ITEMS_LINE.search(data, 0, _HEAD_BYTES_MAX)
@@ -78,13 +87,15 @@ def yaml_list(
     if end is None or len(data) - end.start() > _HEAD_BYTES_MAX:
         return None
     try:
-        reader = _Reader(source, schema, limits, data.count(b"\n", 0, start) + 1)
+        reader = _Reader(source, schema, limits, data.count(b"\n", 0, start) + 1, objects)
         head = reader.head(data[: start - 1] + b" []\n" + data[end.start() :])
         spans = list(_spans(data, start, end.start()))
         items = [reader.item(data, span, head) for span in spans]
     except (_NotSeparateError, PlacedError, UnicodeDecodeError):
         return None
-    return ObjectList(head, YamlListText(data, source, spans, items, schema))
+    readings = [item.reading for item in items]
+    kept = [item._replace(reading=None) for item in items]
+    return ObjectList(head, YamlListText(data, source, spans, kept, schema), readings)
 
 
 def _spans(data: bytes, start: int, end: int) -> Iterator[Span]:
@@ -98,13 +109,16 @@ def _spans(data: bytes, start: int, end: int) -> Iterator[Span]:
 class _Reader:
     """Reads items, and adds up their values."""
 
-    def __init__(self, source: str, schema: Schema, limits: Limits, line: int) -> None:
+    def __init__(
+        self, source: str, schema: Schema, limits: Limits, line: int, objects: ItemReader | None
+    ) -> None:
         """Begin with the first item, at a line; items are a level deeper than by themselves."""
         self._source = source
         self._schema = schema
         self._limits = replace(limits, depth_max=limits.depth_max - 1)
         self._blocks = BlockParser(schema, limits.depth_max - 2)
         self._line = line
+        self._objects = objects
         self._values = 0
         self._duplicates = 0
 
@@ -124,16 +138,24 @@ class _Reader:
         typed = with_type(tree, head)
         if isinstance(typed, dict) and list_items(typed) is not None:
             raise _NotSeparateError
+        if is_block and self._objects is not None:
+            # A line of a block has a value, and one more for each dash; so these are not too few.
+            values = text.count("\n") + text.count("- ")
+            reading = self._objects.read_tree(typed) if values < ITEM_VALUES_MAX else None
+            if reading is not None:
+                self._count(values)
+                return _Item(reading, b"", is_block, duplicates)
         encoded = _encode(tree)
-        self._count(encoded)
-        return _Item(encoded, is_block, duplicates)
+        # Signs in strings count as well: then the full parser decides.
+        self._count(sum(map(encoded.count, (b",", b"[", b"{"))))
+        return _Item(None, encoded, is_block, duplicates)
 
     def _block(self, text: str) -> tuple[Tree, bool, tuple[Duplicate, ...]] | None:
         """Return the item if it is made of plain lines."""
         if not text.endswith("\n"):
             return None
         try:
-            return self._blocks.mapping(f"  {text[2:-1]}".split("\n"), len("- ")), True, ()
+            return self._blocks.mapping(*_lines_of(text)), True, ()
         except NotBlockError:
             return None
 
@@ -148,9 +170,8 @@ class _Reader:
         inside = (each._replace(segments=each.segments[1:]) for each in duplicates)
         return listed[0], False, tuple(inside)
 
-    def _count(self, encoded: bytes) -> None:
-        # Signs in strings count as well: then the full parser decides.
-        self._values += sum(map(encoded.count, (b",", b"[", b"{")))
+    def _count(self, values: int) -> None:
+        self._values += values
         if self._values > self._limits.nodes_max:
             raise _NotSeparateError
 
@@ -165,6 +186,11 @@ class _Reader:
         if len(documents) != 1 or composer.anchors:
             raise _NotSeparateError
         return documents[0].tree, documents[0].duplicates
+
+
+def _lines_of(text: str) -> tuple[list[str], int]:
+    """Return the lines of an item without its dash, and the column of its keys."""
+    return f"  {text[2:-1]}".split("\n"), len("- ")
 
 
 def _as_written(value: Any) -> msgspec.Raw:
@@ -201,8 +227,16 @@ class YamlListText(JsonListText):
     def tree(self, index: int) -> Tree:
         """Return the tree of an item."""
         if self._last_tree[0] != index:
-            self._last_tree = index, decode_plain(self._items[index].json)
+            self._last_tree = index, self._parsed(index)
         return self._last_tree[1]
+
+    def _parsed(self, index: int) -> Tree:
+        if json := self._items[index].json:
+            tree: Tree = decode_plain(json)
+            return tree
+        start, end = self.spans[index]
+        block = self._data[start:end].decode()
+        return BlockParser(self._schema, DEPTH_CEILING).mapping(*_lines_of(block))
 
     def line_of(self, index: int) -> int:
         """Return the first line of an item."""

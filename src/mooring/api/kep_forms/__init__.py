@@ -12,11 +12,12 @@ trees        JSON trees, and the notices of one rewrite
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.api.gates import Gates
-from mooring.api.kep_forms.claims import rewrite_claim, rewrite_template
+from mooring.api.kep_forms.claims import is_shipped_claim, rewrite_claim, rewrite_template
 from mooring.api.kep_forms.other_kinds import (
+    is_shipped_slice,
     is_slashed_driver_name,
     rewrite_class,
     rewrite_pod,
@@ -27,10 +28,12 @@ from mooring.api.kep_forms.other_kinds import (
     rewrite_taint_rule,
 )
 from mooring.api.kep_forms.trees import FormNotice, RewriteNotes, Tree
+from mooring.api.resource import v1
 
 __all__ = [
     "FormNotice",
     "RewrittenForm",
+    "is_shipped_object",
     "is_slashed_driver_name",
     "is_surely_shipped",
     "rewrite",
@@ -64,6 +67,19 @@ def is_surely_shipped(text: bytes, group: str, kind: str) -> bool:
         return True
     words = _WORDS.get(which)
     return words is not None and not any(word in text for word in words)
+
+
+# The same can be seen in the objects themselves, of kinds that dumps have thousands of.
+_OBJECTS: dict[type, Callable[[Any], bool]] = {
+    v1.ResourceClaim: is_shipped_claim,
+    v1.ResourceSlice: is_shipped_slice,
+}
+
+
+def is_shipped_object(value: Any) -> bool:
+    """Return whether an object surely was in its shipped form when it was read."""
+    judge = _OBJECTS.get(type(value))
+    return judge is not None and judge(value)
 
 
 class RewrittenForm(NamedTuple):

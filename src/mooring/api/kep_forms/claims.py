@@ -26,6 +26,7 @@ from mooring.api.kep_forms.trees import (
     within,
     without,
 )
+from mooring.api.resource.v1 import ResourceClaim
 
 _BELONG_UNDER_DEVICES = ("requests", "constraints", "config")
 
@@ -68,6 +69,23 @@ def _is_plain(spec: Any) -> bool:
         if exactly is None or "selectors" in exactly or "derivedAttributes" in exactly:
             return False
     return True
+
+
+def is_shipped_claim(claim: ResourceClaim) -> bool:
+    """Return whether a claim surely has nothing that a KEP writes differently."""
+    devices = claim.spec.devices
+    for request in devices.requests or ():
+        exactly = request.exactly
+        if exactly is None or request.first_available or exactly.derived_attributes:
+            return False
+        for selector in exactly.selectors:
+            if selector.cel is None or _may_use_helpers(selector.cel.expression):
+                return False
+    names = _STANDARD_ATTRIBUTES
+    return not any(
+        each.match_attribute in names or each.distinct_attribute in names
+        for each in devices.constraints
+    )
 
 
 def rewrite_template(tree: Tree, notes: RewriteNotes) -> Tree:
@@ -286,9 +304,13 @@ def warn_of_selectors(holder: Tree, at: Segments, notes: RewriteNotes) -> None:
             warn_of(cel.get("expression"), (*at, "selectors", position, "cel", "expression"), notes)
 
 
+def _may_use_helpers(expression: str) -> bool:
+    return "name" in expression or "include" in expression
+
+
 def warn_of(expression: object, at: Segments, notes: RewriteNotes) -> None:
     """Warn about helpers in an expression."""
-    if not isinstance(expression, str) or not ("name" in expression or "include" in expression):
+    if not isinstance(expression, str) or not _may_use_helpers(expression):
         return
     for token in _TOKEN.finditer(expression):
         if token.lastgroup is not None:

@@ -27,6 +27,7 @@ from mooring.api.kep_forms.trees import (
     within,
     without,
 )
+from mooring.api.resource.v1 import ResourceSlice
 
 _SLASHED = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PREFIX = "request.deviceclass.resource.kubernetes.io/"
@@ -167,6 +168,14 @@ _MAPPINGS = "nodeAllocatableResourceMappings"
 def rewrite_slice(tree: Tree, notes: RewriteNotes) -> Tree:
     """Return a ResourceSlice in its shipped form."""
     return within(tree, ("spec",), lambda spec: _spec(spec, notes))
+
+
+def is_shipped_slice(published: ResourceSlice) -> bool:
+    """Return whether a slice surely has nothing that a KEP writes differently."""
+    names: set[str] = set()
+    for device in published.spec.devices or ():
+        names.update(device.attributes)
+    return bool(published.spec.pool.name) and "-" not in "".join(names)
 
 
 def _spec(spec: Tree, notes: RewriteNotes) -> Tree:

@@ -275,6 +275,14 @@ def _write_strings(value: Any) -> bytes:
     return b"".join(b"\x0a" + delimited(_write_string(text)) for text in value)
 
 
+def _read_schema(_: bytes, __: int, ___: int) -> None:
+    raise WireError("schemas of custom resources are read as JSON only")
+
+
+def _write_schema(_: Any) -> bytes:
+    raise WireError("schemas of custom resources are written as JSON only")
+
+
 _write_int32 = _integer_writer(32)
 
 VALUES: dict[str, Value] = {
@@ -292,5 +300,6 @@ VALUES: dict[str, Value] = {
     ),
     "int-or-string": Value(LENGTH, _read_choice, _write_choice, 0, b"\x08\x00\x10\x00\x1a\x00"),
     "json": Value(LENGTH, _read_json, _write_json, None, b""),
+    "json-schema": Value(LENGTH, _read_schema, _write_schema, None, b""),
     "strings": Value(LENGTH, _read_strings, _write_strings, [], b""),
 }

@@ -1,0 +1,28 @@
+"""The list of every built-in kind of Kubernetes, with what becomes of its objects here."""
+
+from __future__ import annotations
+
+from mooring.api.built_in_kinds import BUILT_IN_KINDS, Role
+from mooring.api.catalogue import CATALOGUE
+from reference.markdown import table_of
+
+_INTRODUCTION = """\
+## Every built-in kind of Kubernetes 1.37
+
+- **acts**: something in Mooring reads the objects and does what they ask for.
+- **data only**: objects are validated, stored, served and watched; nothing in Mooring acts on
+  them, and Kubernetes' own components or yours may. Where that can mislead, the answer to a
+  creation has a warning.
+- **refused**: the server does not have the kind.
+"""
+_SHOWN = {Role.ACTS: "acts", Role.DATA: "data only", Role.REFUSED: "refused"}
+
+
+def built_in_section() -> str:
+    """Return the section of the page of kinds."""
+    rows = []
+    for kind in BUILT_IN_KINDS:
+        served = [version for version in kind.api_versions if (version, kind.name) in CATALOGUE]
+        role = _SHOWN[kind.role if served else Role.REFUSED]
+        rows.append((f"`{kind.name}`", ", ".join(kind.api_versions), role, kind.words))
+    return f"{_INTRODUCTION}\n{table_of(('kind', 'versions', 'role', 'what becomes of it'), rows)}"
