@@ -4,5 +4,7 @@ lang           the language: parse, check, plan, evaluate, estimate and track co
 library        Kubernetes' own libraries
 device         compile and evaluate expressions about devices; the cost limit
 device_values  devices as values, and values as matches and attributes
+admission      expressions of admission policies and match conditions
+mutation_types the types that mutating policies write
 device_batch   many devices of a driver: in columns, and answers that are kept
 """

@@ -16,21 +16,19 @@ from typing import Any, Literal, NamedTuple
 from mooring.api.gates import Gate, Gates
 from mooring.api.resource.v1 import DeviceAttribute, DeviceCapacity
 from mooring.cel.device_values import CELLS, as_attribute, as_match, device_variables
-from mooring.cel.lang import macros
 from mooring.cel.lang import types as t
 from mooring.cel.lang.ast import ParsedAST
 from mooring.cel.lang.cost_estimator import estimate_cost
 from mooring.cel.lang.costs import UNBOUNDED, DeclaredSizes, SizeBound
-from mooring.cel.lang.environment import Environment, Library
+from mooring.cel.lang.environment import Environment
 from mooring.cel.lang.errors import CompileError, EvalError, InstantiationError
-from mooring.cel.lang.library import formatting, lists, optionals, standard, strings
 from mooring.cel.lang.metering import Meter
 from mooring.cel.lang.parser import parse
 from mooring.cel.lang.program import Evaluated, Program, compile_expression
 from mooring.cel.lang.types import Type, full_name, same
 from mooring.cel.lang.unpaid_work import begin_evaluation, nests, unpaid_of_evaluation
 from mooring.cel.lang.values import runtime_type
-from mooring.cel.library import include_library, kubernetes_libraries, with_equality_costs
+from mooring.cel.library import environment_libraries, include_library
 from mooring.cel.library.quantity import QUANTITY, SEMVER
 from mooring.kit.lru import LRU
 
@@ -315,25 +313,6 @@ def _is_scalar(output: Type) -> bool:
     return any(same(output, scalar) for scalar in _SCALARS)
 
 
-def _kubernetes_types() -> dict[type, Type]:
-    libraries = kubernetes_libraries(with_includes=False)
-    return {c: type_ for library in libraries for c, type_ in library.python_types.items()}
-
-
-def _libraries(*, includes: bool) -> tuple[Library, ...]:
-    return (
-        with_equality_costs(standard.library()),
-        strings.library(),
-        formatting.library(_kubernetes_types()),
-        lists.sets_library(),
-        lists.library(),
-        optionals.library(),
-        macros.two_variable_library(),
-        macros.bindings_library(),
-        *kubernetes_libraries(with_includes=includes),
-    )
-
-
 @lru_cache(maxsize=8)
 def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment:
     attribute = t.DYN if lists else t.ANY
@@ -346,7 +325,7 @@ def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment
         fields["allowMultipleAllocations"] = t.BOOL
     if extensions:
         fields["name"] = t.STRING
-    libraries = _libraries(includes=lists)
+    libraries = environment_libraries(includes=lists)
     if extensions and lists:
         libraries += (include_library(),)
     return Environment(
@@ -366,7 +345,7 @@ def _environment(lists: bool, consumable: bool, extensions: bool) -> Environment
 
 PYTHON_TYPES: Mapping[type, Type] = {
     class_: type_
-    for library in _libraries(includes=True)
+    for library in environment_libraries(includes=True)
     for class_, type_ in library.python_types.items()
 }
 

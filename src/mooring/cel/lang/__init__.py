@@ -6,6 +6,7 @@ types           types of the checker, and well-known messages
 values          values at run time
 time            timestamps and durations
 equality        equality, order and size of values
+unordered       lists of which the order says nothing
 lexer           text to tokens
 parse_tree      the parse tree
 descent_parser  tokens to parse tree, for correct text
@@ -18,6 +19,7 @@ checker         the types of an AST
 metering        whether evaluations may go on, and which took longest
 unpaid_work     work of an evaluation that costs nothing, and its bound
 interpretable   the plan of an evaluation
+literals        lists, maps and structs as steps of a plan
 attributes      variables and their qualifiers
 planner         AST to plan
 code_support    lines of generated code, and what it calls

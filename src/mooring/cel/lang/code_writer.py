@@ -27,7 +27,6 @@ from mooring.cel.lang.attributes import (
 from mooring.cel.lang.code_support import Lines, NotCompilable
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.interpretable import (
-    LIST_COST,
     Activation,
     Budget,
     Constant,
@@ -36,10 +35,10 @@ from mooring.cel.lang.interpretable import (
     FunctionCall,
     Interpretable,
     Logic,
-    MakeList,
     Membership,
     OrElse,
 )
+from mooring.cel.lang.literals import LIST_COST, MakeList
 from mooring.cel.lang.types import BOOL
 from mooring.cel.lang.values import NONE, Optional
 

@@ -10,6 +10,7 @@ is looked up first among variables, then types, then structs, then enum values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 # A check of one call after type checking; takes the call and the CheckedAST.
 Validator = Callable[[Call, Any], Iterable[tuple[Expr, str]]]
+# Makes the value of a struct from its fields, or raises EvalError.
+StructMaker = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,20 @@ class Environment:
             return self._fields[struct_name].get(field_name)
         named = self._type_names[struct_name]
         return named.params[1] if named.kind is TypeKind.MAP else None
+
+    def struct_maker(self, struct_name: str) -> StructMaker | None:  # noqa: ARG002
+        """Return what makes values of a struct; None: expressions cannot make them."""
+        return None
+
+    def extended(
+        self, *, variables: Mapping[str, Type], structs: Mapping[str, Mapping[str, Type]]
+    ) -> Environment:
+        """Return the same environment with more variables and structs."""
+        made = copy(self)
+        made.variables = {**self.variables, **variables}
+        made._fields = {**self._fields, **structs}
+        made._type_names = {**self._type_names, **{name: struct(name) for name in structs}}
+        return made
 
     def _add(self, library: Library) -> None:
         for function in library.functions:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError, no_such_overload
 from mooring.cel.lang.time import Duration, Timestamp
+from mooring.cel.lang.unordered import UnorderedList, unordered_pairs
 from mooring.cel.lang.unpaid_work import count_unpaid
 from mooring.cel.lang.values import Optional, TypeValue, UInt, map_key
 
@@ -134,6 +135,8 @@ def _paired(a: Any, b: Any) -> Iterable[tuple[Any, Any]] | None:
         return None
     if not isinstance(a, dict):
         _refuse_endless(a)
+        if isinstance(a, UnorderedList) or isinstance(b, UnorderedList):
+            return unordered_pairs(a, b)
         return zip(a, b, strict=True)
     try:
         # Not get(): a map may have an answer for keys that it does not list.

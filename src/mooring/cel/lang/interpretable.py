@@ -18,7 +18,7 @@ from mooring.cel.lang.environment import Overload
 from mooring.cel.lang.equality import equal
 from mooring.cel.lang.errors import COST_EXCEEDED, Cancelled, EvalError
 from mooring.cel.lang.metering import CHECK_EVERY_COST, Meter
-from mooring.cel.lang.values import BoolKey, Optional, UInt, key_value, map_key, shown_key
+from mooring.cel.lang.values import BoolKey, Optional, UInt, key_value
 
 
 class Failure:
@@ -226,101 +226,6 @@ class OrElse(Interpretable):
         if value.has_value:
             return value.value if self.unwraps else value
         return self.second.run(frame)
-
-
-# --- lists, maps, messages ------------------------------------------------------------------------
-
-
-LIST_COST = 10
-MAP_COST = 30
-STRUCT_COST = 40
-
-
-class MakeList(Interpretable):
-    """`[a, ?b]`."""
-
-    def __init__(self, elements: tuple[Interpretable, ...], optional: frozenset[int]) -> None:
-        self.elements = elements
-        self.optional = optional
-
-    def run(self, frame: Activation) -> Any:
-        """Return the list; it costs the same if it cannot be made."""
-        made = self._made(frame)
-        frame.budget.spend(LIST_COST)
-        return made
-
-    def _made(self, frame: Activation) -> Any:
-        values = []
-        for position, element in enumerate(self.elements):
-            value = element.run(frame)
-            if isinstance(value, Failure):
-                return value
-            if position in self.optional:
-                if not isinstance(value, Optional):
-                    return Failure(
-                        f"cannot initialize optional list element from non-optional value {value}"
-                    )
-                if not value.has_value:
-                    continue
-                value = value.value
-            values.append(value)
-        return values
-
-
-class MakeMap(Interpretable):
-    """`{k: v, ?k: v}`."""
-
-    def __init__(self, entries: tuple[tuple[Interpretable, Interpretable, bool], ...]) -> None:
-        self.entries = entries
-
-    def run(self, frame: Activation) -> Any:
-        """Return the map; it costs the same if it cannot be made."""
-        made = self._made(frame)
-        frame.budget.spend(MAP_COST)
-        return made
-
-    def _made(self, frame: Activation) -> Any:
-        values: dict[Any, Any] = {}
-        for key_step, value_step, optional in self.entries:
-            key = key_step.run(frame)
-            if isinstance(key, Failure):
-                return key
-            if isinstance(key, list | tuple | dict):
-                return Failure("unsupported key type: a list or a map cannot be a key")
-            value = value_step.run(frame)
-            if isinstance(value, Failure):
-                return value
-            if optional:
-                if not isinstance(value, Optional):
-                    return Failure(
-                        f"cannot initialize optional entry '{shown_key(key)}' from non-optional "
-                        f"value {value}"
-                    )
-                if not value.has_value:
-                    values.pop(map_key(key), None)
-                    continue
-                value = value.value
-            values.pop(map_key(key), None)  # The key of the last entry is the one that stays.
-            values[map_key(key)] = value
-        return values
-
-
-class MakeStruct(Interpretable):
-    """`Type{…}`: no type of this language can be created so, but trying has a cost."""
-
-    def __init__(self, values: tuple[Interpretable, ...], type_name: str) -> None:
-        self.values = values
-        self.type_name = type_name
-
-    def run(self, frame: Activation) -> Any:
-        """Return a Failure."""
-        for step in self.values:
-            value = step.run(frame)
-            if isinstance(value, Failure):
-                frame.budget.spend(STRUCT_COST)
-                return value
-        frame.budget.spend(STRUCT_COST)
-        return Failure("unsupported conversion to ref.Val: (*dynamicpb.Message)")
 
 
 # --- comprehensions -------------------------------------------------------------------------------

@@ -26,13 +26,11 @@ from mooring.cel.lang.interpretable import (
     FunctionCall,
     Interpretable,
     Logic,
-    MakeList,
-    MakeMap,
-    MakeStruct,
     Membership,
     OrElse,
 )
 from mooring.cel.lang.library.standard import TOTAL, matches_literal
+from mooring.cel.lang.literals import MakeList, MakeMap, MakeStruct
 from mooring.cel.lang.regex import Regex, compile_regex
 from mooring.cel.lang.types import Type, TypeKind
 from mooring.cel.lang.values import TypeValue, runtime_type
@@ -81,8 +79,10 @@ class _Planner:
             case ast.CreateMap():
                 return self._map(node)
             case ast.CreateStruct():
-                values = tuple(self.plan(field.value) for field in node.fields)
-                return MakeStruct(values, node.type_name)
+                fields = tuple(
+                    (field.field, self.plan(field.value), field.optional) for field in node.fields
+                )
+                return MakeStruct(fields, self._environment.struct_maker(node.type_name))
             case ast.Comprehension():
                 return Fold(
                     self.plan(node.iter_range),

@@ -16,12 +16,19 @@ estimate for these types is unbounded.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from mooring.api.quantity import Quantity
 from mooring.api.semver import Version
+from mooring.cel.lang import macros
+from mooring.cel.lang import types as t
 from mooring.cel.lang.costs import Argument, Arguments, CallEstimate, Range, exactly, traversal
-from mooring.cel.lang.environment import Function, Library, Overload
+from mooring.cel.lang.environment import Environment, Function, Library, Overload
+from mooring.cel.lang.library import formatting, optionals, standard
+from mooring.cel.lang.library import lists as language_lists
+from mooring.cel.lang.library import strings as language_strings
+from mooring.cel.lang.types import Type
 from mooring.cel.library import authz, cidr, ip, lists, quantity, strings, urls
 from mooring.cel.library.cidr import CIDR, CIDR_TYPE
 from mooring.cel.library.ip import IP, IP_TYPE
@@ -30,7 +37,13 @@ from mooring.cel.library.quantity import QUANTITY, SEMVER, CalculatedQuantity
 from mooring.cel.library.strings import FORMAT_TYPE, NamedFormat
 from mooring.cel.library.urls import URL, URL_TYPE
 
-__all__ = ["include_library", "kubernetes_libraries", "with_equality_costs"]
+__all__ = [
+    "base_environment",
+    "environment_libraries",
+    "include_library",
+    "kubernetes_libraries",
+    "with_equality_costs",
+]
 
 FORMAT_SIZE_MAX: Final = 64
 
@@ -52,6 +65,35 @@ def kubernetes_libraries(*, with_includes: bool) -> tuple[Library, ...]:
         authz.selectors_library(),
         quantity.semver_library(),
         *((lists.includes_library(),) if with_includes else ()),
+    )
+
+
+def _kubernetes_types() -> dict[type, Type]:
+    libraries = kubernetes_libraries(with_includes=False)
+    return {c: type_ for library in libraries for c, type_ in library.python_types.items()}
+
+
+@lru_cache(maxsize=1)
+def base_environment() -> Environment:
+    """Return Kubernetes' libraries without a variable, for expressions about any objects."""
+    names = {"duration": t.DURATION, "timestamp": t.TIMESTAMP}
+    return Environment(
+        environment_libraries(includes=False), variables={}, structs={}, type_names=names
+    )
+
+
+def environment_libraries(*, includes: bool) -> tuple[Library, ...]:
+    """Return the libraries of the language and of Kubernetes, in the order of declaration."""
+    return (
+        with_equality_costs(standard.library()),
+        language_strings.library(),
+        formatting.library(_kubernetes_types()),
+        language_lists.sets_library(),
+        language_lists.library(),
+        optionals.library(),
+        macros.two_variable_library(),
+        macros.bindings_library(),
+        *kubernetes_libraries(with_includes=includes),
     )
 
 
