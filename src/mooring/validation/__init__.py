@@ -25,10 +25,28 @@ pod_group, workload           PodGroup, CompositePodGroup, Workload; pod_group_f
 apps                          Deployment, ReplicaSet, DaemonSet, StatefulSet
 pod_template                  rules of kinds with a pod template; template_defaults their defaults
 job                           Job; job_spec and job_status are its parts
+cron_job                      CronJob
+service, service_defaults     Service
+endpoints                     EndpointSlice, Endpoints and ControllerRevision
+policy, limit_range           PodDisruptionBudget; LimitRange
+persistent_volume             PersistentVolume, PersistentVolumeClaim, StorageClass
+autoscaling                   HorizontalPodAutoscaler
 namespace                     Namespace, ServiceAccount, ConfigMap, Secret
 resource_quota                ResourceQuota
 node                          Node
 cluster_kinds                 Lease, RuntimeClass, PriorityClass, Event
+admission_policy              ValidatingAdmissionPolicy and MutatingAdmissionPolicy
+policy_expressions            the expressions of policies
+admission_binding             the bindings of policies
+admission_webhook             webhook configurations
+admission_rules               rules that policies and webhooks share
+data_kinds                    kinds that others act on: their strategies, and those of flow control
+replication_controller        ReplicationController and PodTemplate
+ingress, networking           Ingress; NetworkPolicy, IPAddress, ServiceCIDR
+csi, certificates, api_service
+                              CSI drivers and volumes; certificate requests; APIService
+custom_resources              definitions of custom resources, and their objects (a package)
 rbac                          Role, ClusterRole and their bindings
-scheduler_configuration       KubeSchedulerConfiguration
+scheduler_configuration, scheduler_plugins, scheduler_plugin_args
+                              KubeSchedulerConfiguration, its plugins and their arguments
 """

@@ -40,6 +40,7 @@ class ErrorType(StrEnum):
     TOO_LONG = "FieldValueTooLong"
     TOO_MANY = "FieldValueTooMany"
     NOT_FOUND = "FieldValueNotFound"
+    TYPE_INVALID = "FieldValueTypeInvalid"
     INTERNAL = "InternalError"
 
 
@@ -52,6 +53,7 @@ _PHRASES = {
     ErrorType.TOO_LONG: "Too long",
     ErrorType.TOO_MANY: "Too many",
     ErrorType.NOT_FOUND: "Not found",
+    ErrorType.TYPE_INVALID: "Invalid value",
     ErrorType.INTERNAL: "Internal error",
 }
 _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}

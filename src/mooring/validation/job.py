@@ -51,7 +51,7 @@ class JobStrategy(TemplateStrategy[Job]):
             suspend=value_or(spec.suspend, False),
             pod_replacement_policy=value_or(spec.pod_replacement_policy, replaced),
             manual_selector=value_or(spec.manual_selector, False),
-            pod_failure_policy=_failure_policy(spec.pod_failure_policy),
+            pod_failure_policy=default_failure_policy(spec.pod_failure_policy),
             template=default_template(spec.template),
         )
         metadata = value.metadata
@@ -239,7 +239,7 @@ def own_labels(metadata: ObjectMeta) -> dict[str, str]:
     return own | {f"{LABEL_PREFIX}{key}": value for key, value in own.items()}
 
 
-def _failure_policy(policy: Any) -> Any:
+def default_failure_policy(policy: Any) -> Any:
     """Return a policy in which pod conditions have a status; it is True by default."""
     match policy:
         case {"rules": list(rules)}:

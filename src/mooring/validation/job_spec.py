@@ -40,8 +40,8 @@ _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _is_path = re.compile(_PATH).fullmatch
 
 
-def validate_job_spec(spec: JobSpec, path: Path) -> ErrorList:
-    """Validate the spec of a job, new or changed."""
+def validate_job_spec(spec: JobSpec, path: Path, *, is_template: bool = False) -> ErrorList:
+    """Validate the spec of a job, new or changed; jobs of a template get their selectors later."""
     found = _validate_numbers(spec, path)
     if spec.managed_by is not None:
         found += _validate_manager(spec.managed_by, path.child("managedBy"))
@@ -54,9 +54,9 @@ def validate_job_spec(spec: JobSpec, path: Path) -> ErrorList:
     found += _validate_gang(spec, path.child("scheduling", "schedulingPolicy", "gang", "minCount"))
     found += validate_template(spec.template, path.child("template"))
     found += _validate_restarts(spec, path.child("template", "spec", "restartPolicy"))
-    if spec.selector is None:
+    if spec.selector is None and not is_template:
         found.append(required(path.child("selector")))
-    return found + validate_matching(spec.selector, spec.template, path)
+    return found if is_template else found + validate_matching(spec.selector, spec.template, path)
 
 
 def _validate_numbers(spec: JobSpec, path: Path) -> ErrorList:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mooring.api.catalogue import CATALOGUE
 from mooring.api.core import Namespace
+from mooring.api.custom_workloads import MadeObject, expand_workload, is_workload
 from mooring.api.documents import Document
 from mooring.api.errors import DecodeError
 from mooring.api.field_path import MapKey, Place, render
@@ -79,7 +80,7 @@ class ManifestValidator:
     """Validates documents one after the other.
 
     `strict` makes unknown and duplicate fields errors, not warnings; `foreign` accepts objects of
-    kinds that Mooring does not know.
+    kinds that Mooring does not know. Of custom workloads, the pods are validated.
     """
 
     def __init__(
@@ -107,6 +108,11 @@ class ManifestValidator:
             reading = read_document(document, gates=context.gates, extensions=context.extensions)
         except DecodeError as error:
             verdict = _undecodable(document, error)
+            if self._foreign and is_workload(document):
+                return verdict._replace(
+                    namespace=self._written_namespace(document),
+                    findings=tuple(self._findings_of_made(document)),
+                )
             is_foreign = CATALOGUE.is_foreign(verdict.api_version, verdict.kind)
             if not (is_foreign and self._foreign):
                 return verdict
@@ -131,6 +137,21 @@ class ManifestValidator:
         if isinstance(value, Namespace):
             is_admin = value.metadata.labels.get(ADMIN_NAMESPACE_LABEL) == "true"
             self._namespaces[value.metadata.name] = is_admin
+
+    def _findings_of_made(self, document: Document) -> Iterator[Finding]:
+        """Yield the findings about what an operator creates from a custom workload."""
+        try:
+            for made, origin in expand_workload(document).made:
+                if not origin.is_copy and (verdict := self.validate(made)) is not None:
+                    yield from (_in_workload(each, verdict, origin) for each in verdict.findings)
+        except DecodeError as error:
+            yield _undecodable(document, error).findings[0]
+
+    def _written_namespace(self, document: Document) -> str:
+        match document.tree:
+            case {"metadata": {"namespace": str(namespace)}} if namespace:
+                return namespace
+        return self._namespace
 
     def _namespace_of(self, reading: ReadObject) -> str:
         if not reading.kind.namespaced:
@@ -168,6 +189,18 @@ class ManifestValidator:
             findings=tuple(report.findings),
             stored=admission.stored,
         )
+
+
+def _in_workload(finding: Finding, verdict: Verdict, made: MadeObject) -> Finding:
+    """Return a finding about a made object with the path in its custom workload, if it has one."""
+    for place, written in made.written:
+        prefix = render(place)
+        rest = finding.field.removeprefix(prefix)
+        if finding.field.startswith(prefix) and rest[:1] in ("", ".", "["):
+            field = render(written) + rest
+            message = field + finding.message.removeprefix(finding.field)
+            return finding._replace(field=field, message=message)
+    return finding._replace(message=f"{verdict.kind} {verdict.name}: {finding.message}", field="")
 
 
 def _metadata_of(reading: ReadObject) -> ObjectMeta:

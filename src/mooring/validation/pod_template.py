@@ -256,17 +256,17 @@ def _validate_limits(
 def _validate_deployment_limits(limits: Limits, path: Path) -> ErrorList:
     unavailable, surge = limits.get("maxUnavailable"), limits.get("maxSurge")
     place = path.child("maxUnavailable")
-    found = _validate_amount(unavailable, place) + _validate_amount(surge, path.child("maxSurge"))
+    found = validate_amount(unavailable, place) + validate_amount(surge, path.child("maxSurge"))
     if _number(unavailable) == 0 and _number(surge) == 0:
         found.append(invalid(place, unavailable, "may not be 0 when `maxSurge` is 0"))
-    return found + _validate_share(unavailable, place)
+    return found + validate_share(unavailable, place)
 
 
 def _validate_daemon_limits(limits: Limits, path: Path) -> ErrorList:
     unavailable, surge = limits.get("maxUnavailable"), limits.get("maxSurge")
     place, surge_place = path.child("maxUnavailable"), path.child("maxSurge")
-    found = _validate_amount(unavailable, place) + _validate_amount(surge, surge_place)
-    found += _validate_share(unavailable, place) + _validate_share(surge, surge_place)
+    found = validate_amount(unavailable, place) + validate_amount(surge, surge_place)
+    found += validate_share(unavailable, place) + validate_share(surge, surge_place)
     if _number(unavailable) != 0 and _number(surge) != 0:
         found.append(invalid(surge_place, surge, "may not be set when maxUnavailable is non-zero"))
     elif _number(unavailable) == 0 and _number(surge) == 0:
@@ -283,13 +283,14 @@ def _validate_stateful_limits(limits: Limits, path: Path) -> ErrorList:
     if unavailable is None:
         return found
     place = path.child("maxUnavailable")
-    found += _validate_amount(unavailable, place)
+    found += validate_amount(unavailable, place)
     if _number(unavailable) == 0:
         found.append(invalid(place, unavailable, "cannot be 0"))
-    return found + _validate_share(unavailable, place)
+    return found + validate_share(unavailable, place)
 
 
-def _validate_amount(amount: Any, path: Path) -> ErrorList:
+def validate_amount(amount: Any, path: Path) -> ErrorList:
+    """Validate a number that is not negative, or a percentage."""
     match amount:
         case str():
             return [] if _is_percent(amount) else [invalid(path, amount, _PERCENT_RULE)]
@@ -301,7 +302,8 @@ def _validate_amount(amount: Any, path: Path) -> ErrorList:
             return [invalid(path, amount, _NO_AMOUNT)]
 
 
-def _validate_share(amount: Any, path: Path) -> ErrorList:
+def validate_share(amount: Any, path: Path) -> ErrorList:
+    """Validate that a percentage is no more than the whole."""
     if isinstance(amount, str) and _is_percent(amount) and _number(amount) > 100:
         return [invalid(path, amount, "must not be greater than 100%")]
     return []

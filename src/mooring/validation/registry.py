@@ -10,25 +10,28 @@ RegistryResult: the object as it would be stored, or every error. Admission plug
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mooring.api import events
 from mooring.api.catalogue import to_hub
+from mooring.api.custom_resource import is_custom
 from mooring.api.field_path import Path, path_of
 from mooring.api.gates import Gate
 from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource import v1beta1
 from mooring.kit.go_quote import go_quote
+from mooring.validation.admission_policy import ADMISSION_STRATEGIES
 from mooring.validation.apps import (
     DaemonSetStrategy,
     DeploymentStrategy,
     ReplicaSetStrategy,
     StatefulSetStrategy,
 )
+from mooring.validation.autoscaling import HorizontalPodAutoscalerStrategy
 from mooring.validation.cluster_kinds import (
     EventStrategy,
     LeaseStrategy,
@@ -36,10 +39,16 @@ from mooring.validation.cluster_kinds import (
     PriorityClassStrategy,
     RuntimeClassStrategy,
 )
+from mooring.validation.cron_job import CronJobStrategy
+from mooring.validation.custom_resources.definition_strategy import CustomResourceDefinitionStrategy
+from mooring.validation.custom_resources.strategy import CustomResourceStrategy
+from mooring.validation.data_kinds import DATA_STRATEGIES, PART_STRATEGIES
 from mooring.validation.device_class import DeviceClassStrategy, DeviceTaintRuleStrategy
+from mooring.validation.endpoints import ENDPOINT_STRATEGIES
 from mooring.validation.equality import ratcheted, stored_form
 from mooring.validation.errors import ErrorList, FieldError, first_errors, invalid, shown_errors
 from mooring.validation.job import JobStrategy
+from mooring.validation.limit_range import LimitRangeStrategy
 from mooring.validation.metadata import METADATA, validate_path_segments
 from mooring.validation.namespace import (
     ConfigMapStrategy,
@@ -48,39 +57,40 @@ from mooring.validation.namespace import (
     ServiceAccountStrategy,
 )
 from mooring.validation.node import NodeStrategy
+from mooring.validation.persistent_volume import STORAGE_STRATEGIES
 from mooring.validation.pod.strategy import PodStrategy
 from mooring.validation.pod.subresources import EphemeralContainersStrategy, ResizeStrategy
 from mooring.validation.pod_group import CompositePodGroupStrategy, PodGroupStrategy
-from mooring.validation.rbac import (
-    ClusterRoleBindingStrategy,
-    ClusterRoleStrategy,
-    RoleBindingStrategy,
-    RoleStrategy,
-)
+from mooring.validation.policy import PodDisruptionBudgetStrategy
 from mooring.validation.resource_claim import ResourceClaimStrategy, ResourceClaimTemplateStrategy
 from mooring.validation.resource_pool_status_request import ResourcePoolStatusRequestStrategy
 from mooring.validation.resource_quota import ResourceQuotaStrategy
 from mooring.validation.resource_slice import ResourceSliceStrategy
 from mooring.validation.scheduler_configuration import SchedulerConfigurationStrategy
-from mooring.validation.strategy import Context, ObjectStrategy, Strategy
+from mooring.validation.service import ServiceStrategy
+from mooring.validation.strategy import Context, MetadataStrategy, Strategy
 from mooring.validation.workload import WorkloadStrategy
 
 STRATEGIES: dict[str, Strategy[Any]] = {
-    "ClusterRole": ClusterRoleStrategy(),
-    "ClusterRoleBinding": ClusterRoleBindingStrategy(),
+    **DATA_STRATEGIES,
     "CompositePodGroup": CompositePodGroupStrategy(),
     "ConfigMap": ConfigMapStrategy(),
+    "CronJob": CronJobStrategy(),
+    "CustomResourceDefinition": CustomResourceDefinitionStrategy(),
     "DaemonSet": DaemonSetStrategy(),
     "Deployment": DeploymentStrategy(),
     "DeviceClass": DeviceClassStrategy(),
     "DeviceTaintRule": DeviceTaintRuleStrategy(),
     "Event": EventStrategy(),
+    "HorizontalPodAutoscaler": HorizontalPodAutoscalerStrategy(),
     "Job": JobStrategy(),
     "KubeSchedulerConfiguration": SchedulerConfigurationStrategy(),
     "Lease": LeaseStrategy(),
+    "LimitRange": LimitRangeStrategy(),
     "Namespace": NamespaceStrategy(),
     "Node": NodeStrategy(),
     "Pod": PodStrategy(),
+    "PodDisruptionBudget": PodDisruptionBudgetStrategy(),
     "PodGroup": PodGroupStrategy(),
     "PriorityClass": PriorityClassStrategy(),
     "ReplicaSet": ReplicaSetStrategy(),
@@ -89,26 +99,22 @@ STRATEGIES: dict[str, Strategy[Any]] = {
     "ResourcePoolStatusRequest": ResourcePoolStatusRequestStrategy(),
     "ResourceQuota": ResourceQuotaStrategy(),
     "ResourceSlice": ResourceSliceStrategy(),
-    "Role": RoleStrategy(),
-    "RoleBinding": RoleBindingStrategy(),
     "RuntimeClass": RuntimeClassStrategy(),
     "Secret": SecretStrategy(),
+    "Service": ServiceStrategy(),
     "ServiceAccount": ServiceAccountStrategy(),
     "StatefulSet": StatefulSetStrategy(),
     "Workload": WorkloadStrategy(),
+    **ADMISSION_STRATEGIES,
+    **ENDPOINT_STRATEGIES,
+    **STORAGE_STRATEGIES,
 }
 _PARTS: dict[tuple[str, str], Strategy[Any]] = {
+    **PART_STRATEGIES,
     ("Pod", "ephemeralcontainers"): EphemeralContainersStrategy(),
     ("Pod", "resize"): ResizeStrategy(),
 }
 _NEW_EVENTS = NewEventStrategy()  # stored as core Events, but validated more strictly
-
-
-class MetadataStrategy(ObjectStrategy[Any]):
-    """The strategy of kinds of which Mooring validates the metadata only."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.namespaced = kind.namespaced
 
 
 CONFLICT = (
@@ -131,18 +137,28 @@ class RegistryResult(NamedTuple):
 
 def strategy_for(kind: Kind) -> Strategy[Any]:
     """Return the strategy of a kind."""
+    if is_custom(kind.struct):
+        return _custom_strategy(kind)
     if kind.api_version == events.API_VERSION:
         return _NEW_EVENTS
     return STRATEGIES.get(kind.name) or MetadataStrategy(kind)
 
 
-def defaulted_hub(value: Any, kind: Kind, context: Context) -> Any:
+@lru_cache(maxsize=256)
+def _custom_strategy(kind: Kind) -> Strategy[Any]:
+    return CustomResourceStrategy(kind)
+
+
+def defaulted_hub(value: Any, kind: Kind, context: Context, *, status: bool = False) -> Any:
     """Return a written object in its hub version, with defaults."""
-    hub = to_hub(value, kind)
+    # Custom resources are validated in the version in which they are written.
+    hub = value if is_custom(kind.struct) else to_hub(value, kind)
     metadata: ObjectMeta | None = getattr(hub, "metadata", None)
     if metadata and metadata.creation_timestamp and metadata.creation_timestamp.is_zero:
         hub = _with_metadata(hub, creation_timestamp=None)
-    return strategy_for(kind).default(hub, kind.api_version, context)
+    strategy = strategy_for(kind)
+    default = strategy.default_for_status_update if status else strategy.default
+    return default(hub, kind.api_version, context)
 
 
 def before_create(
@@ -177,7 +193,8 @@ def before_update(
 
     Of a subresource with a strategy of its own, only that part changes.
     """
-    strategy = _PARTS.get((kind.name, subresource)) or strategy_for(kind)
+    part = None if is_custom(kind.struct) else _PARTS.get((kind.name, subresource))
+    strategy = part or strategy_for(kind)
     return _before_update(new_value, old, kind, context, strategy, status=False)
 
 
@@ -195,7 +212,7 @@ def _before_update(
     *,
     status: bool,
 ) -> RegistryResult:
-    new = defaulted_hub(new_value, kind, context)
+    new = defaulted_hub(new_value, kind, context, status=status)
     new = _in_namespace(new, kind, old.metadata.namespace)
     if new.metadata.namespace != _expected_namespace(kind, old.metadata.namespace):
         return RegistryResult(refused=WRONG_NAMESPACE)

@@ -21,7 +21,9 @@ from msgspec.structs import replace
 
 from mooring.api import names
 from mooring.api.gates import Gate, Gates
+from mooring.api.kinds import Kind
 from mooring.api.meta import ObjectMeta
+from mooring.api.scheduler_config import KubeSchedulerConfiguration
 from mooring.api.timestamp import Timestamp
 from mooring.cel.device import CelFeatures, DeviceCompiler, ExpressionKind, Scope
 from mooring.validation.equality import semantic_equal
@@ -47,6 +49,10 @@ class Strategy(Generic[O]):
     def default(self, value: O, api_version: str, context: Context) -> O:  # noqa: ARG002
         """Return the object with the defaults of the version in which it was written."""
         return value
+
+    def default_for_status_update(self, value: O, api_version: str, context: Context) -> O:
+        """Return the same where only the status counts: everything else stays the stored one's."""
+        return self.default(value, api_version, context)
 
     def disabled_gates(self, new: O, old: O | None, context: Context) -> Iterable[Gate]:
         """Return the gates that are off and whose fields the object is about to lose."""
@@ -266,6 +272,7 @@ class Context(NamedTuple):
     authorizer: StatusAuthorizer = AllowEverything()
     verb: str = "update"
     check_size: Callable[[Any], None] = lambda _: None  # raises if an object is too large to store
+    scheduler: KubeSchedulerConfiguration | None = None  # of plans, if it is not the default
 
     def enabled(self, gate: Gate) -> bool:
         """Whether a feature is on."""
@@ -337,3 +344,10 @@ class CelChecker:
 @lru_cache(maxsize=16)
 def _cel_checker(features: CelFeatures, extensions: bool) -> CelChecker:
     return CelChecker(features, extensions=extensions)
+
+
+class MetadataStrategy(ObjectStrategy[Any]):
+    """The strategy of kinds of which Mooring validates the metadata only."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.namespaced = kind.namespaced

@@ -49,6 +49,11 @@ def default_new_pod(pod: Pod) -> Pod:
     return replace(pod, spec=NEW_SPECS.defaulted(pod.spec), status=_default_status(pod.status))
 
 
+def default_status_of(pod: Pod) -> Pod:
+    """Return the pod with the defaults of its status."""
+    return replace(pod, status=_default_status(pod.status))
+
+
 def _default_spec(spec: PodSpec) -> PodSpec:
     spec = default_pod_spec(spec)
     grace_period = spec.termination_grace_period_seconds

@@ -49,7 +49,7 @@ def validate_container_resources(
     resources: ResourceRequirements, path: Path, pod_claims: Collection[str]
 ) -> ErrorList:
     """Validate the resources of a container."""
-    found = _validate_amounts(resources, path, _validate_container_resource_name)
+    found = _validate_amounts(resources, path, validate_container_resource_name)
     return found + validate_container_claims(resources.claims, path.child("claims"), pod_claims)
 
 
@@ -177,7 +177,8 @@ def _is_whole_pages(name: str, amount: Quantity) -> bool:
 # --- names --------------------------------------------------------------------------------
 
 
-def _validate_container_resource_name(name: str, path: Path) -> ErrorList:
+def validate_container_resource_name(name: str, path: Path) -> ErrorList:
+    """Validate the name of a resource that containers can have."""
     found = validate_resource_name(name, path)
     if "/" not in name:
         if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not name.startswith(HUGE_PAGES_PREFIX):

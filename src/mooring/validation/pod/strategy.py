@@ -35,7 +35,7 @@ from mooring.validation.pod.annotations import (
     with_app_armor,
     without_obsolete,
 )
-from mooring.validation.pod.defaults import default_new_pod, default_pod
+from mooring.validation.pod.defaults import default_new_pod, default_pod, default_status_of
 from mooring.validation.pod.resources import default_whole_resources, qos_class
 from mooring.validation.pod.security_context import PROFILE_MAX_BYTES
 from mooring.validation.pod.spec import SPEC, validate_pod
@@ -57,6 +57,10 @@ class PodStrategy(Strategy[Pod]):
     def default(self, value: Pod, api_version: str, context: Context) -> Pod:  # noqa: ARG002
         """Set every default."""
         return default_new_pod(value) if context.verb == "create" else default_pod(value)
+
+    def default_for_status_update(self, value: Pod, api_version: str, context: Context) -> Pod:  # noqa: ARG002
+        """Set the defaults of the status; the spec stays the stored one."""
+        return default_status_of(value)
 
     def prepare_for_create(self, new: Pod, context: Context) -> Pod:
         """Return the pod as it starts out: pending, in generation 1, without disabled fields."""

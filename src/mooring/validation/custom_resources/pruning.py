@@ -1,0 +1,83 @@
+"""Pruning: a tree without the fields that its schema does not have.
+
+Trees are never changed: what is pruned is a new tree, which shares unchanged parts with the old.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.field_path import Place
+from mooring.validation.custom_resources.structural import META_FIELDS, Structural
+
+
+def pruned(
+    value: Any, schema: Structural | None, unknown: list[Place], *, is_root: bool = True
+) -> Any:
+    """Return a value without unknown fields; their places are added to `unknown`.
+
+    At the root of a resource, apiVersion, kind and metadata are left alone.
+    """
+    if is_root:
+        schema = (schema or Structural({}))._replace(is_embedded=True)
+    return _pruned(value, schema, unknown, ())
+
+
+def _pruned(value: Any, schema: Structural | None, unknown: list[Place], place: Place) -> Any:
+    if schema is not None and schema.preserves_unknown:
+        return _kept(value, schema, unknown, place)
+    if isinstance(value, dict):
+        return _pruned_map(value, schema, unknown, place)
+    if isinstance(value, list):
+        items = None if schema is None else schema.items
+        after = [_pruned(item, items, unknown, (*place, i)) for i, item in enumerate(value)]
+        return after if _differs(after, value) else value
+    return value
+
+
+def _pruned_map(
+    value: dict[str, Any], schema: Structural | None, unknown: list[Place], place: Place
+) -> dict[str, Any]:
+    after: dict[str, Any] = {}
+    is_changed = False
+    for name, member in value.items():
+        if schema is not None and schema.is_embedded and name in META_FIELDS:
+            after[name] = member
+            continue
+        if schema is not None and (name in schema.properties or _has_more(schema)):
+            below = schema.below(name)
+            after[name] = _pruned(member, below, unknown, (*place, name))
+            is_changed = is_changed or after[name] is not member
+            continue
+        unknown.append((*place, name))
+        is_changed = True
+    return after if is_changed else value
+
+
+def _has_more(schema: Structural) -> bool:
+    """Return whether properties that are not declared are kept."""
+    return schema.additional is not None
+
+
+def _kept(value: Any, schema: Structural, unknown: list[Place], place: Place) -> Any:
+    """Return a value whose unknown fields are kept; declared ones are still pruned below."""
+    if isinstance(value, list):
+        if schema.items is None:
+            return value
+        after = [_kept(item, schema.items, unknown, (*place, i)) for i, item in enumerate(value)]
+        return after if _differs(after, value) else value
+    if not isinstance(value, dict):
+        return value
+    changed: dict[str, Any] = {}
+    for name, member in value.items():
+        if schema.is_embedded and name in META_FIELDS:
+            continue
+        if name in schema.properties or _has_more(schema):
+            below = _pruned(member, schema.below(name), unknown, (*place, name))
+            if below is not member:
+                changed[name] = below
+    return {**value, **changed} if changed else value
+
+
+def _differs(after: list[Any], before: list[Any]) -> bool:
+    return any(a is not b for a, b in zip(after, before, strict=True))
