@@ -42,6 +42,7 @@ from mooring.apiserver.auth.authorizer import (
 from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
 from mooring.apiserver.auth.service_account_tokens import Issuer
 from mooring.apiserver.auth.users import AUTHENTICATED, MASTERS, User
+from mooring.apiserver.dynamic_admission.plugin import DynamicAdmission
 from mooring.apiserver.http.messages import Request, Response, StreamingResponse
 from mooring.apiserver.http.router import Router
 from mooring.apiserver.namespace_controller import create_system_namespaces
@@ -96,6 +97,7 @@ class World:
             new_uid=lambda: self.uid or made.new_uid(),
             new_suffix=lambda: self.suffix or made.new_suffix(),
             authorizer=authorizer,
+            dynamic=DynamicAdmission(made.registry, made.resources),
         )
         authenticator = Authenticator(Issuer(ISSUER, (), ()), core_object_reader(made), made.now)
         self.security = Recorded(authorizer, authenticator)
@@ -110,13 +112,17 @@ class World:
         await reconcile_bootstrap_policy(self._service)
         follower = AuthorizerInformer(self._service, authorizer)
         await follower.load()
-        self._following = asyncio.create_task(follower.run())
+        assert self._service.dynamic is not None
+        await self._service.dynamic.prepare()
+        work = (follower.run(), self._service.dynamic.run())
+        self._following = {asyncio.create_task(each) for each in work}
 
     def close(self) -> None:
         """Stop the server and forget its objects."""
         if not self._loop.is_closed():
-            self._following.cancel()
-            self._run(asyncio.wait({self._following}))
+            for task in self._following:
+                task.cancel()
+            self._run(asyncio.wait(self._following))
             self._run(self._stack.aclose())
             self._loop.close()
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -8,6 +8,9 @@ compared, and also of documents about Kubernetes' own components. The server aut
 and the user is the one named in the answer. Where a table shows an object of which nothing but that
 row was recorded, its cells are compared by type. Cases about kinds that are not served, and cases
 with a better answer, are counted separately.
+
+A folder with `NAME.yaml` beside `1.37/NAME.json` has scenes of our own, which begin with a new
+server each (`conformance._scenes`, `conformance.record_scenes`): whole answers are compared.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 
 from conformance._http_world import ADMIN, Tree, World
+from conformance._scenes import OWN_WARNING, TRIES_MAX, SceneServer, without_choices, without_order
 from conformance.runner import EQUAL, Apart, Case, Mismatch, Outcome, Suite
 from mooring.api import protobuf
 from mooring.api.errors import ApiError
@@ -57,6 +61,7 @@ class HttpSuite(Suite):
 
     def __init__(self) -> None:
         self._world = World()
+        self._scene: tuple[str, SceneServer] | None = None
 
     def fits(self, case: Case) -> bool:
         """Return whether a case is an exchange."""
@@ -69,6 +74,8 @@ class HttpSuite(Suite):
     def compare(self, case: Case) -> Outcome:
         """Send the recorded request to our server, and compare the answers."""
         exchange = Exchange(case.fields)
+        if "scene" in case.fields:
+            return self._play(case.fields["scene"], exchange)
         apart = self._apart(case, exchange)
         if apart:
             return Apart(apart)
@@ -88,9 +95,30 @@ class HttpSuite(Suite):
         return _outcome(exchange, answer, self._world)
 
     def figures(self) -> list[str]:
-        """End the server."""
+        """End the servers."""
         self._world.close()
+        if self._scene is not None:
+            self._scene[1].close()
         return []
+
+    def _play(self, name: str, exchange: Exchange) -> Outcome:
+        """Compare an answer of a scene, each of which has a server of its own."""
+        if self._scene is None or self._scene[0] != name:
+            if self._scene is not None:
+                self._scene[1].close()
+            self._scene = name, SceneServer()
+        server = self._scene[1]
+        if exchange.differs:
+            server.ask(exchange.request({}, 0))
+            return Apart(exchange.differs)
+        outcome: Outcome = EQUAL
+        for _ in range(TRIES_MAX):
+            server.settle()
+            answer = server.ask(exchange.request({}, 0))
+            outcome = _scene_outcome(exchange, answer)
+            if outcome is EQUAL or exchange.method != "GET":
+                break
+        return outcome
 
     def _with_our_tags(self, request: Request, exchange: Exchange) -> Request:
         """Return a request for a document as a client makes it that knows ours."""
@@ -267,8 +295,12 @@ class Exchange:
         self.status = status if isinstance(status, int) else int(status.split()[1])
         headers = {k.lower(): v for k, v in (fields.get("responseHeaders") or {}).items()}
         self.content_type: str = headers.get("content-type", "")
+        self.warnings: list[str] = fields.get("warnings", [])
         self.answer = _recorded(fields.get("responseBody"), self.content_type)
         self.target = parse_path(self.path)
+        self.differs: str = fields.get("differs", "")  # why, if it is meant to
+        # Kubernetes walks through maps in another order each time.
+        self.is_unordered: bool = fields.get("unordered", False)
 
     @property
     def user(self) -> User | None:
@@ -399,6 +431,8 @@ def _cases(target: Path) -> Iterator[Case]:
     for path in [*files, *([edge] if edge.exists() else [])]:
         for number, fields in enumerate(json.loads(path.read_bytes())):
             name = fields.get("name") or fields.get("uri", "")
+            if (target / f"{path.stem}.yaml").exists():
+                fields = {**fields, "scene": path.stem}
             yield Case(f"{path.stem}#{number} {fields['method']} {name}", fields, b"")
 
 
@@ -493,6 +527,20 @@ def _outcome(exchange: Exchange, answer: Response, world: World) -> Outcome:
             faults += _document_faults(exchange.answer, ours)
         else:
             faults += _faults("", *_masked(exchange, exchange.answer, ours, world))
+    return Mismatch(tuple(faults[:8])) if faults else EQUAL
+
+
+def _scene_outcome(exchange: Exchange, answer: Response) -> Outcome:
+    faults = [*_head_faults(exchange, answer.status, answer.content_type)]
+    if not faults:
+        ours = without_choices(_decoded(answer.body, answer.content_type))
+        theirs = without_choices(exchange.answer)
+        if exchange.is_unordered:
+            theirs, ours = without_order(theirs), without_order(ours)
+        faults += _faults("", theirs, ours)
+        warned = [text for name, text in answer.headers if name == "Warning"]
+        warned = [text for text in warned if OWN_WARNING not in text]
+        faults += _faults("warnings", exchange.warnings, warned)
     return Mismatch(tuple(faults[:8])) if faults else EQUAL
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from mooring.api.codec import decode_tree
 from mooring.api.core import Pod
+from mooring.api.core.namespace import ObjectReference
+from mooring.api.core.persistent_volume import PersistentVolume, PersistentVolumeSpec
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import (
@@ -98,6 +100,7 @@ def pod_on(node: str, name: str, references: str, namespace: str = TEAM) -> Pod:
             "volumes": [
                 {"name": "secret", "secret": {"secretName": references}},
                 {"name": "config", "configMap": {"name": references}},
+                {"name": "data", "persistentVolumeClaim": {"claimName": references}},
             ],
             "resourceClaims": [{"name": "gpu", "resourceClaimName": references}],
         },
@@ -112,6 +115,13 @@ def slice_of(node: str | None, name: str) -> ResourceSlice:
     return ResourceSlice(metadata=ObjectMeta(name=name), spec=spec)
 
 
+def volume_for(claim: str) -> PersistentVolume:
+    """Return the volume of a claim, of the same name."""
+    reference = ObjectReference(kind="PersistentVolumeClaim", namespace=TEAM, name=claim)
+    spec = PersistentVolumeSpec(claim_ref=reference)
+    return PersistentVolume(metadata=ObjectMeta(name=claim), spec=spec)
+
+
 def cluster() -> Cluster:
     """Return a new cluster with its roles, the users' bindings, and a pod on each of two nodes."""
     policy = RBACPolicy(bootstrap_objects(GATES))
@@ -124,5 +134,7 @@ def cluster() -> Cluster:
     ties.put_pod(pod_on("node-b", "foreign", "foreign"))
     ties.put_slice(slice_of("node-a", "one"))
     ties.put_slice(slice_of("node-b", "foreign"))
+    ties.put_volume(volume_for("one"))
+    ties.put_volume(volume_for("foreign"))
     nodes = NodeAuthorizer(ties, node_rules(GATES))
     return Cluster(policy, ties, UnionAuthorizer(PrivilegedGroup(), nodes, policy))

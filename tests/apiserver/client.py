@@ -16,10 +16,13 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.audit import NO_AUDIT, Audit
 from mooring.apiserver.auth.authorizer import AccessControl, AdminToken, AlwaysAllow
+from mooring.apiserver.custom_resources.collector import CustomResourceCollector
+from mooring.apiserver.custom_resources.manager import CustomResourceManager
 from mooring.apiserver.http.app import Application
 from mooring.apiserver.http.flow_control import Seats
 from mooring.apiserver.namespace_controller import NamespaceController, create_system_namespaces
-from mooring.apiserver.resources import Resources, RuntimeConfig
+from mooring.apiserver.resources import Resources
+from mooring.apiserver.runtime_config import RuntimeConfig
 from mooring.apiserver.server import make_application, make_server_context, with_admission
 from mooring.apiserver.settings import Limits
 from mooring.store.sqlite import open_sqlite
@@ -157,7 +160,18 @@ class Client:
         await create_system_namespaces(self.service)
         assert self.service.admission is not None
         await self.service.admission.prepare()
-        going_on = (NamespaceController(self.service).run(), self.service.admission.run())
+        assert self.service.dynamic is not None
+        await self.service.dynamic.prepare()
+        customs = CustomResourceManager(self.service)
+        await customs.load()
+        controllers = (
+            NamespaceController(self.service),
+            self.service.admission,
+            self.service.dynamic,
+            customs,
+            CustomResourceCollector(self.service),
+        )
+        going_on = [each.run() for each in controllers]
         self._tasks = {asyncio.create_task(each) for each in going_on}
         return make_application(
             self.service,

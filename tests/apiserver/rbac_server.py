@@ -25,12 +25,12 @@ from mooring.apiserver.auth.role_reconciler import reconcile_bootstrap_policy
 from mooring.apiserver.auth.service_account_tokens import Issuer, SigningKey
 from mooring.apiserver.auth.token_requests import TokenSigner
 from mooring.apiserver.auth.users import read_tokens
-from mooring.apiserver.discovery import Discovery, version_document
+from mooring.apiserver.discovery import version_document
 from mooring.apiserver.http.messages import Request, Response
-from mooring.apiserver.http.non_resource import StaticDocuments
+from mooring.apiserver.http.non_resource import ServerDocuments
 from mooring.apiserver.http.router import Router
 from mooring.apiserver.namespace_controller import create_system_namespaces
-from mooring.apiserver.openapi import OpenAPI
+from mooring.apiserver.resources import REVIEWS
 from mooring.apiserver.server import make_server_context
 from mooring.apiserver.server_context import ServerContext
 from mooring.store.sqlite import open_sqlite
@@ -100,10 +100,8 @@ async def open_world(folder: Path) -> AsyncIterator[World]:
         follower = AuthorizerInformer(service, authorizer)
         await follower.load()
         authenticator = Authenticator(issuer, core_object_reader(service), service.now, TOKENS)
-        fixed = StaticDocuments(
-            Discovery(service.resources),
-            OpenAPI(service.resources),
-            version_document(python_version="3", platform="p"),
+        fixed = ServerDocuments(
+            service.resources, REVIEWS, version_document(python_version="3", platform="p")
         )
         router = Router(service, RBACAccessControl(authorizer, authenticator), fixed)
         yield World(service, authorizer, follower, router)

@@ -108,7 +108,7 @@ def test_files_are_for_their_owner_only_and_no_drafts_stay(tmp_path: Path) -> No
 def test_what_is_there_is_kept(tmp_path: Path) -> None:
     first = CredentialsFolder(tmp_path).ensure(NOW)
     clients = ("admin", "scheduler", "controller-manager", KUBELET_CLIENT)
-    assert first.renewed == ("ca", "server", *clients, "sa")
+    assert first.renewed == ("ca", "front-proxy-ca", "server", *clients, "sa")
     again = CredentialsFolder(tmp_path).ensure(later(days=100))
     assert again.renewed == ()
     assert (again.server, again.clients) == (first.server, first.clients)

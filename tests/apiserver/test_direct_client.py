@@ -17,12 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.codec import decode_tree
+from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import ConfigMap, Node, Pod, Secret, ServiceAccount
 from mooring.api.meta import ObjectMeta
+from mooring.api.rbac import ClusterRole, PolicyRule
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.authorizer import AlwaysAllow
+from mooring.apiserver.auth.users import User
 from mooring.apiserver.direct_client import (
     AUTHENTICATED_S,
     SLICE_OBJECTS,
@@ -53,6 +55,8 @@ from mooring.cluster.programs import ControllerClients
 from mooring.kit.bulkhead import Fault
 from mooring.kit.clock import ManualClock
 from mooring.store.memory import MemoryStore
+from mooring.validation.registry import with_resource_version
+from tests.apiserver.cast import cluster_binding
 from tests.apiserver.client import claim
 from tests.client.servers import config_map
 
@@ -166,6 +170,110 @@ def test_results_errors_and_events_are_those_over_asgi(spells: list[tuple[str, s
 
     direct = asyncio.run(run(lambda application: direct_client(application, manager="x")))
     assert direct == asyncio.run(run(lambda a: in_process_client(a, manager="x")))
+
+
+CHANGE = st.tuples(
+    st.sampled_from(("none", "finalizer", "label", "spec", "bad finalizer")),
+    st.sampled_from(("none", "allocated", "invalid")),
+    st.sampled_from(("current", "stale", "another uid", "gone", "without managers")),
+)
+
+
+def changed_claim(stored: ResourceClaim, change: tuple[str, str, str]) -> ResourceClaim:
+    """Return a claim to be written with its status."""
+    main, status, version = change
+    tree = to_tree(stored)
+    metadata = tree["metadata"]
+    if main == "spec":
+        tree["spec"]["devices"]["requests"][0]["name"] = "other"
+    elif main == "label":
+        metadata["labels"] = {"a": "b"}
+    elif main != "none":
+        metadata["finalizers"] = ["a.example.com/b" if main == "finalizer" else "not one"]
+    if status != "none":
+        name = tree["spec"]["devices"]["requests"][0]["name"] if status == "allocated" else "none"
+        device = {"request": name, "driver": "d.example.com", "pool": "p", "device": "d-0"}
+        tree["status"] = {"allocation": {"devices": {"results": [device]}}}
+    if version == "stale":
+        metadata["resourceVersion"] = "1"
+    elif version == "another uid":
+        metadata["uid"] = "another"
+    elif version == "gone":
+        metadata["name"] = "gone"
+    elif version == "without managers":
+        metadata.pop("managedFields", None)
+    return decode_tree(tree, ResourceClaim).value
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(CHANGE, max_size=4))
+def test_an_object_with_its_status_is_as_written_one_after_the_other(
+    changes: list[tuple[str, str, str]],
+) -> None:
+    async def run(connect: Callable[[Any], ApiClient]) -> tuple[list[Any], int]:
+        service = make_server_context(memory(), now=lambda: NOW)
+        service = replace(service, new_uid=lambda: "uid")
+        await create_system_namespaces(service)
+        client = connect(make_application(service, AlwaysAllow()))
+        found = [
+            await client.write(Create(decode_tree(claim(namespace="default"), ResourceClaim).value))
+        ]
+        stored = found[0]
+        for change in changes:
+            try:
+                update = Update(changed_claim(stored, change), with_status=True)
+                stored = await client.write(update)
+                found.append(with_resource_version(stored, ""))
+            except ClientError as error:
+                found.append(told(error)[:3])
+                before = stored
+                stored = await client.get(ResourceClaim, "default", stored.metadata.name)
+                if not client.joins_status:  # the first of both may have been written
+                    metadata = replace(before.metadata, resource_version="")
+                    stored = await client.write(Update(replace(before, metadata=metadata)))
+        after = (await client.list(ResourceClaim)).revision
+        return found, int(after) - int(found[0].metadata.resource_version)
+
+    (direct, once), (asgi, twice) = (
+        asyncio.run(run(connect))
+        for connect in (
+            lambda application: direct_client(application, manager="x"),
+            lambda application: in_process_client(application, manager="x"),
+        )
+    )
+    assert direct == asgi
+    assert once <= twice
+    assert once <= len(changes)
+
+
+def test_an_object_with_its_status_takes_the_rights_to_both(tmp_path: Path) -> None:
+    async def scenario(made: Assembled) -> None:
+        admin = program_client(made, "admin", "x")
+        tree = claim(namespace="default")
+        stored = await admin.write(Create(decode_tree(tree, ResourceClaim).value))
+        written = changed_claim(stored, ("finalizer", "allocated", "current"))
+        client = program_client(made, "controller-manager", "x")
+        with pytest.raises(ForbiddenError, match='update resource "resourceclaims" '):
+            await client.write(Update(written, with_status=True))
+        rule = PolicyRule(("update",), ("resource.k8s.io",), ("resourceclaims",))
+        await admin.write(Create(ClusterRole(metadata=ObjectMeta(name="r"), rules=(rule,))))
+        manager = User("system:kube-controller-manager")
+        await admin.write(Create(cluster_binding("r", manager)))
+        while True:  # until the authorizer has heard of it
+            try:
+                await client.write(Update(stored))
+                break
+            except ForbiddenError:
+                await asyncio.sleep(0)
+        with pytest.raises(ForbiddenError, match='update resource "resourceclaims/status" '):
+            await client.write(Update(written, with_status=True))
+        assert await admin.get(ResourceClaim, "default", stored.metadata.name) == stored
+        scheduler = program_client(made, "scheduler", "x")
+        changed = await scheduler.write(Update(written, with_status=True))
+        assert changed.metadata.finalizers == written.metadata.finalizers
+        assert changed.status.allocation == written.status.allocation
+
+    play(tmp_path, scenario)
 
 
 def test_a_program_has_the_rights_of_its_user(tmp_path: Path) -> None:

@@ -140,12 +140,15 @@ def test_a_role_in_a_namespace_says_nothing_of_others(row: Row, user: str) -> No
 
 @pytest.mark.parametrize(
     "resource",
-    ["secrets", "configmaps", "resourceclaims", "serviceaccounts", "pods", "resourceslices"],
+    [
+        *("secrets", "configmaps", "resourceclaims", "serviceaccounts", "pods", "resourceslices"),
+        *("persistentvolumeclaims", "persistentvolumes"),
+    ],
 )
 @pytest.mark.parametrize("verb", ["get", "update", "patch", "list", "watch"])
 def test_a_node_reaches_nothing_of_another_node(resource: str, verb: str) -> None:
     group = "resource.k8s.io" if resource in ("resourceclaims", "resourceslices") else ""
-    namespace = "" if resource == "resourceslices" else TEAM
+    namespace = "" if resource in ("resourceslices", "persistentvolumes") else TEAM
     access = ResourceAccess(
         USERS["node"], verb, group, resource, namespace=namespace, name="foreign"
     )

@@ -291,6 +291,8 @@ def test_templates_of_every_served_kind_are_found(client: Client, which: tuple[s
         template["spec"]["restartPolicy"] = "Never"
     if which[0] == "apps":
         content["spec"]["selector"] = {"matchLabels": {"a": "b"}}
+    if which[1] == "cronjobs":
+        content["spec"]["schedule"] = "@daily"
     if which[1] == "statefulsets":
         content["spec"]["serviceName"] = "s"
     group, version = which[0], resource.any_kind.version

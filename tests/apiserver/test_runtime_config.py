@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.gates import Gates
 from mooring.apiserver.errors import RuntimeConfigError
-from mooring.apiserver.resources import Resources, RuntimeConfig, read_runtime_config
+from mooring.apiserver.resources import Resources
+from mooring.apiserver.runtime_config import RuntimeConfig, read_runtime_config
 from tests.apiserver.client import CLASSES, Client, device_class
 
 RESOURCE = "resource.k8s.io"
@@ -64,14 +65,26 @@ def test_the_preset_of_kubernetes_serves_every_group_in_its_stable_version() -> 
     }
     assert found == {
         "v1",
+        "admissionregistration.k8s.io/v1",
+        "apiextensions.k8s.io/v1",
+        "apiregistration.k8s.io/v1",
         "apps/v1",
+        "autoscaling/v1",
+        "autoscaling/v2",
         "batch/v1",
+        "certificates.k8s.io/v1",
         "coordination.k8s.io/v1",
+        "discovery.k8s.io/v1",
         "events.k8s.io/v1",
+        "flowcontrol.apiserver.k8s.io/v1",
+        "networking.k8s.io/v1",
         "node.k8s.io/v1",
+        "policy/v1",
         "rbac.authorization.k8s.io/v1",
         "resource.k8s.io/v1",
         "scheduling.k8s.io/v1",
+        "storage.k8s.io/v1",
+        "storagemigration.k8s.io/v1",
     }
 
 

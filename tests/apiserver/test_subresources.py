@@ -101,7 +101,7 @@ def test_an_eviction_names_the_pod_of_its_url(client: Client, metadata: object) 
 
 def test_parts_that_there_are_not(client: Client) -> None:
     client.post(PODS, pod())
-    assert client.get(f"{PODS}/p/portforward").status == 404
+    assert client.get(f"{PODS}/p/proxy").status == 404
     assert client.delete(f"{PODS}/p/status").status == 405
 
 

@@ -338,12 +338,12 @@ def test_the_order_of_objects_does_not_matter(objects: list[Any]) -> None:
 
 def test_what_nobody_can_count_stays_as_it_is() -> None:
     around = usage_context({}, now=NOW, classes=classes())
-    wanted = quota({"count/widgets.example.com": "4", "services": "2", "pods": "1"})
+    wanted = quota({"count/widgets.example.com": "4", "replicationcontrollers": "2", "pods": "1"})
     known = decode_tree({"used": {"count/widgets.example.com": "3"}}, type(wanted.status)).value
     done = recalculated(replace(wanted, status=known), {PODS: []}, around)
     assert {name: str(amount) for name, amount in done.status.used.items()} == {
         "count/widgets.example.com": "3",
-        "services": "0",
+        "replicationcontrollers": "0",
         "pods": "0",
     }
 

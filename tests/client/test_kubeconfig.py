@@ -6,8 +6,9 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mooring.api.authentication import SelfSubjectReview
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.auth.users import read_tokens
 from mooring.apiserver.settings import Settings
+from mooring.client import client_factory
 from mooring.client.client_factory import http_client, load_rest_config
 from mooring.client.errors import AccessError, ForbiddenError, UnauthorizedError, UnavailableError
 from mooring.client.http.credentials import ExpiringAuth, RenewedCredentials
@@ -179,6 +181,26 @@ def test_a_pod_finds_its_server(tmp_path: Path) -> None:
     assert access is not None
     assert access.server == "https://[fd00::1]:443"
     assert (access.namespace, access.token_file) == ("namespace", str(tmp_path / "token"))
+
+
+def test_a_pod_is_its_service_account_although_it_sees_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("token", "ca.crt"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(client_factory, "in_cluster_config", partial(in_cluster, tmp_path))
+    named = write(tmp_path / ".kube" / "config", user={"token": "t"})
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    environment = {"HOME": str(tmp_path), **pod}
+    assert load_rest_config(environment=environment).server == "https://10.0.0.1:443"
+    assert load_rest_config(environment={**environment, "KUBECONFIG": str(named)}).token == "t"
+    assert load_rest_config(str(named), environment=environment).token == "t"
+    nowhere = {**environment, "KUBECONFIG": str(tmp_path / "none")}
+    assert load_rest_config(environment=nowhere).server == "https://10.0.0.1:443"
+
+
+def in_cluster(folder: Path, environment: Mapping[str, str] | None) -> RestConfig | None:
+    return in_cluster_config(environment, folder)
 
 
 # --- commands -----------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.verbs.dispatch import verb_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 from mooring.apiserver.verbs.watch import BOOKMARK, DELETED, ERROR, WatchEvent
-from mooring.client.api_client import BINDING, WATCH_S, ApiClient, ObjectCall
+from mooring.client.api_client import BINDING, WATCH_S, ApiClient, ObjectCall, encoded
 from mooring.client.client_factory import Tokens
 from mooring.client.contract import Added, Bookmark, Event, ObjectList, Removed
 from mooring.client.errors import ClientError, StatusCause, make_error
@@ -205,6 +205,29 @@ class DirectClient(ApiClient):
             return await self._router.perform_directly(request, verb)
 
         return await self._sent(send, is_safe=verb == "get")
+
+    @property
+    def joins_status(self) -> bool:
+        """Whether an object is updated together with its status in one write."""
+        return not self._router.is_audited
+
+    async def _update_with_status(self, value: Any) -> Any:
+        endpoint, named = await self.endpoint(type(value)), value.metadata
+        resource = self._resource(endpoint)
+        if resource is None or not self.joins_status:
+            return await super()._update_with_status(value)
+        where = (endpoint, named.namespace, named.name, "")
+        call = ObjectCall("PUT", *where, self._managed, encoded(value, endpoint))
+        _ = call.path  # raises BadRequestError
+        target = _target(endpoint, named.namespace, named.name)
+
+        async def send() -> Any:
+            if len(call.body) > self._limits.body_bytes_max:
+                raise too_large(self._limits.body_bytes_max)
+            request = await self._request(target, resource, call)
+            return await self._router.update_with_status_directly(request)
+
+        return await self._sent(send, is_safe=False)
 
     async def _sent(self, send: Callable[[], Awaitable[T]], *, is_safe: bool) -> T:
         """Return the result of a request, with the errors of a client."""

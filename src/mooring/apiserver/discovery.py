@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -24,26 +25,34 @@ from mooring.apiserver.resources import (
     Resource,
     Review,
     Subresource,
-    categories_of,
     subresource_of,
-    verbs_of,
-    version_order,
 )
 
 Tree = dict[str, Any]
 
 # The order in which clients look for a resource that several groups have.
 _GROUPS = (
+    "apiregistration.k8s.io",
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",
     "authorization.k8s.io",
+    "autoscaling",
     "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
     "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "node.k8s.io",
+    "discovery.k8s.io",
     "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "storagemigration.k8s.io",
 )
 
 
@@ -193,7 +202,7 @@ def resource_list(entries: Iterable[DiscoveryEntry], group: str, version: str) -
     listed: list[Tree] = []
     for entry in entries:
         if isinstance(entry, Review):
-            listed.append(_flat(entry.plural, entry.kind, entry.namespaced, CREATE))
+            listed.append(_flat(entry.plural, entry.kind, entry.namespaced, entry.verbs))
         else:
             listed.extend(_flat_resource(entry, entry.kinds[version]))
     api_version = {"apiVersion": "v1"} if group else {}
@@ -217,12 +226,20 @@ def _flat(plural: str, kind: str, namespaced: bool, verbs: tuple[str, ...]) -> T
 
 
 def _flat_resource(resource: Resource, kind: Kind) -> list[Tree]:
-    verbs = verbs_of(resource.plural)
+    verbs = resource.verbs
     whole = _flat(resource.plural, kind.name, kind.namespaced, verbs)
+    whole["singularName"] = resource.singular
     is_stored = verbs != CREATE
     stored = {"storageVersionHash": storage_version_hash(kind)} if is_stored else {}
-    parts = [_flat_part(resource, kind, name) for name in sorted(resource.subresources)]
+    names = _part_names(resource, kind)
+    parts = [_flat_part(resource, kind, name) for name in names]
     return [{**whole, **_names(resource, kind), **stored}, *parts]
+
+
+def _part_names(resource: Resource, kind: Kind) -> list[str]:
+    """Return the subresources in order; of custom resources the status comes first."""
+    names = resource.subresources_in(kind.version)
+    return sorted(names, reverse=resource.definition is not None)
 
 
 def _flat_part(resource: Resource, kind: Kind, name: str) -> Tree:
@@ -240,8 +257,7 @@ def _flat_part(resource: Resource, kind: Kind, name: str) -> Tree:
 
 def _names(resource: Resource, kind: Kind) -> Tree:
     """Return the short names and categories of a resource, if it has any."""
-    categories = categories_of(resource.group, resource.plural)
-    names = {"shortNames": kind.short_names, "categories": categories}
+    names = {"shortNames": kind.short_names, "categories": resource.categories}
     return {key: value for key, value in names.items() if value}
 
 
@@ -277,14 +293,14 @@ def _nested(plural: str, kind: str, namespaced: bool, verbs: tuple[str, ...]) ->
 
 
 def _nested_review(review: Review) -> Tree:
-    return _nested(review.plural, review.kind, review.namespaced, CREATE)
+    return _nested(review.plural, review.kind, review.namespaced, review.verbs)
 
 
 def _nested_resource(resource: Resource, kind: Kind) -> Tree:
-    whole = _nested(resource.plural, kind.name, kind.namespaced, verbs_of(resource.plural))
-    parts = [
-        _nested_part(subresource_of(name), kind, name) for name in sorted(resource.subresources)
-    ]
+    whole = _nested(resource.plural, kind.name, kind.namespaced, resource.verbs)
+    whole["singularResource"] = resource.singular
+    names = _part_names(resource, kind)
+    parts = [_nested_part(subresource_of(name), kind, name) for name in names]
     below = {"subresources": parts} if parts else {}
     return {**whole, **_names(resource, kind), **below}
 
@@ -292,6 +308,23 @@ def _nested_resource(resource: Resource, kind: Kind) -> Tree:
 def _nested_part(part: Subresource, kind: Kind, name: str) -> Tree:
     response = {"group": part.group, "version": part.version, "kind": part.kind or kind.name}
     return {"subresource": name, "responseKind": response, "verbs": part.verbs}
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Return the sort key of a version: v1 before v1beta2 before v1beta1 before v1alpha3.
+
+    Names of another form come last, in the order of the alphabet.
+    """
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[found["stage"]]
+    return (stage, -int(found["major"]), -int(found["minor"] or 0), "")
+
+
+_VERSION = re.compile(
+    "v(?P<major>[1-9][0-9]{0,9})(?:(?P<stage>alpha|beta)(?P<minor>[1-9][0-9]{0,9}))?"
+)
 
 
 # --- version --------------------------------------------------------------------------------------

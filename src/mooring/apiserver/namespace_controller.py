@@ -23,7 +23,6 @@ from mooring.api.core.namespace import RemainingContent, deletion_conditions
 from mooring.api.meta import ObjectMeta, object_text
 from mooring.apiserver.admission import server_defaults
 from mooring.apiserver.http.status import StatusError
-from mooring.apiserver.resources import verbs_of
 from mooring.apiserver.server_context import NAMESPACES, ServerContext
 from mooring.apiserver.verbs.delete import DeleteOptions, delete_object
 from mooring.apiserver.verbs.list import ListOptions, list_entries
@@ -120,7 +119,7 @@ class NamespaceController:
         finalizers: Counter[str] = Counter()
         failures: list[str] = []
         for resource in sorted(self._server.resources.all(), key=lambda each: each.plural != PODS):
-            if not resource.namespaced or "list" not in verbs_of(resource.plural):
+            if not resource.namespaced or "list" not in resource.verbs:
                 continue
             left = await self._delete_all(resource, name, failures)
             for value in left:

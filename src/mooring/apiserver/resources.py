@@ -1,33 +1,20 @@
 """API resources of the server, with their verbs and versions.
 
 # review: a resource that is only created, answered at once and never stored
-
-`--runtime-config` switches groups, versions and resources on and off:
-
-    api/all=false,resource.k8s.io/v1=true                everything off but one version
-    api/alpha=false                                      no version whose name has alpha
-    resource.k8s.io/v1alpha3/devicetaintrules=false      one resource of a version
-    v1=true                                              the core group
-
-The finer key wins: a resource, then a version, then api/ga, api/beta and api/alpha, then api/all.
-Everything else is served; with the preset `kubernetes-1.37` only stable versions are, as in
-Kubernetes. Resources of a feature whose gate is off are never served. Stored objects stay, served
-or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from mooring.api.catalogue import SERVED
-from mooring.api.gates import Gate, Gates, Preset
 from mooring.api.kinds import Kind
-from mooring.apiserver.errors import RuntimeConfigError
 from mooring.apiserver.http.status import About
+from mooring.validation.custom_resources.definition import CompiledDefinition
 
 EVENT_TTL_S = 3600
 
@@ -40,6 +27,7 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
     kinds: Mapping[str, Kind]  # by version
     subresources: frozenset[str]
     ttl_s: int | None = None  # after which objects expire, if they do
+    definition: CompiledDefinition | None = None  # of a custom resource
 
     @cached_property
     def any_kind(self) -> Kind:
@@ -59,17 +47,46 @@ class Resource(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def hub_struct(self) -> type[Struct]:
         """The struct that objects are stored as."""
+        if self.definition is not None:
+            return self.definition.struct
         return _HUBS[self.hub_version, self.any_kind.name].struct
 
     @cached_property
     def returns_deleted(self) -> bool:
         """Whether a delete returns the object, and not a Status."""
-        return self.plural in _RETURNED
+        return self.definition is None and self.plural in _RETURNED
 
     @cached_property
     def is_made_by_update(self) -> bool:
         """Whether an update of a missing object creates it."""
-        return self.plural in ("events", "leases")
+        return self.definition is None and self.plural in _MADE_BY_UPDATE
+
+    @cached_property
+    def holds_namespaces(self) -> bool:
+        """Whether its objects are the namespaces."""
+        return (self.group, self.plural) == ("", "namespaces")
+
+    @cached_property
+    def verbs(self) -> tuple[str, ...]:
+        """The verbs that it supports."""
+        return CUSTOM_VERBS if self.definition is not None else verbs_of(self.plural)
+
+    @cached_property
+    def categories(self) -> tuple[str, ...]:
+        """The categories that it belongs to."""
+        names = None if self.definition is None else self.definition.names
+        return categories_of(self.group, self.plural) if names is None else names.categories
+
+    @cached_property
+    def singular(self) -> str:
+        """The name of one object on the command line."""
+        names = None if self.definition is None else self.definition.names
+        return self.any_kind.name.lower() if names is None else names.singular
+
+    def subresources_in(self, version: str) -> frozenset[str]:
+        """Return the subresources of a version."""
+        defined = self.definition
+        return self.subresources if defined is None else defined.versions[version].subresources
 
     @cached_property
     def about(self) -> About:
@@ -104,10 +121,26 @@ class Resources:
         listed = tuple(kinds)
         self._all = _by_name(listed, event_ttl_s)
         self._resources = _by_name(filter(serves, listed), event_ttl_s)
+        self._custom: dict[tuple[str, str], Resource] = {}
+        self.generation = 0  # how often custom resources changed
+
+    def set_custom(self, resources: Iterable[Resource]) -> None:
+        """Serve these custom resources, and no others; kinds of the server come first."""
+        self._custom = {
+            (resource.group, resource.plural): resource
+            for resource in resources
+            if (resource.group, resource.plural) not in self._all
+        }
+        self.generation += 1
+
+    @property
+    def custom(self) -> Iterable[Resource]:
+        """The custom resources."""
+        return self._custom.values()
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """Return a resource, if it is served in the version."""
-        resource = self._resources.get((group, plural))
+        resource = self._resources.get((group, plural)) or self._custom.get((group, plural))
         return resource if resource is not None and version in resource.kinds else None
 
     def of(self, group: str, plural: str) -> Resource:
@@ -116,23 +149,23 @@ class Resources:
 
     def all(self) -> Iterator[Resource]:
         """Return all resources, served or not."""
-        return iter(self._all.values())
+        return iter((*self._all.values(), *self._custom.values()))
 
     def __iter__(self) -> Iterator[Resource]:
-        return iter(self._resources.values())
+        return iter((*self._resources.values(), *self._custom.values()))
 
     def versions(self, group: str) -> list[str]:
         """Return the served versions of a group."""
-        found = {
-            version for r in self._resources.values() if r.group == group for version in r.kinds
-        }
-        return sorted(found)
+        return sorted({version for r in self if r.group == group for version in r.kinds})
 
 
+_MADE_BY_UPDATE = frozenset(("endpoints", "events", "leases", "limitranges", "services"))
 _RETURNED = frozenset(
     {
         "deviceclasses",
         "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
         "pods",
         "resourceclaims",
         "resourceclaimtemplates",
@@ -140,6 +173,8 @@ _RETURNED = frozenset(
         "resourcequotas",
         "resourceslices",
         "serviceaccounts",
+        "services",
+        "storageclasses",
     }
 )
 
@@ -148,10 +183,16 @@ _HUBS = {(kind.api_version, kind.name): kind for kind in SERVED}
 # Besides status, which kinds declare.
 _MORE_SUBRESOURCES = {
     "Deployment": ("scale",),
-    "Pod": ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "resize"),
+    "CertificateSigningRequest": ("approval",),
+    "Pod": (
+        *("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward"),
+        "resize",
+    ),
     "ReplicaSet": ("scale",),
+    "ReplicationController": ("scale",),
     "StatefulSet": ("scale",),
     "Namespace": ("finalize",),
+    "Node": ("proxy",),
     "ServiceAccount": ("token",),
 }
 
@@ -183,6 +224,7 @@ def _subresources(kinds: Iterable[Kind]) -> frozenset[str]:
 # --- verbs, subresources and reviews --------------------------------------------------------------
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 PART_VERBS = ("get", "patch", "update")
 CREATE = ("create",)
 
@@ -194,11 +236,28 @@ _VERBS = {
 
 _CATEGORIES = {
     ("", "pods"): ("all",),
+    ("", "services"): ("all",),
+    ("", "replicationcontrollers"): ("all",),
+    ("apiregistration.k8s.io", "apiservices"): ("api-extensions",),
+    **dict.fromkeys(
+        (
+            ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+            ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+            ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+            ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+            ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        ),
+        ("api-extensions",),
+    ),
     ("apps", "daemonsets"): ("all",),
     ("apps", "deployments"): ("all",),
     ("apps", "replicasets"): ("all",),
     ("apps", "statefulsets"): ("all",),
+    ("autoscaling", "horizontalpodautoscalers"): ("all",),
+    ("batch", "cronjobs"): ("all",),
     ("batch", "jobs"): ("all",),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): ("api-extensions",),
 }
 
 
@@ -218,6 +277,8 @@ _PARTS = {
     "exec": Subresource(("create", "get"), kind="PodExecOptions"),
     "finalize": Subresource(("update",)),
     "log": Subresource(("get",)),
+    "portforward": Subresource(("create", "get"), kind="PodPortForwardOptions"),
+    "proxy": Subresource(("get",), kind="NodeProxyOptions"),
     "scale": Subresource(PART_VERBS, "autoscaling", "v1", "Scale"),
     "token": Subresource(CREATE, "authentication.k8s.io", "v1", "TokenRequest"),
 }
@@ -231,6 +292,7 @@ class Review(NamedTuple):
     kind: str
     namespaced: bool = False
     version: str = "v1"
+    verbs: tuple[str, ...] = CREATE
 
 
 AUTHENTICATION = "authentication.k8s.io"
@@ -259,106 +321,3 @@ def categories_of(group: str, plural: str) -> tuple[str, ...]:
 def subresource_of(subresource: str) -> Subresource:
     """Return the verbs and the kind of a subresource."""
     return _PARTS.get(subresource, Subresource())
-
-
-def version_order(version: str) -> tuple[int, int, int]:
-    """Return the sort key of a version: v1 before v1beta2 before v1beta1 before v1alpha3."""
-    major, stage, minor = version.removeprefix("v"), 0, "0"
-    for rank, word in ((1, "beta"), (2, "alpha")):
-        if word in major:
-            major, _, minor = major.partition(word)
-            stage = rank
-    return (stage, -int(major), -int(minor))
-
-
-# --- runtime config -------------------------------------------------------------------------------
-
-ALL: Final = "api/all"
-STAGES: Final = ("api/ga", "api/beta", "api/alpha")
-# Resources that need a feature gate.
-_GATED: Final = {
-    ("scheduling.k8s.io", "compositepodgroups"): Gate.COMPOSITE_POD_GROUP,
-    ("scheduling.k8s.io", "podgroups"): Gate.GENERIC_WORKLOAD,
-    ("scheduling.k8s.io", "workloads"): Gate.GENERIC_WORKLOAD,
-}
-_WORDS: Final = {
-    "": True,
-    "true": True,
-    "1": True,
-    "t": True,
-    "false": False,
-    "0": False,
-    "f": False,
-}
-
-
-class RuntimeConfig(Struct, frozen=True):
-    """Switches by key."""
-
-    switches: Mapping[str, bool] = {}
-
-    def serves(self, kind: Kind, gates: Gates) -> bool:
-        """Return whether a kind is served in its version."""
-        gate = _GATED.get((kind.group, kind.plural))
-        if gate is not None and not gates.enabled(gate):
-            return False
-        return self._serves(kind.group, kind.version, kind.plural, gates.preset)
-
-    def notes(self, gates: Gates) -> Iterator[str]:
-        """Yield notes on resources that are switched on but whose feature gate is off."""
-        for (group, plural), gate in _GATED.items():
-            names = {
-                key
-                for kind in SERVED
-                if (kind.group, kind.plural) == (group, plural)
-                for key in (kind.api_version, f"{kind.api_version}/{plural}")
-            }
-            if not gates.enabled(gate) and any(self.switches.get(name) for name in names):
-                yield f"{plural}.{group} is not served because feature gate {gate} is off"
-
-    def reviews(self, gates: Gates, reviews: Iterable[Review] = REVIEWS) -> tuple[Review, ...]:
-        """Return the reviews that are served."""
-        preset = gates.preset
-        return tuple(r for r in reviews if self._serves(r.group, r.version, r.plural, preset))
-
-    def _serves(self, group: str, version: str, plural: str, preset: Preset) -> bool:
-        name = f"{group}/{version}" if group else version
-        stage = _stage_of(version)
-        keys = (f"{name}/{plural}", name, stage, ALL)
-        by_default = preset is Preset.MOORING or stage == STAGES[0]
-        return next((self.switches[key] for key in keys if key in self.switches), by_default)
-
-
-def read_runtime_config(text: str) -> RuntimeConfig:
-    """Return a parsed list of KEY=BOOL, or raise RuntimeConfigError."""
-    switches: dict[str, bool] = {}
-    known = _known_keys()
-    for part in filter(None, map(str.strip, text.split(","))):
-        key, _, word = part.partition("=")
-        value = _WORDS.get(word.strip().lower())
-        if value is None:
-            raise RuntimeConfigError(f"{key}: {word!r} is neither true nor false")
-        key = key.strip().removeprefix("/")
-        if key not in known:
-            raise RuntimeConfigError(f"{key}: {_unknown(key, known)}")
-        switches[key] = value
-    return RuntimeConfig(switches)
-
-
-def _known_keys() -> frozenset[str]:
-    versions = {kind.api_version for kind in SERVED} | {f"{r.group}/{r.version}" for r in REVIEWS}
-    resources = {f"{kind.api_version}/{kind.plural}" for kind in SERVED}
-    resources |= {f"{r.group}/{r.version}/{r.plural}" for r in REVIEWS}
-    return frozenset({ALL, *STAGES, *versions, *resources})
-
-
-def _unknown(key: str, known: frozenset[str]) -> str:
-    group = key.partition("/")[0]
-    near = sorted(k for k in known if k.startswith(f"{group}/") and k.count("/") == 1)
-    if not near:
-        return f"unknown api group; besides groups there are {ALL}, {', '.join(STAGES)}"
-    return f"no such version or resource; there are {', '.join(near)}"
-
-
-def _stage_of(version: str) -> str:
-    return next((stage for stage in STAGES[1:] if stage.removeprefix("api/") in version), STAGES[0])

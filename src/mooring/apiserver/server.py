@@ -20,6 +20,7 @@ from mooring.api.gates import Gates
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver import server_files
 from mooring.apiserver.admission.chain import AdmissionPlugins
+from mooring.apiserver.admission.service_allocator import cluster_ip_range
 from mooring.apiserver.audit import NO_AUDIT, Audit, AuditLog, Auditor
 from mooring.apiserver.auth.authenticator import Authenticator
 from mooring.apiserver.auth.authorizer import (
@@ -38,18 +39,24 @@ from mooring.apiserver.auth.credentials import (
 from mooring.apiserver.auth.role_reconciler import ClusterRoleAggregator, reconcile_bootstrap_policy
 from mooring.apiserver.auth.service_account_tokens import Issuer
 from mooring.apiserver.auth.token_requests import TokenSigner
-from mooring.apiserver.discovery import Discovery, version_document
+from mooring.apiserver.custom_resources.collector import CustomResourceCollector
+from mooring.apiserver.custom_resources.manager import CustomResourceManager
+from mooring.apiserver.discovery import version_document
+from mooring.apiserver.dynamic_admission.plugin import DynamicAdmission
 from mooring.apiserver.http.app import Application
 from mooring.apiserver.http.flow_control import FlowControl, Seats
-from mooring.apiserver.http.non_resource import StaticDocuments
+from mooring.apiserver.http.non_resource import ServerDocuments
 from mooring.apiserver.http.router import Router
+from mooring.apiserver.kubernetes_service import publish_kubernetes_service
 from mooring.apiserver.namespace_controller import NamespaceController, create_system_namespaces
-from mooring.apiserver.openapi import OpenAPI
-from mooring.apiserver.resources import REVIEWS, Resources, Review, RuntimeConfig
+from mooring.apiserver.node_proxy import resource_metrics
+from mooring.apiserver.resources import REVIEWS, Resources, Review
+from mooring.apiserver.runtime_config import RuntimeConfig
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.settings import WATCH_S, Limits, Settings
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.storage.store import compact_regularly, open_store
+from mooring.apiserver.system_objects import ensure_system_objects
 from mooring.kit.bulkhead import keep_running
 from mooring.kit.generated_names import new_suffix, new_uid
 from mooring.kit.go_platform import go_arch, go_os
@@ -98,8 +105,10 @@ def with_admission(
         new_uid=server.new_uid,
         new_suffix=server.new_suffix,
         pod_security=pod_security,
+        cluster_ips=cluster_ip_range(server.gates),
     )
-    return replace(server, admission=admission)
+    dynamic = DynamicAdmission(server.registry, server.resources)
+    return replace(server, admission=admission, dynamic=dynamic)
 
 
 def make_application(
@@ -113,9 +122,11 @@ def make_application(
     reviews: tuple[Review, ...] = REVIEWS,
 ) -> Application:
     """Return the ASGI application of a server."""
-    documents = StaticDocuments(
-        discovery=Discovery(server.resources, reviews),
-        openapi=OpenAPI(server.resources, reviews),
+    metrics = () if server.nodes is None else resource_metrics.SERVED
+    documents = ServerDocuments(
+        server.resources,
+        reviews,
+        metrics=metrics,
         version=version_document(
             python_version=platform.python_version(),
             platform=f"{go_os(platform.system())}/{go_arch(platform.machine())}",
@@ -167,8 +178,16 @@ async def assembled(
         assert server.admission is not None
         await server.admission.prepare()
         _run_task(keep_running("admission", server.admission.run), stack)
+        assert server.dynamic is not None
+        await server.dynamic.prepare()
+        _run_task(keep_running("policies and webhooks", server.dynamic.run), stack)
+        customs = CustomResourceManager(server)
+        await customs.load()
+        _run_task(keep_running("custom resources", customs.run), stack)
         if settings.runs_namespace_controller:
             _run_task(keep_running("emptying namespaces", NamespaceController(server).run), stack)
+            collector = CustomResourceCollector(server)
+            _run_task(keep_running("collecting custom resources", collector.run), stack)
         if settings.compact_after_s:
             compacting = partial(compact_regularly, store, settings.compact_after_s)
             _run_task(keep_running("compacting the store", compacting), stack)
@@ -179,6 +198,9 @@ async def assembled(
             security = (
                 AlwaysAllow() if settings.allows_all else AdminToken(admin_token(settings.data_dir))
             )
+        await ensure_system_objects(server, credentials)
+        if settings.port:  # else it is published once the port is known
+            await _publish(server, settings, settings.port)
         application = _application(settings, server, security, stack)
         yield Assembled(application, server, credentials)
 
@@ -196,7 +218,7 @@ async def serve(settings: Settings, on_start: Callable[[str], None] = lambda _: 
             context=None if credentials is None else _tls_context(settings),
             manners=settings.connection_limits,
         )
-        _run_task(_announce(server, settings, credentials, on_start), stack)
+        _run_task(_announce(server, settings, made, on_start), stack)
         try:
             await server.serve()
         except asyncio.CancelledError:
@@ -231,7 +253,7 @@ async def serving(
     )
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with AsyncExitStack() as stack:
-        _run_task(_announce(server, settings, made.credentials, url.set_result), stack)
+        _run_task(_announce(server, settings, made, url.set_result), stack)
         task = asyncio.create_task(server.serve())
         await asyncio.wait((task, url), return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -333,20 +355,29 @@ def _tls_context(settings: Settings) -> ssl.SSLContext:
 async def _announce(
     server: NetworkServer,
     settings: Settings,
-    credentials: Credentials | None,
+    made: Assembled,
     on_start: Callable[[str], None],
 ) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
+    credentials = made.credentials
+    if not settings.port:
+        await _publish(made.context, settings, server.port)
     url = server_files.url_of(settings, server.port, has_tls=credentials is not None)
     text = server_files.kubeconfig_text(settings, url, credentials)
     is_written = server_files.try_write_kubeconfig(settings, text)
+    if credentials is not None:
+        server_files.write_component_kubeconfigs(settings, url, credentials)
     on_start(url)
     async with asyncio.TaskGroup() as tasks:
         if not is_written:
             tasks.create_task(server_files.write_kubeconfig_later(settings, text))
         if server.context is not None:
             tasks.create_task(server_files.renew_regularly(settings, server.context))
+
+
+async def _publish(server: ServerContext, settings: Settings, port: int) -> None:
+    await publish_kubernetes_service(server, settings.advertised or settings.address, port)
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

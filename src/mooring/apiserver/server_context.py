@@ -12,6 +12,7 @@ from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission.chain import AdmissionPlugins
 from mooring.apiserver.auth.authorizer import ClusterAuthorizer
 from mooring.apiserver.auth.token_requests import TokenSigner
+from mooring.apiserver.dynamic_admission.plugin import DynamicAdmission
 from mooring.apiserver.http.response_encoder import EncodedEvents, new_encoded_events
 from mooring.apiserver.node_proxy.connection import NodeIdentity
 from mooring.apiserver.resources import Resources
@@ -35,6 +36,7 @@ class ServerContext(Struct, frozen=True):
     authorizer: ClusterAuthorizer | None = None  # None: no NodeRestriction and no escalation checks
     signing: TokenSigner | None = None  # None: no service account tokens
     admission: AdmissionPlugins | None = None  # None: no quotas, and only default classes
+    dynamic: DynamicAdmission | None = None  # None: no policies and webhooks
     nodes: NodeIdentity | None = None  # None: nodes cannot be reached
     watch_s: Callable[[], int] = lambda: WATCH_S  # the duration of watches that name none
     workers: WorkerThreads = field(default_factory=WorkerThreads)

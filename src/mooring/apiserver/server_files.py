@@ -30,6 +30,7 @@ LOG = logging.getLogger(__name__)
 
 KUBECONFIG_FILE = "kubeconfig"
 CREDENTIALS_FOLDER = "pki"
+COMPONENTS = ("scheduler", "controller-manager")
 RENEW_EVERY_S = 12 * 3600
 RENEW_AGAIN_S = 60.0  # after that failed
 WRITE_AGAIN_S = 5.0
@@ -83,6 +84,18 @@ def kubeconfig_text(settings: Settings, url: str, credentials: Credentials | Non
         return kubeconfig(url, None, ADMIN, token)
     authority, admin = credentials.authority.certificate, credentials.clients[ADMIN]
     return kubeconfig(url, authority, ADMIN, admin)
+
+
+def write_component_kubeconfigs(settings: Settings, url: str, credentials: Credentials) -> None:
+    """Write the kubeconfigs of the scheduler and the controllers beside their certificates."""
+    authority = credentials.authority.certificate
+    for user in COMPONENTS:
+        text = kubeconfig(url, authority, user, credentials.clients[user])
+        path = settings.data_dir / CREDENTIALS_FOLDER / f"{user}.kubeconfig"
+        try:
+            write_privately(path, text.encode())
+        except CredentialsError as error:
+            LOG.warning("kubeconfig cannot be written: %s", error)
 
 
 def try_write_kubeconfig(settings: Settings, text: str) -> bool:

@@ -10,7 +10,8 @@ from mooring.apiserver.audit.auditor import Rotation
 from mooring.apiserver.audit.policy import DEFAULT_POLICY, AuditPolicy
 from mooring.apiserver.auth.users import StaticTokens
 from mooring.apiserver.http.flow_control import Seats
-from mooring.apiserver.resources import EVENT_TTL_S, RuntimeConfig
+from mooring.apiserver.resources import EVENT_TTL_S
+from mooring.apiserver.runtime_config import RuntimeConfig
 from mooring.kit.connections import ConnectionLimits
 from mooring.validation.pod_security import PodSecurityConfiguration
 

@@ -45,8 +45,18 @@ RETRY_AFTER_S = 1
 
 # Resources whose expressions are compiled when they are created, and when they are updated: the
 # spec of a claim does not change.
-CREATED_WITH_EXPRESSIONS = frozenset({"resourceclaims", "resourceclaimtemplates", "deviceclasses"})
-UPDATED_WITH_EXPRESSIONS = frozenset({"resourceclaimtemplates", "deviceclasses"})
+UPDATED_WITH_EXPRESSIONS = frozenset(
+    {
+        "customresourcedefinitions",
+        "deviceclasses",
+        "mutatingadmissionpolicies",
+        "mutatingwebhookconfigurations",
+        "resourceclaimtemplates",
+        "validatingadmissionpolicies",
+        "validatingwebhookconfigurations",
+    }
+)
+CREATED_WITH_EXPRESSIONS = UPDATED_WITH_EXPRESSIONS | {"resourceclaims"}
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.authentication import TokenRequest
 from mooring.api.catalogue import from_hub
@@ -163,13 +165,15 @@ class ApiClient:
                 endpoint = await self.endpoint(type(value))
                 where = (endpoint, value.metadata.namespace, "", "")
                 return await self._call(
-                    ObjectCall("POST", *where, managed, _encoded(value, endpoint))
+                    ObjectCall("POST", *where, managed, encoded(value, endpoint))
                 )
+            case Update(with_status=True):
+                return await self._update_with_status(write.value)
             case Update(value=value, subresource=subresource):
                 endpoint, named = await self.endpoint(type(value)), value.metadata
                 where = (endpoint, named.namespace, named.name, subresource)
                 return await self._call(
-                    ObjectCall("PUT", *where, managed, _encoded(value, endpoint))
+                    ObjectCall("PUT", *where, managed, encoded(value, endpoint))
                 )
             case Patch(target=target, body=body, subresource=subresource):
                 where = await self._place(target, subresource)
@@ -183,13 +187,23 @@ class ApiClient:
             case Delete():
                 return await self._delete(write)
 
+    @property
+    def joins_status(self) -> bool:
+        """Whether an object is updated together with its status in one write."""
+        return False
+
+    async def _update_with_status(self, value: Any) -> Any:
+        """Update an object and then its status, and return what is stored."""
+        stored = await self.write(Update(value))
+        return await self.write(Update(replace(stored, status=value.status), "status"))
+
     async def _place(self, target: Target, subresource: str = "") -> tuple[Endpoint, str, str, str]:
         endpoint = await self.endpoint(target.struct)
         return endpoint, target.namespace, target.name, subresource
 
     async def _apply(self, write: Apply) -> Any:
         where = await self._place(write.target, write.subresource)
-        query = _query({"fieldManager": write.manager, "force": "true" if write.force else ""})
+        query = _apply_query(write.manager, is_forced=write.force)
         kind = where[0].kind
         typed = {"apiVersion": kind.api_version, "kind": kind.name}
         body = msgspec.json.encode({**_with_uid(write.body, write.target), **typed})
@@ -280,7 +294,13 @@ def _query(values: dict[str, Any]) -> str:
     return urlencode({key: value for key, value in values.items() if value})
 
 
-def _encoded(value: Any, endpoint: Endpoint) -> bytes:
+@lru_cache(maxsize=256)
+def _apply_query(manager: str, *, is_forced: bool) -> str:
+    return _query({"fieldManager": manager, "force": "true" if is_forced else ""})
+
+
+def encoded(value: Any, endpoint: Endpoint) -> bytes:
+    """Return the body of an object, in the version of its endpoint."""
     if endpoint.is_hub or value.api_version == endpoint.kind.api_version:
         return encode_json(value)
     return encode_json(from_hub(value, endpoint.kind.api_version))

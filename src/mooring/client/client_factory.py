@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,13 @@ __all__ = [
 def load_rest_config(
     kubeconfig: str = "", *, context: str = "", environment: Mapping[str, str] | None = None
 ) -> RestConfig:
-    """Return the config for a server: from kubeconfig as kubectl does, else as in a pod."""
-    paths = kubeconfig_paths(kubeconfig, environment)
-    if not kubeconfig and not context and not any(map(Path.exists, paths)):
+    """Return the config for a server: from a named kubeconfig, else as in a pod, else ~/.kube.
+
+    A pod is its service account, also where it runs as a process that sees a home directory.
+    """
+    values = os.environ if environment is None else environment
+    named = kubeconfig_paths("", values) if values.get("KUBECONFIG") else []
+    if not (kubeconfig or context or any(map(Path.exists, named))):
         pod = in_cluster_config(environment)
         if pod is not None:
             return pod

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from mooring.api.catalogue import CATALOGUE, FOREIGN, KINDS
+from mooring.api.catalogue import CATALOGUE, KINDS
 from mooring.api.kinds import Kind
 from mooring.api.names import path_segment
 from mooring.client.errors import BadRequestError, ClientError, NotFoundError, UnavailableError
@@ -128,7 +128,7 @@ def _versions_of(kind: Kind) -> tuple[Kind, ...]:
 
 
 def _by_struct() -> dict[type[Any], tuple[Kind, ...]]:
-    found: dict[type[Any], tuple[Kind, ...]] = {kind.struct: (kind,) for kind in FOREIGN}
+    found: dict[type[Any], tuple[Kind, ...]] = {}
     for kind in KINDS:
         if not kind.plural:
             continue

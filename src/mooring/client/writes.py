@@ -39,6 +39,7 @@ class Update(Struct, frozen=True):
 
     value: Any
     subresource: str = ""
+    with_status: bool = False  # the object and then its status; see `ApiClient.joins_status`
 
 
 class Patch(Struct, frozen=True):

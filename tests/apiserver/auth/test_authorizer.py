@@ -4,8 +4,8 @@ import pytest
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import GROUP, PolicyRule, Role
-from mooring.apiserver.admission.chain import check_write
 from mooring.apiserver.admission.node_restriction import AdmissionAttributes, Operation
+from mooring.apiserver.admission.write_access import check_write
 from mooring.apiserver.auth.access import Allowed, ResourceAccess
 from mooring.apiserver.auth.authorizer import WATCHED_RESOURCES, ClusterAuthorizer
 from mooring.apiserver.auth.bootstrap_policy import bootstrap_objects

@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from mooring.api.core import Namespace, ResourceQuota, ServiceAccount
+from mooring.api.core import LimitRange, Namespace, ResourceQuota, Service, ServiceAccount
+from mooring.api.core.service import HEADLESS
 from mooring.api.resource.v1 import GROUP as RESOURCE
 from mooring.api.resource.v1 import DeviceClass
 from mooring.api.runtime_class import GROUP as NODE
 from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import PriorityClass
+from mooring.api.storage import GROUP as STORAGE
+from mooring.api.storage import StorageClass
 from mooring.claims.extended_resources import DeviceClassIndex
 from mooring.claims.quotas.usage import is_extended
 
 WATCHED_RESOURCES: Final = (
+    ("", "limitranges"),
     ("", "namespaces"),
     ("", "resourcequotas"),
     ("", "serviceaccounts"),
+    ("", "services"),
     (NODE, "runtimeclasses"),
     (RESOURCE, "deviceclasses"),
     (SCHEDULING, "priorityclasses"),
+    (STORAGE, "storageclasses"),
 )
 
 
@@ -69,6 +75,32 @@ def _revision(quota: ResourceQuota) -> int:
     return int(quota.metadata.resource_version or 0)
 
 
+class ServiceCache:
+    """The addresses and node ports of stored services."""
+
+    def __init__(self) -> None:
+        self.addresses: set[str] = set()
+        self.node_ports: set[int] = set()
+        self._services: dict[tuple[str, str], tuple[set[str], set[int]]] = {}
+
+    def put(self, service: Service) -> None:
+        """Cache what a service has."""
+        self.remove(service)
+        spec = service.spec
+        addresses = set(spec.cluster_ips) - {HEADLESS, ""}
+        ports = {port.node_port for port in spec.ports} | {spec.health_check_node_port}
+        self._services[service.metadata.namespace, service.metadata.name] = addresses, ports - {0}
+        self.addresses |= addresses
+        self.node_ports |= ports - {0}
+
+    def remove(self, service: Service) -> None:
+        """Forget what a service had."""
+        key = service.metadata.namespace, service.metadata.name
+        addresses, ports = self._services.pop(key, (set(), set()))
+        self.addresses -= addresses
+        self.node_ports -= ports
+
+
 class AdmissionCache:
     """All caches; reports namespaces whose quotas must be recounted, and new namespaces."""
 
@@ -79,6 +111,9 @@ class AdmissionCache:
         self.runtimes: dict[str, RuntimeClass] = {}
         self.accounts: dict[tuple[str, str], ServiceAccount] = {}
         self.namespaces: dict[str, Namespace] = {}
+        self.limit_ranges: dict[str, dict[str, LimitRange]] = {}  # by namespace and name
+        self.storage_classes: dict[str, StorageClass] = {}
+        self.services = ServiceCache()
         self.on_quota: Callable[[str], None] = lambda _: None
         self.on_namespace: Callable[[], None] = lambda: None
 
@@ -96,6 +131,13 @@ class AdmissionCache:
                 self.runtimes[value.metadata.name] = value
             case DeviceClass():
                 self._put_class(value)
+            case LimitRange():
+                ranges = self.limit_ranges.setdefault(value.metadata.namespace, {})
+                ranges[value.metadata.name] = value
+            case StorageClass():
+                self.storage_classes[value.metadata.name] = value
+            case Service():
+                self.services.put(value)
             case Namespace():
                 self.namespaces[value.metadata.name] = value
                 self.on_namespace()
@@ -116,6 +158,15 @@ class AdmissionCache:
             case DeviceClass():
                 self.classes.remove_class(name)
                 self._recount_extended()
+            case LimitRange():
+                ranges = self.limit_ranges.get(value.metadata.namespace, {})
+                ranges.pop(name, None)
+                if not ranges:
+                    self.limit_ranges.pop(value.metadata.namespace, None)
+            case StorageClass():
+                self.storage_classes.pop(name, None)
+            case Service():
+                self.services.remove(value)
             case Namespace():
                 self.namespaces.pop(name, None)
 

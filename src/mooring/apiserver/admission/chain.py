@@ -2,7 +2,7 @@
 
     create                                update, patch, apply          other writes
     ──────────────────────────────────    ─────────────────────────     ───────────────
-    NamespaceLifecycle                    KeepPriority
+    NamespaceLifecycle, mutation          KeepPriority, mutation        webhooks
     ServiceAccount, Priority,
       RuntimeClass (if invalid: below)
     strategy: prepare, default,           strategy: prepare, default,
@@ -11,17 +11,20 @@
     NodeRestriction, RBAC escalation      NodeRestriction, escalation   NodeRestriction, escalation
     managed fields                        PodSecurity, PodResizeValidator
     ServerDefaults                        DefaultPriorityClass
-    ServiceAccount, Priority,             ResourceQuota, charged
-      DefaultTolerationSeconds,           managed fields
-      RuntimeClass
-    PodSecurity
+    ServiceAccount, Priority,             addresses and ports of services
+      DefaultTolerationSeconds,           validation by policies and webhooks
+      RuntimeClass, LimitRanger,          ResourceQuota, charged
+      DefaultStorageClass,                managed fields
+      StorageObjectInUseProtection,
+      addresses and ports of services
+    PodSecurity, LimitRanger, validation by policies and webhooks
     ResourceQuota, charged while stored
 
+- Mutation and validation by policies and webhooks are in `mooring.apiserver.dynamic_admission`.
 - The strategy of a kind (`mooring.validation`) is REST strategy: it knows the object alone.
 - A plugin with a name of Kubernetes does what that plugin does; each has a module beside this one.
-- Kubernetes runs ServiceAccount, Priority and RuntimeClass before validation. Here they run after
-  it, on the stored form; for an invalid object they run first, because an unknown service account,
-  priority class or runtime class is 403 Forbidden whatever else is wrong.
+- Kubernetes runs ServiceAccount, Priority and RuntimeClass before the strategy. Here they run after
+  it; for an invalid object first: an unknown account or class is 403, whatever else is wrong.
 - Values that ServerDefaults and the plugins set have no field manager; NamespaceLabel's have.
 """
 
@@ -35,22 +38,23 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from mooring.api.catalogue import to_hub
-from mooring.api.core import Namespace, Pod
+from mooring.api.core import Namespace, Pod, Service
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
-from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL
+from mooring.api.resource.v1 import ADMIN_NAMESPACE_LABEL, ResourceClaim
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission import server_defaults
 from mooring.apiserver.admission.cache import WATCHED_RESOURCES, AdmissionCache
+from mooring.apiserver.admission.certificates import with_requester
 from mooring.apiserver.admission.classes import (
     PriorityAdmission,
     RuntimeClassAdmission,
+    StorageObjects,
     without_merged,
 )
+from mooring.apiserver.admission.limit_ranger import LimitRanger
 from mooring.apiserver.admission.node_restriction import (
-    AdmissionAttributes,
     Operation,
-    refuse_node_write,
 )
 from mooring.apiserver.admission.pod_resize import RESIZE, PodResizeAdmission
 from mooring.apiserver.admission.pod_security import PodSecurityAdmission
@@ -60,11 +64,12 @@ from mooring.apiserver.admission.service_account import (
     with_default_tolerations,
     with_pod_defaults,
 )
-from mooring.apiserver.auth.rbac import RBAC_KINDS, RoleWrite, refuse_escalation
-from mooring.apiserver.auth.users import User, node_of
+from mooring.apiserver.admission.service_allocator import CLUSTER_IP_RANGE, ServiceAllocator
+from mooring.apiserver.admission.write_access import admit_write
+from mooring.apiserver.custom_resources.requests import about_refused, strategy_lane
+from mooring.apiserver.dynamic_admission.plugin import validate_write
 from mooring.apiserver.http.status import (
     MODIFIED,
-    About,
     StatusCause,
     bad_request,
     conflict,
@@ -83,7 +88,6 @@ from mooring.kit.metrics import Family
 from mooring.validation.pod_security import PodSecurityConfiguration
 from mooring.validation.registry import (
     CONFLICT,
-    GENERATED_SUFFIX,
     before_create,
     before_status_update,
     before_update,
@@ -92,10 +96,7 @@ from mooring.validation.registry import RegistryResult as StrategyResult
 from mooring.validation.strategy import AllowEverything, Context, StatusAuthorizer
 
 if TYPE_CHECKING:
-    from mooring.apiserver.auth.authorizer import ClusterAuthorizer
     from mooring.apiserver.server_context import ServerContext
-
-GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 _NO_CHARGE: AbstractAsyncContextManager[None] = nullcontext()
 
@@ -106,7 +107,7 @@ def strategy_context(
     """Return the facts about a request that the strategy of a kind needs."""
     labels = {} if namespace is None else namespace.metadata.labels
     authorizer: StatusAuthorizer = AllowEverything()
-    if server.authorizer is not None and request.resource.plural == "resourceclaims":
+    if server.authorizer is not None and request.resource.hub_struct is ResourceClaim:
         where = request.target.namespace
         authorizer = StatusAuthorizerOnLoop(
             server.authorizer.claim_status(request.user, verb=verb, namespace=where)
@@ -129,10 +130,12 @@ async def create_strategy(
 ) -> StrategyResult:
     """Return a new object after its strategy's steps; it may be invalid."""
     run = server.workers.run
-    if request.resource.plural in CREATED_WITH_EXPRESSIONS:
+    user, size = request.user.name, len(request.body)
+    if request.resource.definition is not None:
+        run, size = strategy_lane(server.workers, request, size)
+    elif request.resource.plural in CREATED_WITH_EXPRESSIONS:
         run = server.workers.run_expressions
     name, value = request.target.namespace or "default", body.value
-    user, size = request.user.name, len(request.body)
     return await run(user, size, before_create, value, request.kind, context, namespace=name)
 
 
@@ -148,7 +151,7 @@ async def admit_new(
     """Return a new object that may be stored, or raise why not; `is_applied`: it has managers."""
     if strategy.refused is None and request.resource.namespaced:
         _check_namespace(server, request, namespace, body.value.metadata)
-    name = _name_of(body.value.metadata, server)
+    name = server_defaults.name_of(body.value.metadata, server.new_suffix)
     user, size = request.user.name, len(request.body)
     if strategy.errors:
         written = to_hub(body.value, request.kind)
@@ -163,6 +166,7 @@ async def admit_new(
         stored.metadata, name=name, uid=server.new_uid(), creation_timestamp=server.now()
     )
     new = server_defaults.with_namespace_label(replace(stored, metadata=metadata))
+    new = with_requester(new, request.user)
     await admit_write(server, request, Operation.CREATE, new=new)
     if not is_applied:
         new = await server.workers.run(
@@ -171,6 +175,7 @@ async def admit_new(
     new = await _mutate(server, request, server_defaults.with_server_defaults(new, body.value))
     if server.admission is not None:
         await server.admission.validate(request, new, None, namespace)
+    await validate_write(server, request, Operation.CREATE, new)
     return new
 
 
@@ -208,14 +213,6 @@ def _check_namespace(
         raise forbidden(request.resource.about, shown, why, (cause,))
 
 
-def _name_of(metadata: ObjectMeta, server: ServerContext) -> str:
-    """Return the name of a new object, generated before anything is checked."""
-    if metadata.name or not metadata.generate_name:
-        return metadata.name
-    prefix = metadata.generate_name.encode()[:GENERATED_PREFIX_MAX]
-    return f"{prefix.decode(errors='replace')}{server.new_suffix()}"
-
-
 def _accepted(strategy: StrategyResult, request: ResourceRequest, name: str) -> Any:
     """Return the object of a strategy, or raise why it is refused."""
     if strategy.refused == CONFLICT:
@@ -223,7 +220,7 @@ def _accepted(strategy: StrategyResult, request: ResourceRequest, name: str) -> 
     if strategy.refused is not None:
         raise bad_request(strategy.refused)
     if strategy.errors:
-        raise invalid(request.resource.about, name, strategy.errors)
+        raise invalid(about_refused(request, strategy.errors), name, strategy.errors)
     return strategy.stored
 
 
@@ -260,7 +257,11 @@ async def admit_changed(
         new = server_defaults.with_namespace_label(new)
     await admit_write(server, request, Operation.UPDATE, new=new, old=old)
     if server.admission is not None:
+        if isinstance(new, Service) and not request.target.subresource:
+            new = server.admission.services.allocate(new, old, is_trial=request.is_dry_run)
         await server.admission.validate(request, new, old, namespace)
+    await validate_write(server, request, Operation.UPDATE, new, old)
+    if server.admission is not None:
         await server.admission.admit_change(request, new, old)
     if is_applied:
         entries = to_hub(body.value, request.kind).metadata.managed_fields
@@ -270,40 +271,6 @@ async def admit_changed(
     return await server.workers.run(
         user, size, with_updated_owners, old, new, request, server.now()
     )
-
-
-async def admit_write(
-    server: ServerContext,
-    request: ResourceRequest,
-    operation: Operation,
-    *,
-    new: Any = None,
-    old: Any = None,
-    pod: Pod | None = None,
-) -> None:
-    """NodeRestriction and RBAC escalation: raise why the user may not write this content."""
-    if server.authorizer is None:
-        return
-    node = None
-    if isinstance(new, Pod) and (name := node_of(request.user)):
-        node = await server.registry.find(server.resources.of("", "nodes"), "", name)
-    change = AdmissionAttributes(operation, request.target, new, old, pod, node)
-    check_write(server.authorizer, request.user, change)
-
-
-def check_write(cluster: ClusterAuthorizer, user: User, change: AdmissionAttributes) -> None:
-    """Raise 403 if NodeRestriction or the escalation check refuses a write."""
-    target, new = change.target, change.new
-    reason = refuse_node_write(user, change)
-    is_write = change.operation is not Operation.DELETE
-    if reason is None and is_write and isinstance(new, RBAC_KINDS):
-        write = RoleWrite(user, target, new, change.old)
-        reason = refuse_escalation(write, policy=cluster.policy, authorizer=cluster.authorizer)
-    if reason is not None:
-        name = target.name
-        if not name and new is not None:
-            name = new.metadata.name or new.metadata.generate_name
-        raise forbidden(About(target.resource, "", target.group), name, reason)
 
 
 # --- plugins --------------------------------------------------------------------------------------
@@ -322,8 +289,11 @@ class AdmissionPlugins:
         new_uid: Callable[[], str],
         new_suffix: Callable[[], str],
         pod_security: PodSecurityConfiguration = PodSecurityConfiguration(),  # noqa: B008
+        cluster_ips: str = CLUSTER_IP_RANGE,
     ) -> None:
         cache = AdmissionCache()
+        self.services = ServiceAllocator(cache.services, cluster_ips=cluster_ips)
+        self._limits, self._storage = LimitRanger(cache), StorageObjects(cache)
         watched = [resources.of(group, plural) for group, plural in WATCHED_RESOURCES]
         self._informer = StoreInformer(registry, watched, cache, keeps_last=True)
         self._accounts = ServiceAccountAdmission(
@@ -375,7 +345,11 @@ class AdmissionPlugins:
             new = with_default_tolerations(new)
         if isinstance(new, Pod):
             new = await self._runtimes.admit(request, new, is_valid=is_valid)
-        return new
+        if is_valid and isinstance(new, Pod):
+            return self._limits.mutate(new)
+        if is_valid and isinstance(new, Service):
+            return self.services.allocate(new, is_trial=request.is_dry_run)
+        return self._storage.admit(new) if is_valid else new
 
     async def validate(
         self, request: ResourceRequest, new: Any, old: Any, namespace: Namespace | None
@@ -383,6 +357,7 @@ class AdmissionPlugins:
         """Raise if the plugins that only look refuse a new object, or a change of an old one."""
         await self._pod_security.validate(request, new, old, namespace)
         await self._resizes.validate(request, new, old)
+        self._limits.validate(request, new, old)
 
     async def admit_change(self, request: ResourceRequest, new: Any, old: Any) -> None:
         """Raise if a change is forbidden; charge quotas for its additional usage."""

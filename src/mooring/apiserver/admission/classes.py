@@ -1,4 +1,4 @@
-"""The Priority and RuntimeClass plugins: set fields from the classes that an object names."""
+"""Plugins that set fields from classes: Priority, RuntimeClass, and those of storage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.api.core import Pod
+from mooring.api.core.persistent_volume import (
+    BETA_STORAGE_CLASS,
+    CLAIM_PROTECTION,
+    VOLUME_PROTECTION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from mooring.api.gates import Gate, Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.runtime_class import GROUP as NODE
 from mooring.api.runtime_class import RuntimeClass
 from mooring.api.scheduling import GROUP as SCHEDULING
 from mooring.api.scheduling import CompositePodGroup, PodGroup, PriorityClass
+from mooring.api.storage import StorageClass
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.admission.cache import AdmissionCache
 from mooring.apiserver.resources import Resources
@@ -223,3 +231,48 @@ def without_merged(value: Any, mutated: Any) -> Any | None:
     if len(kept) == len(value.spec.tolerations):
         return None
     return replace(value, spec=replace(value.spec, tolerations=kept))
+
+
+# --- DefaultStorageClass and StorageObjectInUseProtection ----------------------------------------
+
+
+class StorageObjects:
+    """Completes new claims and volumes."""
+
+    def __init__(self, cache: AdmissionCache) -> None:
+        self._cache = cache
+
+    def admit(self, new: Any) -> Any:
+        """Return a new claim with the default class, and claims and volumes with a finalizer."""
+        if isinstance(new, PersistentVolumeClaim):
+            return _protected(self._with_class(new), CLAIM_PROTECTION)
+        if isinstance(new, PersistentVolume):
+            return _protected(new, VOLUME_PROTECTION)
+        return new
+
+    def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        has_class = claim.spec.storage_class_name is not None
+        if has_class or BETA_STORAGE_CLASS in claim.metadata.annotations:
+            return claim
+        default = self._default_class()
+        if default is None:
+            return claim
+        return replace(claim, spec=replace(claim.spec, storage_class_name=default.metadata.name))
+
+    def _default_class(self) -> StorageClass | None:
+        """Return the newest default class; of two alike, the first by name."""
+        found = [each for each in self._cache.storage_classes.values() if each.is_default]
+        found.sort(key=lambda each: each.metadata.name)
+        return max(found, key=_born, default=None)
+
+
+def _born(value: StorageClass) -> float:
+    created = value.metadata.creation_timestamp
+    return 0.0 if created is None else created.instant.timestamp()
+
+
+def _protected(value: Any, finalizer: str) -> Any:
+    held = value.metadata.finalizers
+    if finalizer in held:
+        return value
+    return replace(value, metadata=replace(value.metadata, finalizers=(*held, finalizer)))

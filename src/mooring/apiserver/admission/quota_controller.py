@@ -22,7 +22,7 @@ from mooring.apiserver.admission.cache import AdmissionCache
 from mooring.apiserver.admission.pod_resize import RESIZE
 from mooring.apiserver.admission.quota_charges import QuotaCharge, QuotaCharger
 from mooring.apiserver.http.status import StatusError
-from mooring.apiserver.resources import Resource, Resources, verbs_of
+from mooring.apiserver.resources import Resource, Resources
 from mooring.apiserver.storage.registry import Registry
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 from mooring.claims.pod_claims import owning_pod
@@ -73,11 +73,7 @@ class QuotaController:
         self._cache = cache
         self._now = now
         self._has_extended = has_extended
-        self._counted = {
-            GroupResource(resource.group, resource.plural): resource
-            for resource in resources
-            if resource.namespaced and "list" in verbs_of(resource.plural)
-        }
+        self._resources = resources
         self._pods = resources.of(*PODS)
         self._claims = resources.of(*CLAIMS)
         quotas = resources.of("", "resourcequotas")
@@ -86,6 +82,15 @@ class QuotaController:
         self._wake = asyncio.Event()
         self._has_quotas = asyncio.Event()
         cache.on_quota = self.mark
+
+    @property
+    def _counted(self) -> dict[GroupResource, Resource]:
+        """The resources that quotas may count, custom ones among them."""
+        return {
+            GroupResource(resource.group, resource.plural): resource
+            for resource in self._resources
+            if resource.namespaced and "list" in resource.verbs
+        }
 
     def charged(
         self, request: ResourceRequest, new: Any, old: Any | None = None
@@ -176,8 +181,9 @@ class QuotaController:
         self, namespace: str, quotas: list[ResourceQuota]
     ) -> dict[GroupResource, list[Any]]:
         """Return the objects of a namespace that its quotas count."""
-        wanted = counted_resources(quotas, self._counted, self._around({}))
-        return {each: await self._list(self._counted[each], namespace) for each in wanted}
+        counted = self._counted
+        wanted = counted_resources(quotas, counted, self._around({}))
+        return {each: await self._list(counted[each], namespace) for each in wanted}
 
     async def _list(self, resource: Resource, namespace: str) -> list[Any]:
         """Return all objects at one revision, page by page, so that other requests go on."""

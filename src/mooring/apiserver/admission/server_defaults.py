@@ -8,6 +8,7 @@ Pod         keeps its priority where an update leaves it out
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,10 +16,13 @@ from msgspec.structs import replace
 from mooring.api.batch import Job
 from mooring.api.core import Namespace, Pod
 from mooring.api.core.namespace import ACTIVE, NAME_LABEL, NamespaceSpec, NamespaceStatus
+from mooring.api.meta import ObjectMeta
 from mooring.api.scheduling import PROTECTION_FINALIZER, PodGroup
 from mooring.validation.job import with_selector
+from mooring.validation.registry import GENERATED_SUFFIX
 
 NAMESPACE_FINALIZER = "kubernetes"
+GENERATED_PREFIX_MAX = 63 - len(GENERATED_SUFFIX)
 
 
 def with_namespace_label(value: Any) -> Any:
@@ -66,3 +70,11 @@ def _protected(value: PodGroup) -> PodGroup:
         return value
     finalizers = (*held, PROTECTION_FINALIZER)
     return replace(value, metadata=replace(value.metadata, finalizers=finalizers))
+
+
+def name_of(metadata: ObjectMeta, new_suffix: Callable[[], str]) -> str:
+    """Return the name of a new object, generated before anything is checked."""
+    if metadata.name or not metadata.generate_name:
+        return metadata.name
+    prefix = metadata.generate_name.encode()[:GENERATED_PREFIX_MAX]
+    return f"{prefix.decode(errors='replace')}{new_suffix()}"

@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol
 from mooring.api.names import dns1123_subdomain
 from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
 from mooring.apiserver.auth.users import MASTERS, NODE_NAME, User, service_account_of
+from mooring.apiserver.http.messages import Target
 from mooring.apiserver.http.status import About, StatusError, forbidden
+from mooring.apiserver.verbs.selectors import required_fields
 from mooring.kit.go_quote import go_quote
 from mooring.validation.strategy import DriverRefusal
 
@@ -35,6 +37,16 @@ class RequestAttributes(NamedTuple):
     name: str = ""
     path: str = ""  # of a non-resource request
     fields: Mapping[str, str] = {}  # values that a field selector requires
+
+
+def attributes_of(verb: str, target: Target, query: Mapping[str, str]) -> RequestAttributes:
+    """Return the attributes of a request; a field selector may name the object of a list."""
+    group, version, resource, namespace, name, subresource = target
+    found = RequestAttributes(verb, group, version, resource, subresource, namespace, name)
+    if verb not in ("list", "watch", "deletecollection"):
+        return found
+    fields = required_fields(query.get("fieldSelector", ""))
+    return found._replace(name=name or fields.get("metadata.name", ""), fields=fields)
 
 
 class ResourceAccess(NamedTuple):

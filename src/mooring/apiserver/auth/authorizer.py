@@ -17,7 +17,7 @@ import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from mooring.api.core import Pod
+from mooring.api.core import PersistentVolume, Pod
 from mooring.api.gates import Gates
 from mooring.api.meta import ObjectMeta
 from mooring.api.rbac import GROUP, ClusterRole, ClusterRoleBinding, Role, RoleBinding
@@ -61,6 +61,7 @@ WATCHED_RESOURCES: Final = (
     (GROUP, "roles"),
     (GROUP, "rolebindings"),
     ("", "pods"),
+    ("", "persistentvolumes"),
     (RESOURCE_GROUP, "resourceslices"),
 )
 
@@ -193,6 +194,8 @@ class ClusterAuthorizer:
                 self._graph.put_pod(value)
             case ResourceSlice():
                 self._graph.put_slice(value)
+            case PersistentVolume():
+                self._graph.put_volume(value)
 
     def on_delete(self, value: Any) -> None:
         """Remove an object from the cache."""
@@ -203,6 +206,8 @@ class ClusterAuthorizer:
                 self._graph.remove_pod(value.metadata.namespace, value.metadata.name)
             case ResourceSlice():
                 self._graph.remove_slice(value.metadata.name)
+            case PersistentVolume():
+                self._graph.remove_volume(value.metadata.name)
 
     def claim_status(self, user: User, *, verb: str, namespace: str) -> ClaimStatusAuthorizer:
         """Return the authorizer for the status of claims that a user writes."""
@@ -218,8 +223,8 @@ class AuthorizerInformer(StoreInformer):
 
 
 def _trimmed(value: Any) -> Any:
-    """Return what `remove` needs of an object: pods and slices are many and large."""
-    if not isinstance(value, Pod | ResourceSlice):
+    """Return what `remove` needs of an object: pods, slices and volumes are many and large."""
+    if not isinstance(value, PersistentVolume | Pod | ResourceSlice):
         return value
     metadata = ObjectMeta(name=value.metadata.name, namespace=value.metadata.namespace)
     return type(value)(metadata=metadata)

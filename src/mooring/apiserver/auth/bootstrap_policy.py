@@ -50,6 +50,7 @@ class RoleRow(NamedTuple):
     made_of: str  # the label of its parts
     gate: Gate | None
     subjects: tuple[Subject, ...] | None  # None: not bound
+    binding: str = ""  # the name of its binding, if it is not the role's
 
     def rules_with(self, gates: Gates) -> tuple[PolicyRule, ...]:
         """Return the rules whose gates are enabled."""
@@ -80,6 +81,7 @@ def _row(block: str) -> RoleRow:
         made_of=options.get("made-of", ""),
         gate=_gate(options),
         subjects=tuple(map(_subject, _names(options["to"]))) if "to" in options else None,
+        binding=options.get("binding", ""),
     )
 
 
@@ -173,7 +175,7 @@ def _role(row: RoleRow, gates: Gates) -> Role | ClusterRole:
 
 
 def _binding(row: RoleRow, subjects: tuple[Subject, ...]) -> RoleBinding | ClusterRoleBinding:
-    metadata = _metadata(row.name, row.namespace, {BOOTSTRAPPING: DEFAULTS})
+    metadata = _metadata(row.binding or row.name, row.namespace, {BOOTSTRAPPING: DEFAULTS})
     kind = "Role" if row.namespace else "ClusterRole"
     reference = RoleRef(api_group=GROUP, kind=kind, name=row.name)
     if row.namespace:

@@ -1,6 +1,7 @@
 """The credentials of a server and of nodes, in folders: made once, renewed before they expire.
 
 ca.crt ca.key            the certificate authority
+front-proxy-ca.crt .key  the authority of proxies, which pass on the requests of others
 server.crt server.key    the server's own certificate
 sa.key                   signs service account tokens
 NAME.crt NAME.key        client certificates: admin, scheduler, controller-manager, and the one that
@@ -39,6 +40,7 @@ with optional_imports():
 
 PRIVATE_FOLDER = 0o700
 
+AUTHORITY, FRONT_PROXY = "ca", "front-proxy-ca"
 ADMIN = "admin"
 KUBELET_CLIENT = "apiserver-kubelet-client"  # the server's certificate for connections to nodes
 CLIENTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -59,6 +61,7 @@ class Credentials(NamedTuple):
     signing_key: SigningKey
     clients: dict[str, Pair]
     renewed: tuple[str, ...] = ()  # made or renewed by this call
+    front_proxy: Pair | None = None  # of those who pass requests of others on
 
 
 class NodeCredentials(NamedTuple):
@@ -81,7 +84,8 @@ class CredentialsFolder:
         """Return the credentials; make or renew those that are missing or due."""
         self._make()
         renewed: list[str] = []
-        authority = self._authority(now, renewed)
+        authority = self._authority(AUTHORITY, now, renewed)
+        front_proxy = self._authority(FRONT_PROXY, now, renewed)
         server = partial(
             certificates.server_certificate, authority, now, names=names, addresses=addresses
         )
@@ -91,7 +95,8 @@ class CredentialsFolder:
         for name, user, groups in CLIENTS:
             client = partial(certificates.client_certificate, authority, user, groups, now)
             clients[name] = self._pair(name, authority, now, client, renewed)
-        return Credentials(authority, own, self._signing_key(renewed), clients, tuple(renewed))
+        key = self._signing_key(renewed)
+        return Credentials(authority, own, key, clients, tuple(renewed), front_proxy)
 
     def ensure_node(
         self, authority: Pair, node: str, now: Timestamp, *, hosts: Sequence[str]
@@ -124,24 +129,25 @@ class CredentialsFolder:
         except OSError as error:
             raise CredentialsError(f"{self.path}: {error.strerror}") from None
 
-    def _authority(self, now: Timestamp, renewed: list[str]) -> Pair:
+    def _authority(self, name: str, now: Timestamp, renewed: list[str]) -> Pair:
         """Return the authority. Its key never changes: all issued credentials depend on it."""
-        found = self._read_pair("ca")
+        found = self._read_pair(name)
         if (
             found is not None
             and _is_match(found)
             and not certificates.is_due(found.certificate, now)
         ):
             return found
-        key = self._read("ca.key")
-        if key is None and (self.path / "ca.crt").exists():
-            raise CredentialsError(f"{self.path / 'ca.key'}: missing, though there is a ca.crt")
-        renewed.append("ca")
+        key = self._read(f"{name}.key")
+        if key is None and (self.path / f"{name}.crt").exists():
+            path = self.path / f"{name}.key"
+            raise CredentialsError(f"{path}: missing, though there is a {name}.crt")
+        renewed.append(name)
         try:
             made = certificates.authority_certificate(key or certificates.new_key(), now)
         except CertificateError as error:
-            raise CredentialsError(f"{self.path / 'ca.key'}: {error}") from None
-        return self._write_pair("ca", made)
+            raise CredentialsError(f"{self.path / f'{name}.key'}: {error}") from None
+        return self._write_pair(name, made)
 
     def _pair(
         self,

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mooring.api.core import Pod
+from mooring.api.core import PersistentVolume, Pod
 from mooring.api.core.pod import MIRROR_POD_ANNOTATION
 from mooring.api.rbac import PolicyRule
 from mooring.api.resource.v1 import GROUP as RESOURCE_GROUP
@@ -32,12 +32,16 @@ class NodeGraph:
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], tuple[str, frozenset[ObjectReference]]] = {}
         self._slices: dict[str, str] = {}
+        self._volumes: dict[str, tuple[str, str]] = {}  # the claim of each bound volume
         self._needs: dict[tuple[str, ObjectReference], Counter[str]] = defaultdict(Counter)
 
     def put_pod(self, pod: Pod) -> None:
         """Add or update a pod; a pod without a node grants nothing."""
         namespace, name = pod.metadata.namespace, pod.metadata.name
-        node, ties = pod.spec.node_name, references_with_self(pod)
+        node = pod.spec.node_name
+        if not node and (namespace, name) not in self._pods:
+            return
+        ties = references_with_self(pod)
         if self._pods.get((namespace, name)) == (node, ties):
             return
         self.remove_pod(namespace, name)
@@ -66,10 +70,25 @@ class NodeGraph:
         """Remove a slice."""
         self._slices.pop(name, None)
 
+    def put_volume(self, value: PersistentVolume) -> None:
+        """Add or update a volume; one without a claim grants nothing."""
+        claim = value.spec.claim_ref
+        if claim is None:
+            self.remove_volume(value.metadata.name)
+        else:
+            self._volumes[value.metadata.name] = claim.namespace, claim.name
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume."""
+        self._volumes.pop(name, None)
+
     def needs(self, node: str, resource: str, namespace: str, name: str) -> bool:
         """Return whether a node needs an object."""
         if resource == SLICES:
             return bool(node) and self._slices.get(name) == node
+        if resource == VOLUMES:
+            namespace, name = self._volumes.get(name, ("", ""))
+            resource = VOLUME_CLAIMS
         nodes = self._needs.get((namespace, ObjectReference(resource, name)))
         return nodes is not None and node in nodes
 
@@ -92,6 +111,10 @@ class NodeAuthorizer:
             match access.group, access.resource:
                 case "", "secrets" | "configmaps":
                     return self._read(node, access)
+                case "", "persistentvolumeclaims":
+                    return self._volume_claim(node, access)
+                case "", "persistentvolumes":
+                    return self._get(node, access)
                 case (group, "resourceclaims") if group == RESOURCE_GROUP:
                     return self._get(node, access)
                 case (group, "resourceslices") if group == RESOURCE_GROUP:
@@ -136,6 +159,13 @@ class NodeAuthorizer:
             return NoOpinion("can only create tokens for individual service accounts")
         if access.subresource != "token":
             return NoOpinion("can only create token subresource of serviceaccount")
+        return self._needed(node, access)
+
+    def _volume_claim(self, node: str, access: ResourceAccess) -> Decision:
+        if access.subresource != "status":
+            return self._get(node, access)
+        if access.verb not in ("update", "patch"):
+            return NoOpinion("can only get/update/patch this type")
         return self._needed(node, access)
 
     def _slice(self, node: str, access: ResourceAccess) -> Decision:
@@ -202,7 +232,7 @@ def _node(node: str, access: ResourceAccess) -> Decision:
 
 SECRETS, CONFIG_MAPS = "secrets", "configmaps"
 CLAIMS, SERVICE_ACCOUNTS, PODS = "resourceclaims", "serviceaccounts", "pods"
-VOLUME_CLAIMS = "persistentvolumeclaims"
+VOLUME_CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
 
 
 class ObjectReference(NamedTuple):

@@ -104,6 +104,8 @@ def _named(target: Target, more: list[str]) -> Target | None:
             return target._replace(name=name)
         case [name, subresource]:
             return target._replace(name=name, subresource=subresource)
+        case [name, "proxy", *_]:  # the rest is a path of the node
+            return target._replace(name=name, subresource="proxy")
     return None
 
 

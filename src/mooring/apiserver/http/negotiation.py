@@ -49,14 +49,19 @@ class Representation(NamedTuple):
 
 
 @lru_cache(maxsize=256)  # clients repeat their headers
-def negotiate(accept: str, *, is_watch: bool = False, is_list: bool = False) -> Representation:
-    """Return the representation that a client prefers, or raise 406."""
+def negotiate(
+    accept: str, *, is_watch: bool = False, is_list: bool = False, is_schemaless: bool = False
+) -> Representation:
+    """Return the representation that a client prefers, or raise 406.
+
+    What is schemaless has no protobuf, but for its metadata.
+    """
     if not accept.strip():
         return Representation()
     clauses = sorted(accept[:_LENGTH_MAX].split(","), key=_quality, reverse=True)
     for clause in clauses:
         form = _form(clause, is_watch=is_watch)
-        if form is not None:
+        if form is not None and not (is_schemaless and form == Representation(PROTOBUF)):
             return form
     raise not_acceptable((*OBJECT_TYPES, *STREAM_TYPES) if is_list else OBJECT_TYPES)
 

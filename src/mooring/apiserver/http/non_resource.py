@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -21,6 +20,7 @@ from mooring.apiserver.http.messages import (
 from mooring.apiserver.http.metrics import Metrics
 from mooring.apiserver.http.status import method_not_allowed, not_acceptable
 from mooring.apiserver.openapi import Moved, OpenAPI
+from mooring.apiserver.resources import Resources, Review
 from mooring.kit.metrics import PROMETHEUS
 from mooring.store.contract import Store
 from mooring.store.errors import StoreError
@@ -28,13 +28,69 @@ from mooring.store.errors import StoreError
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
 
 
-class StaticDocuments(NamedTuple):
-    """Documents that do not change while the server runs."""
+class ServedVersions:
+    """The groups and versions that a server has now."""
 
-    discovery: Discovery
-    openapi: OpenAPI
-    version: Document
-    address: str = ""  # where clients reach the server, for `/api`
+    def __init__(self, resources: Resources, reviews: Iterable[Review]) -> None:
+        self._resources = resources
+        self._reviews = {(r.group, r.version) for r in reviews}
+        self._known: set[tuple[str, str]] = set()
+        self._generation = -1
+
+    def _all(self) -> set[tuple[str, str]]:
+        if self._generation != self._resources.generation:
+            self._generation = self._resources.generation
+            served = {(r.group, version) for r in self._resources for version in r.kinds}
+            self._known = served | self._reviews
+        return self._known
+
+    def __contains__(self, version: object) -> bool:
+        return version in self._all()
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+class ServerDocuments:
+    """Documents about what the server serves; they follow its custom resources."""
+
+    def __init__(
+        self,
+        resources: Resources,
+        reviews: Iterable[Review],
+        version: Document,
+        address: str = "",  # where clients reach the server, for `/api`
+        metrics: Iterable[Review] = (),  # of nodes and pods, which the server asks nodes for
+    ) -> None:
+        self._resources = resources
+        self._reviews = tuple(reviews)
+        self._metrics = tuple(metrics)
+        self._generation = resources.generation
+        self._discovery = Discovery(resources, (*self._reviews, *self._metrics))
+        self._openapi = OpenAPI(resources, self._reviews)
+        self.version = version
+        self.address = address
+
+    @property
+    def discovery(self) -> Discovery:
+        """The discovery documents."""
+        self._renew()
+        return self._discovery
+
+    @property
+    def openapi(self) -> OpenAPI:
+        """The OpenAPI documents."""
+        self._renew()
+        return self._openapi
+
+    def _renew(self) -> None:
+        if self._generation != self._resources.generation:
+            self._generation = self._resources.generation
+            self._discovery = Discovery(self._resources, (*self._reviews, *self._metrics))
+            self._openapi = self._openapi.renewed(self._resources)
 
 
 class NonResourcePaths:
@@ -42,7 +98,7 @@ class NonResourcePaths:
 
     def __init__(
         self,
-        documents: StaticDocuments,
+        documents: ServerDocuments,
         versions: Collection[tuple[str, str]],
         metrics: Metrics,
         store: Store,

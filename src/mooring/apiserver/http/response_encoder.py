@@ -13,6 +13,7 @@ import yaml
 from mooring.api import protobuf
 from mooring.api.catalogue import from_hub, to_hub
 from mooring.api.codec import encode_json, to_tree
+from mooring.api.custom_resource import CustomResource, is_custom
 from mooring.api.errors import ProtobufError
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta, object_text
@@ -115,8 +116,8 @@ class ResponseEncoder:
         Objects are stored as JSON of their hub version, so such lists need no decoding.
         """
         form, kind = self._form, self._kind
-        if form.media != JSON or form.shape is not ObjectForm.OBJECT:
-            return None
+        if form.media != JSON or form.shape is not ObjectForm.OBJECT or is_custom(kind.struct):
+            return None  # Custom resources are read by the schema as it is now.
         head = len(f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}",')
         items = []
         for entry in entries:
@@ -164,18 +165,21 @@ class ResponseEncoder:
 
     def _list(self, items: bytes, metadata: ListMeta) -> bytes:
         start = msgspec.json.encode(self._list_head())[:-1]
-        return b'%s,"metadata":%s,"items":[%s]}\n' % (start, encode_json(metadata), items)
+        head = encode_json(metadata)
+        if is_custom(self._kind.struct) and not metadata.continue_ and not self._form.is_partial:
+            head = b'{"continue":"",%s' % head[1:]  # as Kubernetes writes a list without a type
+        return b'%s,"metadata":%s,"items":[%s]}\n' % (start, head, items)
 
     def _list_head(self) -> dict[str, str]:
         if self._form.is_partial:
             return {"kind": "PartialObjectMetadataList", "apiVersion": self._form.version}
-        return {"kind": f"{self._kind.name}List", "apiVersion": self._kind.api_version}
+        return {"kind": self._kind.list_kind, "apiVersion": self._kind.api_version}
 
     def _item(self, value: Any) -> bytes:
         """Return an item of a list, without the kind that the list names."""
         body = encode_json(value)
-        if self._form.is_partial:
-            return body
+        if self._form.is_partial or isinstance(value, CustomResource):
+            return body  # Items of custom resources name their kind, as in Kubernetes.
         head = f'{{"apiVersion":"{value.api_version}","kind":"{value.kind}",'.encode()
         if body.startswith(head):
             return b"{" + body[len(head) :]

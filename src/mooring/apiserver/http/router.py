@@ -22,10 +22,22 @@ from msgspec.structs import replace
 from mooring.api.catalogue import CATALOGUE
 from mooring.apiserver.audit import NO_AUDIT, Audit
 from mooring.apiserver.audit.auditor import Trail
-from mooring.apiserver.auth.access import Allowed, RequestAttributes, access_forbidden, access_of
+from mooring.apiserver.auth.access import (
+    Allowed,
+    RequestAttributes,
+    access_forbidden,
+    access_of,
+    attributes_of,
+)
 from mooring.apiserver.auth.authorizer import AccessControl, Sender
 from mooring.apiserver.auth.reviews import answer_review
 from mooring.apiserver.auth.users import User
+from mooring.apiserver.custom_resources.requests import (
+    check_served,
+    has_only_json,
+    with_deprecation,
+)
+from mooring.apiserver.dynamic_admission.plugin import admit_connection
 from mooring.apiserver.http.flow_control import FlowControl, RequestClass, request_class
 from mooring.apiserver.http.messages import (
     NOT_FOUND_TEXT,
@@ -45,20 +57,30 @@ from mooring.apiserver.http.metrics import (
     request_labels,
 )
 from mooring.apiserver.http.negotiation import negotiate
-from mooring.apiserver.http.non_resource import NonResourcePaths, StaticDocuments, path_attributes
+from mooring.apiserver.http.non_resource import (
+    NonResourcePaths,
+    ServedVersions,
+    ServerDocuments,
+    path_attributes,
+)
 from mooring.apiserver.http.response_encoder import error_response, tree_bytes
 from mooring.apiserver.http.status import (
     StatusError,
-    bad_request,
     internal,
     method_not_allowed,
+    of_store,
     timed_out,
-    too_many_requests,
     unauthorized,
-    unavailable,
     unknown_resource,
 )
-from mooring.apiserver.node_proxy.streams import answer_by_node, is_answered_by_node, is_tunnel
+from mooring.apiserver.node_proxy.node_paths import answer_node_path, is_node_path
+from mooring.apiserver.node_proxy.resource_metrics import METRICS, answer_metrics
+from mooring.apiserver.node_proxy.streams import (
+    answer_by_node,
+    is_answered_by_node,
+    is_tunnel,
+    query_fields,
+)
 from mooring.apiserver.resources import REVIEWS, Resource, Review
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.dispatch import (
@@ -71,16 +93,11 @@ from mooring.apiserver.verbs.dispatch import (
 )
 from mooring.apiserver.verbs.list import ListPage
 from mooring.apiserver.verbs.resource_request import ResourceRequest, read_plain_tree
-from mooring.apiserver.verbs.selectors import required_fields
 from mooring.apiserver.verbs.watch import Batch
+from mooring.apiserver.verbs.write import replace_with_status
 from mooring.apiserver.worker_threads import LoopTurns
 from mooring.store.errors import (
-    BadRequestError,
-    ClosedError,
-    NoSpaceError,
-    OverloadedError,
     StoreError,
-    UnavailableError,
 )
 
 LOG = logging.getLogger(__name__)
@@ -98,7 +115,7 @@ class Router:
         self,
         server: ServerContext,
         access_control: AccessControl,
-        documents: StaticDocuments,
+        documents: ServerDocuments,
         *,
         flow_control: FlowControl | None = None,
         audit: Audit = NO_AUDIT,
@@ -113,8 +130,7 @@ class Router:
         self._server = server
         self._access_control = access_control
         self._reviews = {(r.group, r.version, r.plural): r for r in reviews}
-        self._versions = {(r.group, version) for r in server.resources for version in r.kinds}
-        self._versions |= {(r.group, r.version) for r in reviews}
+        self._versions = ServedVersions(server.resources, reviews)
         store = server.registry.store
         self._paths = NonResourcePaths(documents, self._versions, self.metrics, store)
         self._direct_turns = LoopTurns(DIRECT_MAX)
@@ -135,7 +151,7 @@ class Router:
         except StatusError as error:
             response = error_response(error, request)
         except StoreError as error:
-            response = error_response(_store_error(error), request)
+            response = error_response(of_store(error), request)
         except Exception:
             LOG.exception("%s %s", request.method, request.path)
             response = error_response(internal(FAULT), request)
@@ -161,7 +177,9 @@ class Router:
         self, request: Request, target: Target | None, verb: str, trail: Trail
     ) -> Response | StreamingResponse:
         attributes = (
-            path_attributes(request) if target is None else _attributes(verb, target, request)
+            path_attributes(request)
+            if target is None
+            else attributes_of(verb, target, request.query)
         )
         sender = Sender(request.certificate, request.all_headers or tuple(request.headers.items()))
         try:
@@ -231,6 +249,18 @@ class Router:
         with self._admitted(request, verb):
             return await perform_directly(self._server, request, verb)
 
+    async def update_with_status_directly(self, request: ResourceRequest) -> Any:
+        """Update an object and its status in one write, as two requests would one after the other.
+
+        Return the stored object, or raise the StatusError of either; then nothing is written.
+        """
+        await self._direct_turns.take()
+        status = replace(request, target=request.target._replace(subresource="status"))
+        with self._admitted(request, "update"):
+            self._authorize(request.user, _direct_attributes(status, "update"), NO_TRAIL)
+            check_verb(status, "update")
+            return (await replace_with_status(self._server, request, status)).value
+
     async def list_directly(self, request: ResourceRequest) -> ListPage:
         """Return the entries of a list, or raise StatusError."""
         with self._admitted(request, "list"):
@@ -263,7 +293,7 @@ class Router:
             code = error.status.code
             raise
         except StoreError as error:
-            found = _store_error(error)
+            found = of_store(error)
             code = found.status.code
             raise found from None
         except Exception:
@@ -281,22 +311,36 @@ class Router:
         review = self._reviews.get((target.group, target.version, target.resource))
         if review is not None:
             return await self._review(request, target, review, user)
+        if target[:2] == METRICS and self._server.nodes is not None:
+            return await answer_metrics(self._server, target, request, user, verb)
         resource = self._server.resources.find(target.group, target.version, target.resource)
         if resource is None or _is_misplaced(target, resource):
             if (target.group, target.version) in self._versions:
                 raise unknown_resource()
             return text_response(NOT_FOUND_TEXT, 404)
-        if resource.plural == "namespaces":
+        if resource.holds_namespaces:
             target = target._replace(namespace="")
         resource_request = _resource_request(request, target, resource, user)
+        if is_node_path(target):
+            return await answer_node_path(self._server, target, request)
         if is_answered_by_node(target):
             check_verb(resource_request, verb)
+            if is_tunnel(target):
+                resource_request = replace(resource_request, annotate=trail.annotate)
+                await admit_connection(self._server, resource_request, query_fields(request))
             return await answer_by_node(self._server, target, request)
         is_list = verb in ("list", "watch")
-        form = negotiate(request.accept, is_watch=verb == "watch", is_list=is_list)
+        check_served(resource, target.version, verb)
+        form = negotiate(
+            request.accept,
+            is_watch=verb == "watch",
+            is_list=is_list,
+            is_schemaless=has_only_json(resource),
+        )
         resource_request = replace(resource_request, form=form, annotate=trail.annotate)
         check_verb(resource_request, verb)
-        return await perform(self._server, resource_request, verb)
+        response = await perform(self._server, resource_request, verb)
+        return with_deprecation(response, resource, target.version)
 
     async def _review(
         self, request: Request, target: Target, review: Review, user: User
@@ -341,43 +385,16 @@ def _direct_labels(request: ResourceRequest, verb: str) -> RequestLabels:
 
 
 def _direct_attributes(request: ResourceRequest, verb: str) -> RequestAttributes:
-    group, version, resource, namespace, name, subresource = request.target
-    if resource == "namespaces":
-        namespace = name  # A namespace itself counts as in the namespace.
-    attributes = RequestAttributes(verb, group, version, resource, subresource, namespace, name)
-    return _with_fields(attributes, request.query)
-
-
-def _attributes(verb: str, target: Target, request: Request) -> RequestAttributes:
-    """Return the attributes of a request; a field selector may name the object of a list."""
-    group, version, resource, namespace, name, subresource = target
-    attributes = RequestAttributes(verb, group, version, resource, subresource, namespace, name)
-    return _with_fields(attributes, request.query)
-
-
-def _with_fields(attributes: RequestAttributes, query: Mapping[str, str]) -> RequestAttributes:
-    if attributes.verb not in ("list", "watch", "deletecollection"):
-        return attributes
-    fields = required_fields(query.get("fieldSelector", ""))
-    name = attributes.name or fields.get("metadata.name", "")
-    return attributes._replace(name=name, fields=fields)
+    target = request.target
+    if target.resource == "namespaces":
+        target = target._replace(namespace=target.name)  # It counts as in itself.
+    return attributes_of(verb, target, request.query)
 
 
 def _is_misplaced(target: Target, resource: Resource) -> bool:
     """Return whether a path has a namespace where there is none, or none where one is needed."""
-    if resource.plural == "namespaces":
+    if resource.holds_namespaces:
         return False
     if resource.namespaced:
         return bool(target.name) and not target.namespace
     return bool(target.namespace)
-
-
-def _store_error(error: StoreError) -> StatusError:
-    match error:
-        case OverloadedError():
-            return too_many_requests(1)
-        case BadRequestError():
-            return bad_request(str(error))
-        case NoSpaceError() | ClosedError() | UnavailableError():
-            return unavailable(str(error))
-    return internal(str(error))

@@ -16,6 +16,14 @@ from http import HTTPStatus
 from msgspec.structs import replace
 
 from mooring.api.structs import Closed, Int32, always, named
+from mooring.store.errors import (
+    BadRequestError,
+    ClosedError,
+    NoSpaceError,
+    OverloadedError,
+    StoreError,
+    UnavailableError,
+)
 from mooring.validation.errors import FieldError
 
 
@@ -278,3 +286,15 @@ def internal(message: str) -> StatusError:
 def unexplained(message: str) -> StatusError:
     """Return 500 without a reason, as Kubernetes does for errors of nodes."""
     return failure(HTTPStatus.INTERNAL_SERVER_ERROR, "", message)
+
+
+def of_store(error: StoreError) -> StatusError:
+    """Return the answer to a request that the store did not carry out."""
+    match error:
+        case OverloadedError():
+            return too_many_requests(1)
+        case BadRequestError():
+            return bad_request(str(error))
+        case NoSpaceError() | ClosedError() | UnavailableError():
+            return unavailable(str(error))
+    return internal(str(error))

@@ -59,13 +59,13 @@ ADDRESS_TYPES = ("InternalIP", "ExternalIP", "Hostname", "InternalDNS", "Externa
 
 
 class ContainerEndpoint(NamedTuple):
-    """A container, and the address of its node."""
+    """A container or a whole pod, and the address of its node."""
 
     host: str
     port: int
     namespace: str
     pod: str
-    container: str
+    container: str  # empty: the pod
 
     @property
     def authority(self) -> str:
@@ -74,17 +74,17 @@ class ContainerEndpoint(NamedTuple):
 
     def path(self, endpoint: str) -> str:
         """Return the path of an endpoint of the node."""
-        parts = (endpoint, self.namespace, self.pod, self.container)
+        parts = filter(None, (endpoint, self.namespace, self.pod, self.container))
         return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 async def find_endpoint(
-    server: ServerContext, target: Target, container: str
+    server: ServerContext, target: Target, container: str | None
 ) -> ContainerEndpoint | None:
-    """Return the endpoint of a container; None if its pod has no node yet."""
+    """Return the endpoint of a container, or of a pod; None if the pod has no node yet."""
     pods, nodes = server.resources.of("", "pods"), server.resources.of("", "nodes")
     pod: Pod = await server.registry.get(pods, target.namespace, target.name)
-    name = chosen_container(pod, container)
+    name = "" if container is None else chosen_container(pod, container)
     if not pod.spec.node_name:
         return None
     node: Node = await server.registry.get(nodes, "", pod.spec.node_name)

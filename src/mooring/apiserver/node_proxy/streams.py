@@ -1,4 +1,4 @@
-"""pods/log, pods/exec and pods/attach: the node of the pod answers.
+"""pods/log, pods/exec, pods/attach and pods/portforward: the node of the pod answers.
 
     client ── upgrade ──► server ── the same, with our certificate ──► node
            ◄─────────── bytes both ways, whatever the protocol ───────►
@@ -170,8 +170,10 @@ async def open_tunnel(
     server: ServerContext, target: Target, request: Request
 ) -> Response | StreamingResponse:
     """Return a connection to a container, or the error response of its node."""
-    fields = _fields_of(request)
-    place = await find_endpoint(server, target, dict(reversed(fields)).get("container", ""))
+    fields = query_fields(request)
+    is_ports = target.subresource == PORT_FORWARD
+    container = None if is_ports else dict(reversed(fields)).get("container", "")
+    place = await find_endpoint(server, target, container)
     if place is None:
         raise bad_request(f"pod {target.name} does not have a host assigned")
     head = Head(("", "", ""), request.headers)
@@ -180,7 +182,8 @@ async def open_tunnel(
     reader, writer = await _dial(server, place)
     try:
         async with asyncio.timeout(ANSWER_S):
-            writer.write(_request(place, target.subresource, fields, request))
+            endpoint = "portForward" if is_ports else target.subresource
+            writer.write(_request(place, endpoint, [] if is_ports else fields, request))
             await writer.drain()
             return await _answered(reader, writer)
     except (OSError, TimeoutError, HeadError) as error:
@@ -251,7 +254,7 @@ async def _parts_tunnel(head: bytes, reader: StreamReader) -> AsyncIterator[byte
             yield data
 
 
-def _fields_of(request: Request) -> list[tuple[str, str]]:
+def query_fields(request: Request) -> list[tuple[str, str]]:
     """Return all fields of a query; a command has one field for each argument."""
     _, _, query = request.uri.partition("?")
     try:
@@ -289,7 +292,8 @@ def _unreachable(why: str) -> StatusError:
 # --- entry points ---------------------------------------------------------------------------------
 
 LOG = "log"
-CONVERSATIONS = ("attach", "exec")
+PORT_FORWARD = "portforward"
+CONVERSATIONS = ("attach", "exec", PORT_FORWARD)
 
 
 def is_answered_by_node(target: Target) -> bool:

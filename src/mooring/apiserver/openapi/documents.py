@@ -52,6 +52,18 @@ class OpenAPI:
         self._versions = {_path(group, version): (group, version) for group, version in served}
         self._documents: dict[str, Document] = {}
 
+    def renewed(self, resources: Iterable[Resource]) -> OpenAPI:
+        """Return the documents of other resources; those that stay the same are not made again."""
+        new = OpenAPI(resources, self._reviews)
+        for name, document in self._documents.items():
+            which = self._versions[name]
+            if name in new._versions and self._of(*which) == new._of(*which):
+                new._documents[name] = document
+        return new
+
+    def _of(self, group: str, version: str) -> list[int]:
+        return [id(r) for r in self._resources if r.group == group and version in r.kinds]
+
     def find(self, path: str, accept: str = "", wanted_hash: str = "") -> Document | Moved | None:
         """Return the answer to a path; None if there is none, or none that is accepted."""
         path = path.rstrip("/")

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from mooring.api.kinds import Kind
 from mooring.apiserver.openapi import schemas
-from mooring.apiserver.patching import CONTENT_TYPES
-from mooring.apiserver.resources import Resource, Review, Subresource, subresource_of, verbs_of
+from mooring.apiserver.patching import CONTENT_TYPES, STRATEGIC_MERGE_PATCH
+from mooring.apiserver.resources import Resource, Review, Subresource, subresource_of
 
 # --- parameters of queries ---------------------------------------------------------------------
 
@@ -141,6 +141,7 @@ class _PathInfo(NamedTuple):
     label: str  # of the kind and the part, likewise
     gvk: Tree
     component: str  # the type of bodies and responses
+    patches: tuple[str, ...] = CONTENT_TYPES  # the media types of patches
 
 
 def paths_of(
@@ -161,8 +162,12 @@ def _resource_paths(base: str, resource: Resource, kind: Kind) -> Iterator[tuple
     gvk = {"group": kind.group, "version": kind.version, "kind": kind.name}
     component = schemas.component_of(kind)
     scope = "Namespaced" if kind.namespaced else ""
-    place = _PathInfo(_tag(kind.group, kind.version), f"{scope}{kind.name}", gvk, component)
-    verbs = verbs_of(resource.plural)
+    patches: tuple[str, ...] = CONTENT_TYPES
+    if resource.definition is not None:  # kubectl looks here for how to patch.
+        patches = tuple(each for each in patches if each != STRATEGIC_MERGE_PATCH)
+    tag, label = _tag(kind.group, kind.version), f"{scope}{kind.name}"
+    place = _PathInfo(tag, label, gvk, component, patches)
+    verbs = resource.verbs
     many = {verb: _OF_MANY[verb] for verb in _OF_MANY if verb in verbs}
     one = {verb: _OF_ONE[verb] for verb in _OF_ONE if verb in verbs}
     path = f"{inner}/{resource.plural}"
@@ -173,7 +178,7 @@ def _resource_paths(base: str, resource: Resource, kind: Kind) -> Iterator[tuple
         yield f"{base}/{resource.plural}", listing
     if one:
         yield f"{path}/{{name}}", _operations(place, one, _shared(kind.namespaced, kind.name))
-    for name in sorted(resource.subresources):
+    for name in sorted(resource.subresources_in(kind.version)):
         shared = _shared(kind.namespaced, kind.name)
         yield f"{path}/{{name}}/{name}", _part_operations(place, name, subresource_of(name), shared)
 
@@ -253,7 +258,7 @@ def _body(place: _PathInfo, action: str) -> Tree | None:
             return {"content": {"*/*": schema}, "required": True}
         case "patch":
             schema = {"schema": schemas.reference(schemas.PATCH)}
-            return {"content": dict.fromkeys(CONTENT_TYPES, schema), "required": True}
+            return {"content": dict.fromkeys(place.patches, schema), "required": True}
         case "delete" | "deletecollection":
             return {"content": {"*/*": {"schema": schemas.reference(schemas.DELETE_OPTIONS)}}}
     return None

@@ -17,9 +17,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields
 
+from mooring.api.custom_resource import is_custom
 from mooring.api.kinds import Kind
-from mooring.api.schema import ApiType, Field, api_type, find_kind, shared_words
+from mooring.api.schema import META, ApiType, Field, api_type, find_kind, shared_words
 from mooring.apiserver.resources import verbs_of
+from mooring.validation.custom_resources.definition import definition_of
 
 Tree = dict[str, Any]
 
@@ -27,6 +29,8 @@ _MACHINERY = "io.k8s.apimachinery.pkg"
 _META = f"{_MACHINERY}.apis.meta.v1"
 _QUANTITY = f"{_MACHINERY}.api.resource.Quantity"
 _INT_OR_STRING = f"{_MACHINERY}.util.intstr.IntOrString"
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis"
+_JSON_SCHEMA = f"{_EXTENSIONS}.apiextensions.v1.JSONSchemaProps"
 RAW = f"{_MACHINERY}.runtime.RawExtension"
 DELETE_OPTIONS = f"{_META}.DeleteOptions"
 PATCH = f"{_META}.Patch"
@@ -79,6 +83,11 @@ SCALARS: dict[str, Tree] = {
         "type": "object",
     },
     RAW: {"description": "Arbitrary JSON.", "type": "object"},
+    _JSON_SCHEMA: {
+        "description": "A structural schema: a part of OpenAPI v3, with extensions.",
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+    },
 }
 
 
@@ -98,35 +107,51 @@ _VALUES: dict[str, Tree] = {
     "microtime": reference(f"{_META}.MicroTime"),
     "int-or-string": reference(_INT_OR_STRING),
     "json": reference(RAW),
+    "json-schema": reference(_JSON_SCHEMA),
     "strings": {"type": "array", "items": {"type": "string"}},
 }
 
 
+_OBJECT_META_TYPE = f"{META}.ObjectMeta"
+_OBJECT_META = reference(f"{_META}.ObjectMeta")
+
+
 def package_of(group: str, version: str) -> str:
     """Return where Kubernetes keeps the types of a version of a group."""
+    if group.partition(".")[0] == "apiextensions":
+        return f"{_EXTENSIONS}.apiextensions.{version}"
     return f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}"
 
 
 def component_of(kind: Kind) -> str:
     """Return the component of a kind."""
+    if is_custom(kind.struct):
+        return _custom_name(kind)
     return _component(_type_name(kind))
 
 
 def schemas_of(kinds: Iterable[Kind]) -> dict[str, Tree]:
     """Return the components of a version of a group, which has these kinds, by name."""
-    kinds = tuple(kinds)
+    all_kinds = tuple(kinds)
+    customs = [kind for kind in all_kinds if is_custom(kind.struct)]
+    kinds = [kind for kind in all_kinds if not is_custom(kind.struct)]
     docstrings: dict[str, str] = {}
     for kind in kinds:
         docstrings.update(_docstrings(_type_name(kind), kind.struct, docstrings))
     names = dict.fromkeys(_COMMON)
-    for kind in kinds:
-        names.update(_types_below(_type_name(kind), names))
+    for name in (*map(_type_name, kinds), *([_OBJECT_META_TYPE] if customs else [])):
+        names.update(_types_below(name, names))
     components: dict[str, Tree] = {
         **SCALARS,
         PATCH: {"description": "A change to an object.", "type": "object"},
     }
     components.update((_component(name), _struct(api_type(name), docstrings)) for name in names)
-    for kind in kinds:
+    for kind in customs:
+        metadata = {"description": "Metadata of the object.", "allOf": [_OBJECT_META]}
+        components[component_of(kind)] = _custom_schema(
+            kind, metadata, _shared("apiVersion"), _shared("kind")
+        )
+    for kind in all_kinds:
         components.update(_marked(kind, components))
     text = msgspec.json.encode(components)
     return {
@@ -210,7 +235,7 @@ def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
     component = component_of(kind)
     about = {"group": kind.group, "kind": kind.name, "version": kind.version}
     marked = {component: {**components[component], _GVK: [about]}}
-    if "list" in verbs_of(kind.plural):
+    if is_custom(kind.struct) or "list" in verbs_of(kind.plural):
         items = {
             "description": "List of objects.",
             "type": "array",
@@ -230,7 +255,7 @@ def _marked(kind: Kind, components: dict[str, Tree]) -> dict[str, Tree]:
                 "kind": KIND,
                 "metadata": metadata,
             },
-            _GVK: [{**about, "kind": f"{kind.name}List"}],
+            _GVK: [{**about, "kind": kind.list_kind}],
         }
     return marked
 
@@ -292,3 +317,44 @@ def _shared(name: str) -> Tree:
 @cache
 def _shared_words() -> dict[str, str]:
     return shared_words()
+
+
+# --- custom resources -----------------------------------------------------------------------------
+
+
+def _custom_name(kind: Kind) -> str:
+    """Return the component of a custom kind: its group from the back, its version, its name."""
+    parts = ".".join(reversed(kind.group.split(".")))
+    return f"{parts}.{kind.version}.{kind.name}"
+
+
+def _custom_schema(kind: Kind, metadata: Tree, api_version: Tree, kind_tree: Tree) -> Tree:
+    """Return the schema of a custom kind."""
+    version = definition_of(kind).version(kind.api_version)
+    tree = _published(version.tree)
+    tree.setdefault("type", "object")
+    if version.given.schema is not None or "properties" in tree:
+        properties = {
+            **tree.get("properties", {}),
+            "apiVersion": api_version,
+            "kind": kind_tree,
+            "metadata": metadata,
+        }
+        tree["properties"] = dict(sorted(properties.items()))
+    about = {"group": kind.group, "kind": kind.name, "version": kind.version}
+    return {**tree, _GVK: [about]}
+
+
+def _published(tree: Tree) -> Tree:
+    """Return a schema as OpenAPI v3 has it: int-or-string without a type, nothing else changed."""
+    found: Tree = {}
+    for name, value in tree.items():
+        if name in ("properties", "patternProperties", "definitions"):
+            found[name] = {key: _published(each) for key, each in value.items()}
+        elif name in ("items", "additionalProperties", "not") and isinstance(value, dict):
+            found[name] = _published(value)
+        elif name in ("allOf", "anyOf", "oneOf"):
+            found[name] = [_published(each) for each in value]
+        else:
+            found[name] = value
+    return found

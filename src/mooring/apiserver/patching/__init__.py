@@ -5,6 +5,7 @@ json_patch          the operations of JSON patch
 strategic_lists     lists of strategic merge patches
 field_manager       server-side apply, and the owners of fields after every other write
 usual_writes        owners of fields after usual writes, without trees of whole objects
+usual_applies       the same after an apply that only adds
 updater             who owns which fields after a write; conflicts
 managed_fields      metadata.managedFields, read and written
 field_set           sets of field paths, as fieldsV1 has them

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from mooring.api.codec import to_tree
+from mooring.api.custom_resource import is_custom
 from mooring.api.errors import ApiError
 from mooring.api.kinds import Kind
 from mooring.apiserver.patching import field_set, updater
@@ -28,7 +29,7 @@ from mooring.apiserver.patching.managed_fields import (
     created_fields,
     read_managed_fields,
 )
-from mooring.apiserver.patching.shapes import find_shape
+from mooring.apiserver.patching.shapes import shape_in_version, shape_of_kind
 from mooring.apiserver.patching.structured_compare import ShapeError, check
 from mooring.apiserver.patching.structured_merge import ItemError, without_emptied
 from mooring.apiserver.patching.updater import (
@@ -42,9 +43,11 @@ from mooring.apiserver.patching.updater import (
 )
 
 _STATUS, _SPEC, _METADATA = "status", "spec", "metadata"
+CUSTOM = ""  # the name that stands for all custom resources
 
 # Metadata that the status subresource cannot change; for other kinds nothing.
 _METADATA_OF_STATUS: dict[str, tuple[str, ...]] = {
+    CUSTOM: (_METADATA,),
     "CompositePodGroup": (_METADATA,),
     "Deployment": ("metadata.labels",),
     "DeviceTaintRule": (_METADATA,),
@@ -57,7 +60,8 @@ _METADATA_OF_STATUS: dict[str, tuple[str, ...]] = {
 
 def reset_fields(kind: Kind, subresource: str) -> FieldSet:
     """Return the fields that requests to a resource or subresource never own."""
-    return _reset_fields(kind.name, kind.has_status, subresource)
+    name = CUSTOM if is_custom(kind.struct) else kind.name
+    return _reset_fields(name, kind.has_status, subresource)
 
 
 @cache
@@ -119,7 +123,7 @@ class FieldManager:
     """Manages the fields of one kind, in one version, through the resource or a subresource."""
 
     def __init__(self, kind: Kind, subresource: str = "") -> None:
-        shape = find_shape(kind.api_version, kind.name)
+        shape = shape_of_kind(kind)
         assert shape is not None, f"no table for {kind.api_version} {kind.name}"
         self._kind = kind
         self._shape = shape
@@ -293,7 +297,7 @@ class FieldManager:
         if live is None:
             return TypedObject(self._shape, self._nothing)
         bare = _with_entries(live, [])
-        shape = find_shape(str(bare.get("apiVersion")), self._kind.name)
+        shape = shape_in_version(self._kind, str(bare.get("apiVersion")))
         if shape is None:
             raise bad_request(f"no corresponding type for {_shown_object(bare)}")
         here = in_version(TypedObject(shape, bare), self._kind.api_version)

@@ -16,8 +16,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.go_types import json_type
-from mooring.apiserver.patching import json_values
+from mooring.api.go_types import json_type, type_name
 from mooring.apiserver.patching.errors import bad_request, too_large, unprocessable
 from mooring.apiserver.patching.json_values import ABSENT, Tree
 
@@ -333,4 +332,4 @@ def _is_identical(left: Tree, right: Tree) -> bool:
         )
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_is_identical, left, right))
-    return json_values.type_name(left) == json_values.type_name(right) and bool(left == right)
+    return type_name(left) == type_name(right) and bool(left == right)

@@ -78,25 +78,6 @@ def syntax(value: Any) -> str:
             return plain(value)
 
 
-def type_name(value: Any) -> str:
-    """Return the Go type that a JSON value is decoded into."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "bool"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
-        case str():
-            return "string"
-        case list():
-            return "[]interface {}"
-        case _:
-            return "map[string]interface {}"
-
-
 def _float(value: float) -> str:
     if value.is_integer() and abs(value) < 1e21:
         return str(int(value))

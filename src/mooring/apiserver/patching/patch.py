@@ -9,9 +9,10 @@ from __future__ import annotations
 from mooring.api.codec import parse_json
 from mooring.api.documents import KUBERNETES
 from mooring.api.errors import ApiError, DecodeError
+from mooring.api.go_types import type_name
 from mooring.api.kinds import Kind
 from mooring.apiserver.body_limits import check_values, read_documents
-from mooring.apiserver.patching import json_values, strategic_lists
+from mooring.apiserver.patching import strategic_lists
 from mooring.apiserver.patching.errors import PatchError, PatchRefused, bad_request
 from mooring.apiserver.patching.json_patch import json_patch, unmarshal_error
 from mooring.apiserver.patching.json_values import Tree
@@ -106,7 +107,7 @@ def _merged(current: dict[str, Tree], patch: dict[str, Tree]) -> dict[str, Tree]
 def strategic_merge(shape: Shape, current: dict[str, Tree], patch: Tree) -> dict[str, Tree]:
     """Return an object with the patch merged in, or raise PatchRefused."""
     if not isinstance(patch, dict):
-        word = "array" if isinstance(patch, list) else json_values.type_name(patch)
+        word = "array" if isinstance(patch, list) else type_name(patch)
         raise bad_request(
             f"json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"
         )
@@ -205,7 +206,7 @@ def _merge_field(
         result.pop(name, None)
         return
     present = result.get(name)
-    if name not in result or json_values.type_name(present) != json_values.type_name(value):
+    if name not in result or type_name(present) != type_name(value):
         if not is_deletion:
             _take(result, name, strategic_lists.without_nulls(value))
         return

@@ -13,6 +13,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.api import schema
+from mooring.api.custom_resource import is_custom
+from mooring.api.kinds import Kind
+from mooring.api.schema import META
+from mooring.validation.custom_resources.definition import definition_of
+from mooring.validation.custom_resources.structural import MISSING, Structural
 
 
 class Relation(Enum):
@@ -51,7 +56,7 @@ class MapForm(NamedTuple):
 class Shape:
     """The forms that a value may have. Not changed once it is built."""
 
-    __slots__ = ("_is_plain", "list", "map", "name", "scalar")
+    __slots__ = ("_is_plain", "kind", "list", "map", "name", "scalar")
 
     def __init__(
         self,
@@ -61,12 +66,14 @@ class Shape:
         list_form: ListForm | None = None,
         map_form: MapForm | None = None,
         is_plain: bool | None = None,
+        kind: Kind | None = None,
     ) -> None:
         self.name = name  # Go's name of the struct, or its name for the kind of type
         self.scalar = scalar  # string, numeric, boolean, untyped, or none
         self.list = list_form
         self.map = map_form
         self._is_plain = is_plain  # None: not worked out yet
+        self.kind = kind  # of a whole custom resource
 
     @property
     def is_plain(self) -> bool:
@@ -130,10 +137,79 @@ _SCALARS = {
     "microtime": ANY,
     "int-or-string": ANY,
     "json": JSON,
+    "json-schema": DEDUCED,
     "strings": Shape("slice", list_form=ListForm(STRING, Relation.ATOMIC)),
 }
 
 _shapes: dict[str, Shape] = {}  # by the full name of the type; at most one for each in the schema
+
+
+def shape_of_kind(kind: Kind) -> Shape | None:
+    """Return the shape of a kind; None if nobody manages its fields."""
+    if is_custom(kind.struct):
+        return custom_shape(kind)
+    return find_shape(kind.api_version, kind.name)
+
+
+@lru_cache(maxsize=256)
+def custom_shape(kind: Kind) -> Shape:
+    """Return the shape of a custom resource, by its schema."""
+    schema = definition_of(kind).version(kind.api_version).structural
+    shape = _schema_shape(schema)
+    form = shape.map or MapForm({}, DEDUCED, is_atomic=False)
+    head = {"apiVersion": STRING, "kind": STRING, "metadata": shape_of(f"{META}.ObjectMeta")}
+    fields = {**form.fields, **{name: ShapeField(each) for name, each in head.items()}}
+    return Shape(kind.name, map_form=form._replace(fields=fields), is_plain=False, kind=kind)
+
+
+def shape_in_version(kind: Kind, api_version: str) -> Shape | None:
+    """Return the shape of a kind in another version, None if it has no such version."""
+    if not is_custom(kind.struct):
+        return find_shape(api_version, kind.name)
+    kinds = definition_of(kind).kinds
+    other = next((each for each in kinds if each.api_version == api_version), None)
+    return None if other is None else custom_shape(other)
+
+
+def _schema_shape(schema: Structural | None) -> Shape:
+    """Return the shape of values that a schema describes."""
+    if schema is None:
+        return DEDUCED
+    if schema.is_int_or_string:
+        return ANY
+    match schema.type:
+        case "array":
+            relation = Relation(schema.list_type or "atomic")
+            items = None if schema.items is None else schema.items.properties
+            defaults = {
+                key: items[key].default
+                for key in schema.list_map_keys
+                if items is not None and key in items and items[key].default is not MISSING
+            }
+            element = _schema_shape(schema.items)
+            return Shape(
+                "slice", list_form=ListForm(element, relation, schema.list_map_keys, defaults)
+            )
+        case "object":
+            return _object_shape(schema)
+    return _SCALAR_TYPES.get(schema.type, DEDUCED)
+
+
+_SCALAR_TYPES = {"string": STRING, "boolean": BOOLEAN, "integer": NUMBER, "number": NUMBER}
+
+
+def _object_shape(schema: Structural) -> Shape:
+    fields = {name: ShapeField(_schema_shape(each)) for name, each in schema.properties.items()}
+    if schema.is_embedded:
+        head = {"apiVersion": STRING, "kind": STRING, "metadata": shape_of(f"{META}.ObjectMeta")}
+        fields.update((name, ShapeField(each)) for name, each in head.items())
+    element: Shape | None = None
+    if schema.additional_schema is not None:
+        element = _schema_shape(schema.additional_schema)
+    elif schema.preserves_unknown or schema.additional or not fields:
+        element = DEDUCED
+    is_atomic = schema.map_type == "atomic"
+    return Shape("map", map_form=MapForm(fields, element, is_atomic=is_atomic), is_plain=False)
 
 
 def find_shape(api_version: str, kind: str) -> Shape | None:

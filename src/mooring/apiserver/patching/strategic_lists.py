@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mooring.api.go_types import type_name
 from mooring.apiserver.patching import json_values
 from mooring.apiserver.patching.errors import PatchRefused, bad_request, unprocessable
 from mooring.apiserver.patching.json_values import Tree
@@ -76,7 +77,7 @@ def no_merge_key(item: Tree, key: str) -> PatchRefused:
 
 def bad_type(wanted: str, value: Tree) -> PatchRefused:
     """Return the error of a value of another type."""
-    found = "%!s(<nil>)" if value is None else json_values.type_name(value)
+    found = "%!s(<nil>)" if value is None else type_name(value)
     return bad_request(f"expected a {wanted}, but received a {found}")
 
 
@@ -266,7 +267,7 @@ def _is_same(left: Tree, right: Tree, key: str) -> bool:
 
 def _kind_of_items(*items_of: Sequence[Tree]) -> type:
     """Return the type of all items, or raise PatchRefused."""
-    names = [json_values.type_name(item) for items in items_of for item in items]
+    names = [type_name(item) for items in items_of for item in items]
     if not names:
         raise bad_request("no elements in any of the given slices")
     if names[0] == "[]interface {}":
@@ -358,4 +359,4 @@ def _scalar(value: Tree) -> Identity:
         raise bad_request(
             f"{json_values.plain(value)} is not a scalar, items cannot be compared by it"
         )
-    return json_values.type_name(value), value
+    return type_name(value), value

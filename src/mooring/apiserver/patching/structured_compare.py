@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from mooring.api.go_types import type_name
 from mooring.apiserver.patching import field_set, json_values
 from mooring.apiserver.patching.field_set import Element, FieldSet
 from mooring.apiserver.patching.json_values import ABSENT, Tree, same
@@ -279,7 +280,7 @@ def _in_scalar(kind: str, value: Tree) -> Iterator[Finding]:
                 yield "", f"expected string, got {held}"
         case "numeric":
             if not isinstance(value, int | float) or isinstance(value, bool):
-                yield "", f"expected numeric (int or float), got {json_values.type_name(value)}"
+                yield "", f"expected numeric (int or float), got {type_name(value)}"
         case "boolean":
             if not isinstance(value, bool):
                 yield "", f"expected boolean, got &{{{json_values.plain(value)}}}"

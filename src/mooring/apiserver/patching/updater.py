@@ -18,12 +18,13 @@ import msgspec
 
 from mooring.api.catalogue import CATALOGUE, from_hub, to_hub
 from mooring.api.codec import decode_tree, to_tree
+from mooring.api.kinds import Kind
 from mooring.apiserver.patching import field_set, shapes
 from mooring.apiserver.patching.errors import FIELD_MANAGER_CONFLICT, PatchCause, PatchError
 from mooring.apiserver.patching.field_set import Element, FieldSet, Path
 from mooring.apiserver.patching.json_values import Tree
 from mooring.apiserver.patching.managed_fields import FieldOwner, ManagedFields, VersionedSet
-from mooring.apiserver.patching.shapes import Relation, Shape, find_shape
+from mooring.apiserver.patching.shapes import Relation, Shape, find_shape, shape_in_version
 from mooring.apiserver.patching.structured_compare import (
     Comparison,
     ShapeError,
@@ -32,6 +33,7 @@ from mooring.apiserver.patching.structured_compare import (
     fields_of,
 )
 from mooring.apiserver.patching.structured_merge import merge, remove
+from mooring.validation.custom_resources.definition import definition_of
 
 
 class TypedObject(NamedTuple):
@@ -50,6 +52,8 @@ def in_version(value: TypedObject, api_version: str) -> TypedObject | None:
     tree = value.tree
     if not isinstance(tree, dict) or tree.get("apiVersion") == api_version:
         return value
+    if value.shape.kind is not None:
+        return _custom_in_version(value, value.shape.kind, api_version)
     name = str(tree.get("kind"))
     shape = find_shape(api_version, name)
     if shape is None or (api_version, name) not in CATALOGUE:
@@ -59,6 +63,14 @@ def in_version(value: TypedObject, api_version: str) -> TypedObject | None:
     # writes, which matters for what counts as present.
     converted = from_hub(to_hub(decode_tree(tree, here.struct).value, here), api_version)
     return TypedObject(shape, to_tree(converted))
+
+
+def _custom_in_version(value: TypedObject, kind: Kind, api_version: str) -> TypedObject | None:
+    shape = shape_in_version(kind, api_version)
+    if shape is None:
+        return None
+    content = definition_of(kind).pruned_content(value.tree, api_version)
+    return TypedObject(shape, {**content, "apiVersion": api_version})
 
 
 # --- conflicts ------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from mooring.apiserver.patching.managed_fields import (
     created_fields,
     fields_of_text,
 )
-from mooring.apiserver.patching.shapes import find_shape
+from mooring.apiserver.patching.shapes import shape_of_kind
 from mooring.apiserver.patching.structured_compare import Comparison, compare
 from mooring.apiserver.patching.structured_merge import ItemError
 from mooring.apiserver.patching.updater import with_atomic_parents
@@ -54,7 +54,7 @@ class UsualWrites:
     """Owners of the fields of one kind, in one version, through the resource or a subresource."""
 
     def __init__(self, kind: Kind, subresource: str) -> None:
-        shape = find_shape(kind.api_version, kind.name)
+        shape = shape_of_kind(kind)
         assert shape is not None, f"no table for {kind.api_version} {kind.name}"
         self._shape = shape
         self._api_version = kind.api_version
@@ -108,7 +108,7 @@ class UsualWrites:
             others.append(self._entry(manager, now, encode(to_json(mine))))
         if sum(entry.operation == UPDATE for entry in others) > UPDATERS_MAX:
             return None
-        return tuple(sorted(others, key=_order))
+        return tuple(sorted(others, key=entry_order))
 
     def _left(self, entry: ManagedFieldsEntry, change: Comparison) -> ManagedFieldsEntry | None:
         """Return what an owner still owns after a change by somebody; None if nothing."""
@@ -160,7 +160,7 @@ def _remembered(writes: UsualWrites, spec: bytes) -> Raw | None:
     return writes.spec_fields(spec)
 
 
-def _order(entry: ManagedFieldsEntry) -> tuple[Any, ...]:
+def entry_order(entry: ManagedFieldsEntry) -> tuple[Any, ...]:
     """Return Kubernetes' sort key of an entry."""
     time = 0 if entry.time is None else int(entry.time.instant.timestamp())
     return (entry.operation, time, entry.manager, entry.api_version, entry.subresource)

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from mooring.api.codec import decode_json, encode_stored_json, in_one_line
 from mooring.api.core import Namespace
+from mooring.api.custom_resource import CustomResource
 from mooring.api.errors import ApiError
 from mooring.api.meta import ObjectMeta
 from mooring.api.resource.v1 import ResourceClaim
@@ -195,9 +196,12 @@ class Registry:
         version = str(entry.revision)
         known = self._shared.get(version)
         # Another writer of etcd may change several keys at one revision.
-        if known is not None and known[1].key == entry.key:
+        struct = resource.hub_struct
+        if known is not None and known[1].key == entry.key and isinstance(known[0], struct):
             return known[0]
         made = self._written.get(entry.value)
+        if made is not None and not isinstance(made, struct):
+            made = None  # The definition of a custom resource changed.
         value = self.read(resource, entry) if made is None else with_revision(made, entry.revision)
         self._shared.put(version, (value, entry), len(entry.value))
         return value
@@ -205,7 +209,7 @@ class Registry:
     def text_of(self, value: Any) -> bytes | None:
         """Return the JSON of an object in its hub version, if it is cached."""
         known = self._shared.get(value.metadata.resource_version)
-        if known is None or known[0] is not value:
+        if known is None or known[0] is not value or isinstance(value, CustomResource):
             return None
         return text_with_revision(known[1], value.api_version, value.kind)
 

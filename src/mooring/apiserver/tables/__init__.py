@@ -5,6 +5,11 @@ columns             columns and printers; ages, labels and selectors as texts
 pods                the printer of pods
 workloads           printers of apps and batch
 resource            printers of resource.k8s.io
+admission           printers of admissionregistration.k8s.io
+custom              printers of custom resources, by their definitions
+services_and_volumes
+                    printers of services, volumes, budgets, cron jobs, autoscalers
+data_kinds          printers of kinds that others act on
 core                printers of all other groups
 """
 

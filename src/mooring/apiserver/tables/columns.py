@@ -12,7 +12,7 @@ from mooring.api.timestamp import Timestamp
 
 NONE = "<none>"
 
-Cell = str | int | bool
+Cell = str | int | bool | float | None
 
 
 class Column(Closed, frozen=True, gc=False):

@@ -13,12 +13,22 @@ from msgspec import Raw
 
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import encode_json
+from mooring.api.custom_resource import is_custom
 from mooring.api.kinds import Kind
 from mooring.api.meta import ListMeta, ObjectMeta, object_text
 from mooring.api.structs import Closed, always
 from mooring.api.timestamp import Timestamp
-from mooring.apiserver.tables import core, pods, resource, workloads
+from mooring.apiserver.tables import (
+    admission,
+    core,
+    custom,
+    pods,
+    resource,
+    services_and_volumes,
+    workloads,
+)
 from mooring.apiserver.tables.columns import Cell, Column, Printer, RowCondition
+from mooring.apiserver.tables.data_kinds import DATA_PRINTERS
 from mooring.kit.bulkhead import FAULTS
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -67,6 +77,7 @@ class Table(Closed, frozen=True, gc=False):
 
 
 _PRINTERS: dict[str, Printer] = {
+    **DATA_PRINTERS,
     "ClusterRoleBinding": core.ROLE_BINDING,
     "CompositePodGroup": core.COMPOSITE_POD_GROUP,
     "ConfigMap": core.CONFIG_MAP,
@@ -94,7 +105,23 @@ _PRINTERS: dict[str, Printer] = {
     "Secret": core.SECRET,
     "ServiceAccount": core.PLAIN,
     "StatefulSet": workloads.STATEFUL_SET,
+    "ControllerRevision": services_and_volumes.REVISION,
+    "CronJob": services_and_volumes.CRON_JOB,
+    "EndpointSlice": services_and_volumes.ENDPOINT_SLICE,
+    "Endpoints": services_and_volumes.ENDPOINTS,
+    "HorizontalPodAutoscaler": services_and_volumes.AUTOSCALER,
+    "PersistentVolume": services_and_volumes.VOLUME,
+    "PersistentVolumeClaim": services_and_volumes.CLAIM,
+    "PodDisruptionBudget": services_and_volumes.BUDGET,
+    "Service": services_and_volumes.SERVICE,
+    "StorageClass": services_and_volumes.STORAGE_CLASS,
     "Workload": core.PLAIN,
+    "MutatingAdmissionPolicy": admission.MUTATING_POLICY,
+    "MutatingAdmissionPolicyBinding": admission.POLICY_BINDING,
+    "MutatingWebhookConfiguration": admission.WEBHOOKS,
+    "ValidatingAdmissionPolicy": admission.VALIDATING_POLICY,
+    "ValidatingAdmissionPolicyBinding": admission.POLICY_BINDING,
+    "ValidatingWebhookConfiguration": admission.WEBHOOKS,
 }
 
 
@@ -173,6 +200,8 @@ def table_of_one(
 
 
 def _printer(kind: Kind) -> Printer:
+    if is_custom(kind.struct):
+        return custom.printer_of(kind)
     return _PRINTERS.get(kind.name, core.UNKNOWN_KIND)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.api.apiextensions import CustomResourceDefinition
 from mooring.api.codec import decode_tree
 from mooring.api.core import Namespace, Pod
 from mooring.api.core.namespace import TERMINATING
@@ -22,9 +23,11 @@ from mooring.api.field_path import root
 from mooring.api.go_integers import parse_int64
 from mooring.api.structs import Closed, Int64
 from mooring.api.timestamp import LATEST, Timestamp
-from mooring.apiserver.admission.chain import admit_write
 from mooring.apiserver.admission.node_restriction import Operation
+from mooring.apiserver.admission.write_access import admit_write
 from mooring.apiserver.auth.access import Allowed, ResourceAccess
+from mooring.apiserver.custom_resources.conditions import with_cleanup
+from mooring.apiserver.dynamic_admission.plugin import admit_deletion
 from mooring.apiserver.http.status import (
     MODIFIED,
     About,
@@ -176,7 +179,7 @@ async def delete(server: ServerContext, request: ResourceRequest) -> DeletedObje
         )
         if found is not None:
             return DeletedObject(found, True)
-    admit = partial(_admit_delete, server, request)
+    admit = partial(_admit_delete, server, request, options, is_dry_run)
     return await delete_object(
         server, request.resource, target.namespace, target.name, options, is_dry_run, admit
     )
@@ -211,7 +214,7 @@ async def delete_object(
     admit: Admit | None = None,
 ) -> DeletedObject:
     """Delete an object, retrying if it was changed meanwhile; `admit` may refuse it."""
-    if resource.plural == "namespaces" and name in SYSTEM_NAMESPACES:
+    if resource.holds_namespaces and name in SYSTEM_NAMESPACES:
         raise forbidden(resource.about, name, "this namespace may not be deleted")
     has_revision = options.preconditions and options.preconditions.resource_version
     for _ in range(RETRIES_MAX):
@@ -238,8 +241,15 @@ async def delete_object(
     raise conflict(resource.about, name, MODIFIED)
 
 
-async def _admit_delete(server: ServerContext, request: ResourceRequest, old: Any) -> None:
+async def _admit_delete(
+    server: ServerContext,
+    request: ResourceRequest,
+    options: DeleteOptions,
+    is_dry_run: bool,
+    old: Any,
+) -> None:
     await admit_write(server, request, Operation.DELETE, old=old)
+    await admit_deletion(server, request, old, options=options, is_dry_run=is_dry_run)
 
 
 async def _mark(server: ServerContext, resource: Resource, old: Any, new: Any) -> Any:
@@ -259,7 +269,7 @@ async def delete_collection(
     options = read_delete_options(request)
     is_dry_run = request.is_dry_run or "All" in options.dry_run
     namespace = request.target.namespace
-    admit = partial(_admit_delete, server, request)
+    admit = partial(_admit_delete, server, request, options, is_dry_run)
     page = await list_entries(
         server.registry,
         request.resource,
@@ -330,6 +340,8 @@ def marked(old: Any, options: DeleteOptions, now: Timestamp) -> Any:
         generation=generation,
     )
     new = replace(old, metadata=metadata)
+    if isinstance(new, CustomResourceDefinition) and old.metadata.deletion_timestamp is None:
+        return with_cleanup(new, now)
     if isinstance(new, Namespace):
         new = replace(new, status=replace(new.status, phase=TERMINATING))
         if new.spec.finalizers or held:

@@ -25,7 +25,7 @@ from mooring.apiserver.http.status import (
     method_not_allowed,
     unknown_resource,
 )
-from mooring.apiserver.resources import subresource_of, verbs_of
+from mooring.apiserver.resources import subresource_of
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.verbs.delete import DeletedObject, delete, delete_collection
 from mooring.apiserver.verbs.list import (
@@ -54,6 +54,7 @@ from mooring.apiserver.worker_threads import SMALL_BYTES_MAX
 
 WATCH_TIMEOUT_MAX_S = 24 * 3600
 LIMIT_MAX = 2**31 - 1
+BINDINGS = "/registry/core/bindings/"
 SLOW_SELECTOR_FACTOR = 2  # A requirement takes a dozen bytes, and longer than as many of JSON.
 
 _INITIAL = "sendInitialEvents"
@@ -79,14 +80,14 @@ def check_verb(request: ResourceRequest, verb: str) -> None:
     """Raise unless the resource or subresource supports the verb."""
     target, resource = request.target, request.resource
     if target.subresource:
-        if target.subresource not in resource.subresources:
+        if target.subresource not in resource.subresources_in(target.version):
             raise unknown_resource()
         if verb not in subresource_of(target.subresource).verbs:
             raise method_not_allowed()
         return
     is_for_all = verb in ("create", "list", "deletecollection")
     is_misplaced = verb != "watch" and is_for_all == bool(target.name)
-    if verb not in verbs_of(resource.plural) or is_misplaced:
+    if verb not in resource.verbs or is_misplaced:
         raise method_not_allowed()
 
 
@@ -114,7 +115,7 @@ async def perform(
             return await _list(server, request)
         case "watch":
             return await _watch(server, request)
-        case "create" if subresource == "binding" or request.resource.plural == "bindings":
+        case "create" if subresource == "binding" or request.resource.prefix == BINDINGS:
             return _status(await bind(server, request), request)
         case "create" if subresource == "eviction":
             return _status(await evict(server, request), request)
@@ -358,9 +359,11 @@ async def _deleted(
 ) -> Response:
     if not deleted.is_gone or request.resource.returns_deleted:
         body = await _one(server, request, encoder, deleted.value)
-        return Response(body, content_type=request.form.media)
+        headers = warning_headers(tuple(request.warnings))
+        return Response(body, content_type=request.form.media, headers=headers)
     about, metadata = request.resource.about, deleted.value.metadata
     details = StatusDetails(
         name=metadata.name, group=about.group, kind=about.plural, uid=metadata.uid
     )
-    return _status(Status(status="Success", details=details), request)
+    status = _status(Status(status="Success", details=details), request)
+    return status._replace(headers=status.headers + warning_headers(tuple(request.warnings)))

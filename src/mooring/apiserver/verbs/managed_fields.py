@@ -20,7 +20,7 @@ from mooring.api.kinds import Kind
 from mooring.api.meta import ManagedFieldsEntry
 from mooring.api.timestamp import Timestamp
 from mooring.apiserver.patching import FieldManager, with_times_kept
-from mooring.apiserver.patching.shapes import find_shape
+from mooring.apiserver.patching.shapes import shape_of_kind
 from mooring.apiserver.patching.usual_writes import UsualWrites, members_of
 from mooring.apiserver.verbs.resource_request import ResourceRequest
 
@@ -42,7 +42,7 @@ def usual_writes_of(kind: Kind, subresource: str) -> UsualWrites:
 def with_updated_owners(old: Any | None, new: Any, request: ResourceRequest, now: Timestamp) -> Any:
     """Return an object whose changed fields the manager of a request owns."""
     kind, subresource = request.kind, request.target.subresource
-    if find_shape(kind.api_version, kind.name) is None:
+    if shape_of_kind(kind) is None:
         return new
     entries = usual_entries(old, new, kind, subresource, request.manager, now)
     if entries is None:
@@ -60,7 +60,8 @@ def usual_entries(
             return None
         return writes.created(members_of(from_hub(new, kind.api_version)), manager, now)
     entries = old.metadata.managed_fields
-    if not subresource and sent != entries:  # Subresources cannot set them.
+    # Subresources cannot set them, and who sends none leaves them alone.
+    if not subresource and sent and sent != entries:
         return None
     before = members_of(from_hub(old, kind.api_version))
     after = members_of(from_hub(new, kind.api_version))

@@ -13,17 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from mooring.api.catalogue import from_hub
 from mooring.api.codec import decode_tree, parse_json, to_tree
-from mooring.api.documents import NumberText
+from mooring.api.custom_resource import is_custom
 from mooring.api.errors import ApiError
 from mooring.api.field_path import root
 from mooring.api.gates import Gates
@@ -35,6 +33,7 @@ from mooring.api.plain_reader import PLAIN_BYTES_MAX, read_plain_json
 from mooring.api.raw_json import holds_raw, keep_written, raws_of, remarshal
 from mooring.apiserver.auth.access import Allowed, ResourceAccess
 from mooring.apiserver.body_limits import check_items, check_values
+from mooring.apiserver.custom_resources.requests import read_custom_tree
 from mooring.apiserver.http.status import (
     About,
     StatusCause,
@@ -44,6 +43,7 @@ from mooring.apiserver.http.status import (
     failure,
     invalid,
     not_found,
+    unsupported_media,
     unsupported_patch,
     warned,
 )
@@ -72,6 +72,7 @@ from mooring.apiserver.verbs.resource_request import (
     with_type,
     without_places,
 )
+from mooring.apiserver.verbs.usual_apply import as_written, member_names, usual_apply
 from mooring.apiserver.verbs.write import (
     SLOW_FORMAT_FACTOR,
     WrittenObject,
@@ -91,8 +92,10 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
     media = request.content_type.partition(";")[0].strip()
     if media == APPLY_PATCH:
         return await _apply(server, request)
+    if is_custom(request.kind.struct) and media not in (JSON_PATCH, MERGE_PATCH):
+        raise unsupported_media((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
     released = ReleasedForm(request.body)
-    if server.extensions:
+    if server.extensions and not is_custom(request.kind.struct):
         released = await server.workers.run(
             request.user.name,
             len(request.body),
@@ -110,7 +113,8 @@ async def patch(server: ServerContext, request: ResourceRequest) -> WrittenObjec
         sets_owners = MANAGED_FIELDS in released.content
         tree = to_tree(from_hub(live, api_version)) if sets_owners else bare_tree(live, api_version)
         result = patched_tree(apply_patch(request.kind, media, released.content, tree))
-        result = _with_raws(result, live, request, media)
+        if not is_custom(request.kind.struct):
+            result = _with_raws(result, live, request, media)
         if media == STRATEGIC_MERGE_PATCH:  # It is merged into a Go struct, which has its kind.
             result = {**result, "apiVersion": api_version, "kind": request.kind.name}
         with as_fault_of_patch(result, released.content, media, may_read):
@@ -129,7 +133,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
         tree = patched_tree(read_applied(request.body))
         if isinstance(tree, dict) and tree.get("metadata") is None:  # as if it were empty
             tree = {**tree, "metadata": {}}
-        if not server.extensions:
+        if not server.extensions or is_custom(request.kind.struct):
             return ReleasedForm(tree)
         return released_tree(tree, request.kind, server.gates)
 
@@ -141,6 +145,11 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
     force = request.query.get("force", "") in ("true", "1")
 
     def merged(live: Any | None) -> DecodedBody:
+        if live is not None and server.extensions and not released.warnings:
+            size = len(request.body) + server.registry.size_of(live)
+            usual = usual_apply(request, live, released.content, size=size, now=server.now())
+            if usual is not None:
+                return usual
         ours = () if live is None else live.metadata.managed_fields
         tree = None if live is None else owned_tree(live, request.kind.api_version, ours=ours)
         now = str(server.now())
@@ -151,7 +160,9 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> WrittenObje
         entries = read_entries(metadata.pop("managedFields", ()))
         result = {**result, "metadata": metadata}
         body = None
-        if tree is not None and server.extensions and not released.warnings:
+        if is_custom(request.kind.struct):
+            body = _decoded(result, request, server, released)
+        elif tree is not None and server.extensions and not released.warnings:
             body = _with_kept_members(result, tree, live, request)
         if body is None:
             result = _with_raws(result, live, request, APPLY_PATCH)
@@ -204,7 +215,7 @@ def _with_kept_members(
     """
     kind = request.kind
     here = from_hub(live, kind.api_version)
-    names = _member_names(kind.struct)
+    names = member_names(kind.struct)
     kept = {
         names[name]: getattr(here, names[name])
         for name, member in tree.items()
@@ -212,19 +223,13 @@ def _with_kept_members(
     }
     if not kept or getattr(here, "extra", None) or holds_raw(kind.struct):
         return None
-    if len(msgspec.json.encode(tree, enc_hook=_as_written)) > PLAIN_BYTES_MAX:
+    if len(msgspec.json.encode(tree, enc_hook=as_written)) > PLAIN_BYTES_MAX:
         return None  # Its items must be counted.
     changed = {name: member for name, member in tree.items() if names.get(name) not in kept}
-    value = read_plain_json(msgspec.json.encode(changed, enc_hook=_as_written), kind)
+    value = read_plain_json(msgspec.json.encode(changed, enc_hook=as_written), kind)
     if value is None or not request.field_validation:
         return None
     return DecodedBody(replace(value, **kept))
-
-
-@lru_cache(maxsize=256)
-def _member_names(struct: type[Struct]) -> dict[str, str]:
-    """Return the attributes of a struct by their names in JSON."""
-    return {info.encode_name: info.name for info in fields(struct)}
 
 
 def _decoded(
@@ -234,6 +239,8 @@ def _decoded(
         try:
             check_items(tree)
             tree = with_type(tree, request)
+            if is_custom(request.kind.struct):
+                return read_custom_tree(tree, request)
             reading = read_tree(tree, gates=server.gates, extensions=server.extensions)
         except (ApiError, RecursionError) as error:
             words = go_words(tree, request.kind.api_version, request.kind.name)
@@ -274,7 +281,7 @@ def as_fault_of_patch(
         if media == STRATEGIC_MERGE_PATCH or not may_read():
             shown = plain(parse_json(patch))
         else:
-            shown = msgspec.json.encode(result, enc_hook=_as_written).decode()
+            shown = msgspec.json.encode(result, enc_hook=as_written).decode()
         found = invalid(About("", "", ""), "", [invalid_field(root("patch"), shown, why)])
         found.warnings = error.warnings
         raise found from None
@@ -312,14 +319,7 @@ def released_patch(body: bytes, media: str, kind: Kind, gates: Gates) -> Release
     found = released_tree(patch, kind, gates, is_part=True)
     if found.content is patch:
         return ReleasedForm(body)
-    return ReleasedForm(msgspec.json.encode(found.content, enc_hook=_as_written), found.warnings)
-
-
-def _as_written(value: Any) -> Any:
-    """Encode a number that is not an integer as the client wrote it."""
-    if isinstance(value, NumberText):
-        return msgspec.Raw(value.text.encode())
-    raise NotImplementedError(type(value).__name__)
+    return ReleasedForm(msgspec.json.encode(found.content, enc_hook=as_written), found.warnings)
 
 
 def released_tree(tree: Any, kind: Kind, gates: Gates, *, is_part: bool = False) -> ReleasedForm:

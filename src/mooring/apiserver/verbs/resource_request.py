@@ -205,7 +205,7 @@ def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> Rea
         return read_tree(tree, gates=gates, extensions=extensions)
     if media not in (JSON, YAML):
         raise unsupported_media(OBJECT_TYPES)
-    document = _document(request, CORE if extensions else KUBERNETES)
+    document = read_one_document(request, CORE if extensions else KUBERNETES)
     with_type(document.tree, request)
     check_items(document.tree)
     if holds_raw(request.kind.struct):
@@ -220,7 +220,8 @@ def _reading(request: ResourceRequest, *, gates: Gates, extensions: bool) -> Rea
         raise DecodeError(words or str(error), error.place) from None
 
 
-def _document(request: ResourceRequest, schema: Schema) -> Document:
+def read_one_document(request: ResourceRequest, schema: Schema) -> Document:
+    """Return the document that a body is, or raise 400."""
     try:
         documents = read_documents(request.body, "body", schema)
     except (ApiError, RecursionError) as error:

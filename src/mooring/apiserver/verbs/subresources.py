@@ -1,7 +1,7 @@
 """Subresources that act on an object, and the scale of workloads.
 
 pods/binding             assigns a pod to a node
-pods/eviction            deletes a pod; there are no disruption budgets
+pods/eviction            deletes a pod, if its disruption budget allows that
 namespaces/finalize      sets the finalizers of a namespace
 serviceaccounts/token    issues a token for an account, bound to an object or not
 */scale                  reads and writes the number of replicas; its writer manages that field
@@ -17,16 +17,22 @@ from msgspec.structs import replace
 
 from mooring.api.apps import SCALE, Scale, ScaleSpec, ScaleStatus
 from mooring.api.authentication import API_VERSION, TokenRequest
+from mooring.api.catalogue import from_hub
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Binding, Namespace, Node, Pod
 from mooring.api.core.pod import PodCondition
+from mooring.api.custom_resource import CustomResource
 from mooring.api.errors import ApiError
 from mooring.api.field_path import root
 from mooring.api.go_types import go_words
-from mooring.api.meta import ObjectMeta
-from mooring.apiserver.admission.chain import admit_write
+from mooring.api.meta import LabelSelector, ObjectMeta
+from mooring.apiserver.admission.chain import strategy_context
 from mooring.apiserver.admission.node_restriction import Operation
+from mooring.apiserver.admission.write_access import admit_write
 from mooring.apiserver.auth.token_requests import IssuedToken, TokenObjects, bound_lookup, issue
+from mooring.apiserver.custom_resources.fields import custom_scale, with_replicas
+from mooring.apiserver.custom_resources.requests import strategy_lane
+from mooring.apiserver.dynamic_admission.plugin import admit_part
 from mooring.apiserver.http.messages import Target
 from mooring.apiserver.http.status import (
     MODIFIED,
@@ -43,7 +49,8 @@ from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import with_revision
 from mooring.apiserver.tables.columns import plain_selector_text
 from mooring.apiserver.verbs.delete import checked_options, delete_object
-from mooring.apiserver.verbs.managed_fields import with_updated_owners
+from mooring.apiserver.verbs.eviction import charge_budget, mark_evicted
+from mooring.apiserver.verbs.managed_fields import with_owners, with_updated_owners
 from mooring.apiserver.verbs.patch import as_fault_of_patch, may_read_object, patched_tree
 from mooring.apiserver.verbs.resource_request import (
     ResourceRequest,
@@ -52,7 +59,7 @@ from mooring.apiserver.verbs.resource_request import (
 )
 from mooring.apiserver.verbs.write import WrittenObject, check_name, read_object
 from mooring.validation.errors import invalid as invalid_value
-from mooring.validation.registry import WRONG_NAMESPACE
+from mooring.validation.registry import WRONG_NAMESPACE, before_update
 
 DONE = Status(status="Success", code=201)
 SCALE_SUBRESOURCE = "scale"
@@ -82,6 +89,7 @@ async def bind(server: ServerContext, request: ResourceRequest) -> Status:
     if not node or binding.target.kind not in ("", "Node"):
         raise bad_request("target: must name a Node")
     pods = server.resources.of("", "pods")
+    await admit_part(server, request, Operation.CREATE, binding)
 
     async def bound(pod: Pod) -> Pod:
         return _bound(pod, binding, pods, server)
@@ -140,6 +148,12 @@ async def evict(server: ServerContext, request: ResourceRequest) -> Status:
     if options.ignore_store_read_error_with_cluster_breaking_potential:
         raise invalid(_EVICTION, target.name, [invalid_value(_UNSAFE, True, _NOT_UNSAFE)])
     is_dry_run = request.is_dry_run or "All" in options.dry_run
+    await admit_part(server, request, Operation.CREATE, tree)
+    pod = await server.registry.get(request.resource, target.namespace, target.name)
+    await _admit_eviction(server, request, pod)
+    await charge_budget(server, pod, is_dry_run=is_dry_run)
+    if not is_dry_run and not options.preconditions:
+        await mark_evicted(server, pod)
     admit = partial(_admit_eviction, server, request)
     await delete_object(
         server, request.resource, target.namespace, target.name, options, is_dry_run, admit
@@ -166,8 +180,9 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> WrittenOb
     body = await read_object(server, request)
 
     async def finalized(old: Namespace) -> Any:
-        spec = replace(old.spec, finalizers=body.value.spec.finalizers)
-        return replace(old, spec=spec)
+        new = replace(old, spec=replace(old.spec, finalizers=body.value.spec.finalizers))
+        await admit_part(server, request, Operation.UPDATE, new, old)
+        return new
 
     target = request.target
     if request.is_dry_run:
@@ -189,6 +204,7 @@ async def request_token(server: ServerContext, request: ResourceRequest) -> Issu
     bound = await _bound_object(server, token_request, namespace)
     pod = bound if isinstance(bound, Pod) else None
     await admit_write(server, request, Operation.CREATE, new=token_request, pod=pod)
+    await admit_part(server, request, Operation.CREATE, token_request)
     return issue(
         token_request,
         TokenObjects(account, bound, await _node_of(server, pod)),
@@ -246,15 +262,29 @@ def scale_of(value: Any) -> Scale:
         spec=ScaleSpec(replicas=value.spec.replicas or 0),
         status=ScaleStatus(
             replicas=value.status.replicas,
-            selector=plain_selector_text(value.spec.selector) or "",
+            selector=_scale_selector(value.spec.selector),
         ),
     )
+
+
+def _scale_selector(selector: LabelSelector | dict[str, str] | None) -> str:
+    """Return which pods are counted; a ReplicationController has labels only."""
+    if isinstance(selector, dict):
+        selector = LabelSelector(match_labels=selector)
+    return plain_selector_text(selector) or ""
 
 
 async def read_scale(server: ServerContext, request: ResourceRequest) -> Scale:
     """Return the scale of a stored workload."""
     target = request.target
-    return scale_of(await server.registry.get(request.resource, target.namespace, target.name))
+    value = await server.registry.get(request.resource, target.namespace, target.name)
+    return _scale_for(request, value)
+
+
+def _scale_for(request: ResourceRequest, value: Any) -> Scale:
+    if isinstance(value, CustomResource):
+        return custom_scale(from_hub(value, request.kind.api_version), request.kind)
+    return scale_of(value)
 
 
 async def write_scale(server: ServerContext, request: ResourceRequest, *, is_patch: bool) -> Scale:
@@ -264,20 +294,47 @@ async def write_scale(server: ServerContext, request: ResourceRequest, *, is_pat
     may_read = may_read_object(server, request)
 
     async def scaled(old: Any) -> Any:
-        wanted = _wanted(request, scale_of(old), may_read, is_patch=is_patch)
+        wanted = _wanted(request, _scale_for(request, old), may_read, is_patch=is_patch)
         version = wanted.metadata.resource_version
         if version and version != old.metadata.resource_version:
             raise conflict(request.resource.about, target.name, MODIFIED)
-        new = _with_replicas(old, wanted.spec.replicas)
+        await admit_part(server, request, Operation.UPDATE, wanted, _scale_for(request, old))
+        if isinstance(old, CustomResource):
+            new = await _with_custom_replicas(server, request, old, wanted.spec.replicas)
+        else:
+            new = _with_replicas(old, wanted.spec.replicas)
         await admit_write(server, request, Operation.UPDATE, new=new, old=old)
-        return with_updated_owners(old, new, request, server.now())
+        owned = with_updated_owners(old, new, request, server.now())
+        return _without_time_of_scale(owned) if isinstance(old, CustomResource) else owned
 
     if request.is_dry_run:
         old = await registry.get(request.resource, target.namespace, target.name)
         new = with_revision(await scaled(old), int(old.metadata.resource_version))
     else:
         new = await registry.change(request.resource, target.namespace, target.name, scaled)
-    return scale_of(new)
+    return _scale_for(request, new)
+
+
+def _without_time_of_scale(value: Any) -> Any:
+    """Return a custom resource whose manager of /scale has no time, and so comes first."""
+    entries = value.metadata.managed_fields
+    scales = tuple(replace(each, time=None) for each in entries if each.subresource == "scale")
+    others = tuple(each for each in entries if each.subresource != "scale")
+    return with_owners(value, (*scales, *others))
+
+
+async def _with_custom_replicas(
+    server: ServerContext, request: ResourceRequest, old: CustomResource, replicas: int
+) -> Any:
+    """Return a custom resource with a number of replicas that its schema allows, or raise."""
+    kind = request.kind
+    wanted = with_replicas(from_hub(old, kind.api_version), kind, replicas)
+    context = strategy_context(server, request, None, verb="update")
+    run, size = strategy_lane(server.workers, request, server.registry.size_of(old))
+    found = await run(request.user.name, size, before_update, wanted, old, kind, context)
+    if found.errors:
+        raise invalid(request.resource.about, old.metadata.name, found.errors)
+    return found.stored
 
 
 def _wanted(

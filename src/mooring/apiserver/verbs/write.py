@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.api.built_in_kinds import BUILT_IN_KINDS
 from mooring.api.meta import ManagedFieldsEntry, OwnerReference
 from mooring.apiserver.admission.chain import (
     admit_changed,
@@ -23,6 +24,7 @@ from mooring.apiserver.admission.chain import (
     run_update_strategy,
     strategy_context,
 )
+from mooring.apiserver.custom_resources.requests import read_custom_body, strategy_lane
 from mooring.apiserver.http.messages import JSON
 from mooring.apiserver.http.status import (
     StatusError,
@@ -35,8 +37,10 @@ from mooring.apiserver.http.status import (
 from mooring.apiserver.server_context import ServerContext
 from mooring.apiserver.storage.registry import check_size, with_revision
 from mooring.apiserver.verbs.managed_fields import with_owners
+from mooring.apiserver.verbs.mutation import mutate_changed, mutate_new
 from mooring.apiserver.verbs.resource_request import DecodedBody, ResourceRequest, read_body
 from mooring.apiserver.worker_threads import SMALL_BYTES_MAX, UPDATED_WITH_EXPRESSIONS
+from mooring.validation.registry import RegistryResult as StrategyResult
 from mooring.validation.strategy import Context
 
 SLOW_FORMAT_FACTOR = 2  # Reading YAML and protobuf takes longer than reading JSON.
@@ -45,6 +49,7 @@ _OWNERS_AGAIN = (
     "references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
     "duplicate UID(s) observed: {uids}"
 )
+_NO_EFFECT = {kind.name: kind.words for kind in BUILT_IN_KINDS if kind.warns}
 _IN_PATCH = {"update": "", "patch": " after mutating admission happens"}  # as Kubernetes says it
 
 
@@ -69,6 +74,8 @@ async def read_object(server: ServerContext, request: ResourceRequest) -> Decode
     size = len(request.body)
     if not request.content_type.startswith(JSON):
         size *= SLOW_FORMAT_FACTOR
+    if request.resource.definition is not None:
+        return await server.workers.run(request.user.name, size, read_custom_body, request)
     return await server.workers.run(
         request.user.name,
         size,
@@ -89,6 +96,14 @@ async def create_decoded(
     body = _with_single_owners(body)
     context = strategy_context(server, request, namespace, verb="create")
     context = _with_size_check(context, request, len(request.body))
+    if namespace is not None or not request.resource.namespaced:  # as NamespaceLifecycle says
+        try:
+            body, is_applied = await mutate_new(
+                server, request, body, context, is_applied=is_applied
+            )
+        except StatusError as error:
+            error.warnings = (*body.warnings, *request.warnings)
+            raise
     strategy = await create_strategy(server, request, body, context)
     warnings = (*body.warnings, *strategy.warnings)
     try:
@@ -99,6 +114,8 @@ async def create_decoded(
         told = body.warnings if is_forbidden else warnings
         error.warnings = (*told, *request.warnings, *error.warnings)
         raise
+    if server.extensions:
+        request.warnings.extend(_of_no_effect(request.kind.name))
     warnings = (*warnings, *request.warnings)
     with warned(warnings):
         async with charged(server, request, new):
@@ -109,6 +126,12 @@ async def create_decoded(
                 if await server.registry.find(resource, metadata.namespace, metadata.name):
                     raise already_exists(resource.about, metadata.name)
     return WrittenObject(new, is_new=True, warnings=warnings)
+
+
+def _of_no_effect(kind: str) -> tuple[str, ...]:
+    """Return a warning if nothing acts on objects of a kind that their writer relies on."""
+    words = _NO_EFFECT.get(kind)
+    return () if words is None else (f"{kind} is stored, but has no effect: {words}",)
 
 
 def _with_size_check(context: Context, request: ResourceRequest, size: int) -> Context:
@@ -195,14 +218,12 @@ async def change_object(
         body = await server.workers.run(user, size, body_for, old)
         body = _with_readable_managers(body, old.metadata.managed_fields)
         body = _with_single_owners(body, _IN_PATCH[verb])
-        run = server.workers.run
-        if request.resource.plural in UPDATED_WITH_EXPRESSIONS:
-            run = server.workers.run_expressions
-        checked = _with_size_check(context, request, size)
-        strategy = await run(user, size, run_update_strategy, request, body, old, checked)
+        body, is_managed, strategy = await _update_strategy(
+            server, request, body, old, context, size, is_applied=is_applied
+        )
         warnings = (*body.warnings, *strategy.warnings)
         return await admit_changed(
-            server, request, body, strategy, old, namespace, is_applied=is_applied
+            server, request, body, strategy, old, namespace, is_applied=is_managed
         )
 
     try:
@@ -215,6 +236,67 @@ async def change_object(
         error.warnings = (*warnings, *request.warnings, *error.warnings)
         raise
     return WrittenObject(new, warnings=(*warnings, *request.warnings))
+
+
+async def replace_with_status(
+    server: ServerContext, request: ResourceRequest, status: ResourceRequest
+) -> WrittenObject:
+    """Store a newer version of an object and of its status in one write.
+
+    Each of both requests has its strategy, its admission and its field manager, the second on what
+    the first makes of the object. The result is that of one after the other.
+    """
+    body = await read_object(server, request)
+    check_name(body.value, request)
+    registry, target = server.registry, request.target
+    namespace = await server.namespace(target.namespace)
+
+    async def changed(old: Any) -> Any:
+        new = old
+        for part in (request, status):
+            context = strategy_context(server, part, namespace, verb="update")
+            found = _with_readable_managers(_for(old, body, part), new.metadata.managed_fields)
+            found = _with_single_owners(found)
+            size = len(request.body) + registry.size_of(old)
+            found, is_managed, strategy = await _update_strategy(
+                server, part, found, new, context, size
+            )
+            new = await admit_changed(
+                server, part, found, strategy, new, namespace, is_applied=is_managed
+            )
+        return new
+
+    return WrittenObject(
+        await registry.change(request.resource, target.namespace, target.name, changed)
+    )
+
+
+async def _update_strategy(
+    server: ServerContext,
+    request: ResourceRequest,
+    body: DecodedBody,
+    old: Any,
+    context: Context,
+    size: int,
+    *,
+    is_applied: bool = False,
+) -> tuple[DecodedBody, bool, StrategyResult]:
+    """Return a changed object after mutation, whether it has managers, and its strategy's result.
+
+    It may be invalid.
+    """
+    run = server.workers.run
+    if request.resource.definition is not None:
+        run, size = strategy_lane(server.workers, request, size)
+    elif request.resource.plural in UPDATED_WITH_EXPRESSIONS:
+        run = server.workers.run_expressions
+    checked = _with_size_check(context, request, size)
+    body, is_managed = await mutate_changed(
+        server, request, body, old, checked, is_applied=is_applied
+    )
+    user = request.user.name
+    strategy = await run(user, size, run_update_strategy, request, body, old, checked)
+    return body, is_managed, strategy
 
 
 def check_name(value: Any, request: ResourceRequest) -> None:

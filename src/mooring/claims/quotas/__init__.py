@@ -1,6 +1,7 @@
 """Resource quotas: how much objects use, whether they fit, and the usage in their status.
 
 usage       the names that quotas use, and the usage of a pod and of a claim
+storage     the usage of services and volume claims
 evaluators  the same for objects of any resource, and scopes
 accounting  charge quotas at admission, and recalculate usage
 """

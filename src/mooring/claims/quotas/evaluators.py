@@ -15,6 +15,7 @@ from mooring.api.core.resources import CPU, MEMORY, ResourceList, ResourceRequir
 from mooring.api.resource.v1 import ResourceClaim
 from mooring.claims.pod_claims import owning_pod
 from mooring.claims.pod_resources import is_pod_level_resource
+from mooring.claims.quotas.storage import ServiceEvaluator, VolumeClaimEvaluator
 from mooring.claims.quotas.usage import (
     CLAIM_COUNT,
     CLASS_DEVICES,
@@ -40,6 +41,8 @@ class GroupResource(NamedTuple):
 
 PODS = GroupResource("", "pods")
 CLAIMS = GroupResource("resource.k8s.io", "resourceclaims")
+SERVICES = GroupResource("", "services")
+VOLUME_CLAIMS = GroupResource("", "persistentvolumeclaims")
 
 EXISTS = "Exists"
 BEST_EFFORT = "BestEffort"
@@ -76,6 +79,10 @@ def evaluator_for(resource: GroupResource, context: UsageContext) -> Evaluator |
         return _PodEvaluator(context)
     if resource == CLAIMS:
         return _ClaimEvaluator(context)
+    if resource == SERVICES:
+        return ServiceEvaluator()
+    if resource == VOLUME_CLAIMS:
+        return VolumeClaimEvaluator()
     return _ObjectCountEvaluator(object_names(*resource))
 
 

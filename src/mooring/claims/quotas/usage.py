@@ -78,17 +78,7 @@ COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OLDER = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
 
 # The server has no objects of these kinds.
-_UNSERVED = frozenset(
-    {
-        "persistentvolumeclaims",
-        "replicationcontrollers",
-        "requests.storage",
-        "services",
-        "services.loadbalancers",
-        "services.nodeports",
-    }
-)
-_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
+_UNSERVED = frozenset({"replicationcontrollers"})
 
 
 def count_name(group: str, plural: str) -> str:
@@ -126,7 +116,7 @@ def is_extended(name: str) -> bool:
 
 def is_unserved(name: str) -> bool:
     """Return whether a name counts objects that this server does not have."""
-    return name in _UNSERVED or _STORAGE_CLASS in name
+    return name in _UNSERVED
 
 
 # --- usage ----------------------------------------------------------------------------------------

@@ -1,0 +1,80 @@
+"""Table printers of custom resources: the columns of their definitions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mooring.api.apiextensions import CustomResourceColumnDefinition
+from mooring.api.codec import to_tree
+from mooring.api.errors import ApiError
+from mooring.api.kinds import Kind
+from mooring.api.timestamp import Timestamp
+from mooring.apiserver.custom_resources.fields import go_text, values_at
+from mooring.apiserver.tables.columns import NAME, Cell, Column, Printer, age
+from mooring.validation.custom_resources.definition import definition_of
+
+_AGE = CustomResourceColumnDefinition(
+    name="Age",
+    type="date",
+    json_path=".metadata.creationTimestamp",
+    description="Time of creation.",
+)
+
+_COLUMN = "Custom resource definition column (in JSONPath format)"
+
+
+@lru_cache(maxsize=256)
+def printer_of(kind: Kind) -> Printer:
+    """Return the printer of a custom kind in its version."""
+    version = definition_of(kind).version(kind.api_version)
+    given = version.given.additional_printer_columns or (_AGE,)
+    columns = tuple(
+        Column(
+            name=each.name,
+            type=each.type,
+            format=each.format,
+            description=each.description or f"{_COLUMN}: {each.json_path}",
+            priority=each.priority,
+        )
+        for each in given
+    )
+
+    def cells(value: Any, now: Timestamp) -> list[Cell]:
+        tree = to_tree(value)
+        return [value.metadata.name, *(_cell(each, tree, now) for each in given)]
+
+    return Printer((NAME, *columns), cells)
+
+
+def _cell(column: CustomResourceColumnDefinition, tree: Any, now: Timestamp) -> Any:
+    """Return the cell of a column; None where an object has no value for it."""
+    values = values_at(tree, column.json_path)
+    if not values or values[0] is None:
+        return None
+    value = values[0]
+    if column.type == "string":
+        return go_text(value)
+    return _age(value, now) if column.type == "date" else _typed(value, column.type)
+
+
+def _typed(value: Any, kind: str) -> Any:
+    """Return a value of the type of its column; None if it has another."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match kind:
+        case "integer" if is_number:
+            return int(value)
+        case "number" if is_number:
+            return value
+        case "boolean" if isinstance(value, bool):
+            return value
+    return None
+
+
+def _age(value: Any, now: Timestamp) -> str | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return age(Timestamp.parse(value), now)
+    except ApiError:
+        return "<invalid>"
