@@ -37,6 +37,9 @@ class RefusedError(Exception):
         self.refused = WriteRefused(reason, message)
 
 
+EVERYTHING = "*"  # the object and its status
+
+
 class Model:
     """Objects, and what writes make of them."""
 
@@ -74,6 +77,8 @@ class Model:
                 return self._bind(binding)
             case Create(value=value):
                 return self._create(value)
+            case Update(value=value, with_status=True):
+                return self._update(value, EVERYTHING)
             case Update(value=value, subresource=part):
                 return self._update(value, part)
             case Patch(target=target, body=body, subresource=part):
@@ -122,9 +127,9 @@ class Model:
 
     def _replace(self, old: Any, value: Any, part: str) -> Any:
         """Store a version of an object; a part, or all but the status, is taken from `value`."""
-        if part:
+        if part and part != EVERYTHING:
             value = replace(old, **{_field(part): getattr(value, _field(part))})
-        elif hasattr(old, "status"):
+        elif not part and hasattr(old, "status"):
             value = replace(value, status=old.status)
         kept = {name: getattr(old.metadata, name) for name in _KEPT}
         spec_changed = getattr(old, "spec", None) != getattr(value, "spec", None)

@@ -22,8 +22,9 @@ def job(**spec: Any) -> Any:
     return thing("batch/v1", "Job", "work", spec={"template": pods, **spec})
 
 
-def world_of(**spec: Any) -> World:
-    world = World(JobController(), GarbageCollector(), TTLAfterFinishedController())
+def world_of(*, makes_groups: bool = False, **spec: Any) -> World:
+    jobs = JobController(makes_groups=makes_groups)
+    world = World(jobs, GarbageCollector(), TTLAfterFinishedController())
     world.put(job(**spec))
     return world
 
@@ -181,7 +182,7 @@ def test_a_finished_job_goes_after_its_time_with_its_pods() -> None:
 
 
 def test_without_the_feature_a_job_gets_no_group() -> None:
-    world = World(JobController(makes_groups=False))
+    world = World(JobController())
     world.put(job(scheduling={"schedulingPolicy": {"gang": {}}}))
     (pod,) = world.all(Pod)
     assert pod.spec.scheduling_group is None
@@ -190,7 +191,7 @@ def test_without_the_feature_a_job_gets_no_group() -> None:
 
 def test_a_job_that_says_how_it_is_scheduled_gets_a_group_for_its_pods() -> None:
     gang: Any = {"schedulingPolicy": {"gang": {}}}
-    world = world_of(parallelism=2, completions=2, scheduling=gang)
+    world = world_of(makes_groups=True, parallelism=2, completions=2, scheduling=gang)
     (workload,), (group,) = world.all(Workload), world.all(PodGroup)
     assert workload.spec.controller_ref.name == "work"
     assert workload.spec.pod_group_templates[0].name == "work-pgt-0"
@@ -206,8 +207,26 @@ def test_a_job_that_says_how_it_is_scheduled_gets_a_group_for_its_pods() -> None
     assert world.all(Workload) == world.all(PodGroup) == world.all(Pod) == []
 
 
+def test_a_job_that_says_nothing_gets_a_group_with_the_basic_policy() -> None:
+    world = world_of(makes_groups=True, parallelism=2, completions=2)
+    (group,) = world.all(PodGroup)
+    policy = group.spec.scheduling_policy
+    assert policy.basic is not None
+    assert policy.gang is None
+    pods = world.all(Pod)
+    assert {p.spec.scheduling_group.pod_group_name for p in pods} == {group.metadata.name}
+
+
+def test_a_job_whose_template_names_a_group_gets_no_other() -> None:
+    pods = template("work", restartPolicy="Never", schedulingGroup={"podGroupName": "own"})
+    world = world_of(makes_groups=True, template=pods)
+    assert world.all(Workload) == world.all(PodGroup) == []
+    assert len(world.all(Pod)) == 1
+
+
 def test_a_schedule_that_cannot_be_read_is_told_and_makes_no_pods() -> None:
-    world = world_of(scheduling={"schedulingPolicy": {"gang": {"minCount": "many"}}})
+    gang: Any = {"schedulingPolicy": {"gang": {"minCount": "many"}}}
+    world = world_of(makes_groups=True, scheduling=gang)
     assert world.all(Pod) == []
     (message,) = world.told("FailedWorkloadCompilation")
     assert message.startswith("Failed to compile Workload for Job work: ")

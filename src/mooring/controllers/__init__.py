@@ -12,7 +12,16 @@ pod_control             the state of pods, conditions, and pods made from templa
 deployments, deployment_rollout, deployment_status
                         replica sets of one template after the other
 replicasets             a number of pods
+replication_controllers the same, in the older kind
 daemonsets              a pod on every fitting node
+statefulsets, statefulset_pods
+                        numbered pods with identity and volume claims
+controller_history      the templates that a set had, as ControllerRevisions
+cronjobs                jobs at certain times
+endpoint_slices         the addresses of the pods of services
+disruption              how many pods budgets allow to be disrupted
+persistent_volumes, volume_protection
+                        claims and volumes bound to each other, host directories as volumes
 jobs, job_tracking      pods until enough have succeeded; counting them once each
 pod_groups              groups for jobs, and protection of groups in use
 pod_gc                  pods that nobody will end, and finished jobs

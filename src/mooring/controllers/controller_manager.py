@@ -29,21 +29,28 @@ from mooring.client.indexer import Indexer, ObjectKey
 from mooring.client.informer_factory import InformerFactory
 from mooring.client.namespace_deleter import empty_namespace
 from mooring.controllers.controller import Controller, DeleteContent, ObjectChange
+from mooring.controllers.cronjobs import CronJobController
 from mooring.controllers.daemonsets import DaemonSetController
 from mooring.controllers.deployments import DeploymentController
 from mooring.controllers.device_taint_eviction import DeviceTaintEvictionController
+from mooring.controllers.disruption import DisruptionController
+from mooring.controllers.endpoint_slices import EndpointSliceController
 from mooring.controllers.garbage_collector import GarbageCollector
 from mooring.controllers.jobs import JobController
 from mooring.controllers.metrics import DraMetrics, WorkQueuesMetrics
 from mooring.controllers.namespaces import RootCAPublisher, ServiceAccountController
 from mooring.controllers.node_lifecycle import NodeLifecycleController, TaintEvictionController
+from mooring.controllers.persistent_volumes import PersistentVolumeBinder
 from mooring.controllers.pod_gc import PodGCController, TTLAfterFinishedController
 from mooring.controllers.pod_groups import PodGroupProtection
 from mooring.controllers.pool_status import PoolStatusRequestController
 from mooring.controllers.reconciler import EmptyNamespace, Reconciler
 from mooring.controllers.replicasets import ReplicaSetController
+from mooring.controllers.replication_controllers import ReplicationControllerController
 from mooring.controllers.resource_claim_releases import ClaimReleaseController
 from mooring.controllers.resource_claims import GroupClaimController, PodClaimController
+from mooring.controllers.statefulsets import StatefulSetController
+from mooring.controllers.volume_protection import ClaimProtection, VolumeProtection
 from mooring.kit.backoff import Backoff
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
@@ -187,9 +194,17 @@ def workload_controllers(*, authority: str, gates: Gates | None = None) -> tuple
         *published,
         DeploymentController(),
         ReplicaSetController(),
+        ReplicationControllerController(),
         DaemonSetController(),
+        StatefulSetController(),
         JobController(makes_groups=(gates or Gates.parse()).enabled(Gate.WORKLOAD_WITH_JOB)),
+        CronJobController(),
         TTLAfterFinishedController(),
+        EndpointSliceController(),
+        DisruptionController(),
+        PersistentVolumeBinder(),
+        ClaimProtection(),
+        VolumeProtection(),
         PodGroupProtection(),
         NodeLifecycleController(),
         TaintEvictionController(),

@@ -86,8 +86,8 @@ class JobController(Controller):
     name: ClassVar[str] = "job-controller"
     kinds = (Job, Pod, Workload, PodGroup)
 
-    def __init__(self, *, makes_groups: bool = True) -> None:
-        """Run jobs; those that say how they are scheduled get a group, if that feature is on."""
+    def __init__(self, *, makes_groups: bool = False) -> None:
+        """Run jobs; each gets a group for its pods, if that feature is on."""
         self._makes_groups = makes_groups
 
     def add_indexes(self, objects: Indexer) -> None:

@@ -1,8 +1,9 @@
 """Pod groups: a job gets a Workload and its PodGroup, and groups in use are protected.
 
-A job with `spec.scheduling` gets a Workload with one template, and a PodGroup of it, before its
-first pod; its pods name the group. A job whose template names a group (`schedulingGroup`), or that
-has another controller above, gets none. A job that has started without a group goes on without.
+A job gets a Workload with one template, and a PodGroup of it, before its first pod; its pods name
+the group. Its policy is that of `spec.scheduling`, or else Basic. A job whose template names a
+group (`schedulingGroup`), or that has another controller above, gets none. A job that has started
+without a group goes on without.
 
 The server gives every group a finalizer. It is removed from a deleted group once no pod names the
 group any more, finished pods aside.
@@ -54,7 +55,7 @@ class JobPodGroup(NamedTuple):
 def wants_group(job: Job) -> bool:
     """Return whether a job gets a group made for it."""
     has_own = job.spec.template.spec.scheduling_group is not None
-    return isinstance(job.spec.scheduling, dict) and not (has_own or controller_of(job.metadata))
+    return not (has_own or controller_of(job.metadata))
 
 
 def job_pod_group(objects: Indexer, job: Job, pods: list[Pod]) -> JobPodGroup:
@@ -67,7 +68,7 @@ def job_pod_group(objects: Indexer, job: Job, pods: list[Pod]) -> JobPodGroup:
         message = f"Failed to compile Workload for Job {job.metadata.name}: {error}"
         event = RecordEvent(job, "FailedWorkloadCompilation", message, "Create", is_warning=True)
         return JobPodGroup(steps=(event,), is_ready=False)
-    is_new = not pods and job.status.start_time is None
+    is_new = not pods and _is_new(job)
     workloads = controlled(objects, Workload, job)
     groups = controlled(objects, PodGroup, job)
     if len(workloads) > 1 or len(groups) > 1 or not (is_new or (workloads and groups)):
@@ -81,6 +82,13 @@ def job_pod_group(objects: Indexer, job: Job, pods: list[Pod]) -> JobPodGroup:
     return JobPodGroup(groups[0], tuple(_resized(workloads[0], groups[0], template)))
 
 
+def _is_new(job: Job) -> bool:
+    """Return whether nothing has become of a job yet."""
+    status = job.status
+    has_begun = status.start_time is not None or status.succeeded or status.failed
+    return not has_begun and all(each.type != "Suspended" for each in status.conditions)
+
+
 def _made(kind: str, job: Job, value: Any) -> Iterator[Step]:
     yield Create(value)
     message = f"Created {kind} {value.metadata.name} for Job {job.metadata.name}"
@@ -89,7 +97,7 @@ def _made(kind: str, job: Job, value: Any) -> Iterator[Step]:
 
 def _template(job: Job) -> PodGroupTemplate:
     """Return the template that a job asks for, or raise why it cannot be read."""
-    said = dict(job.spec.scheduling)
+    said = dict(job.spec.scheduling or {})
     policy = said.get("schedulingPolicy")
     if isinstance(policy, dict) and isinstance(gang := policy.get("gang"), dict):
         # Without a number, all pods that run at once count.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from mooring.api.apps import ControllerCondition, ReplicaSet, ReplicaSetStatus
-from mooring.api.core import Pod
+from mooring.api.core import Pod, ReplicationController
 from mooring.api.labels import exactly
 from mooring.api.timestamp import Timestamp
 from mooring.claims.pod_claims import controller_of
@@ -46,14 +46,37 @@ from mooring.controllers.pod_control import (
 REPLICA_FAILURE = "ReplicaFailure"
 
 
-class ReplicaSetController(Controller):
+class ReplicaController(Controller):
+    """What controllers of equal pods share: they remember why a pod could not be created."""
+
+    owner_kind: ClassVar[type[Any]]
+
+    def __init__(self) -> None:
+        self._refusals: dict[ObjectKey, str] = {}  # why the last pod could not be created
+
+    def wrote(
+        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
+    ) -> Iterable[Step]:
+        """Forget a refusal once a pod could be made."""
+        if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
+            yield RequeueAfter(key, 0.0)
+
+    def refused(
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Remember why a pod could not be created, and record an event."""
+        owner = objects.get(self.owner_kind, *key)
+        if isinstance(write, Create) and owner is not None and not refused.is_conflict:
+            self._refusals[key] = refused.message
+            yield creation_refused(owner, refused.message)
+
+
+class ReplicaSetController(ReplicaController):
     """Keeps the pods of replica sets."""
 
     name: ClassVar[str] = "replicaset-controller"
+    owner_kind = ReplicaSet
     kinds = (ReplicaSet, Pod)
-
-    def __init__(self) -> None:
-        self._refusals: dict[ObjectKey, str] = {}  # why the last pod of a set could not be created
 
     def add_indexes(self, objects: Indexer) -> None:
         """Add the indexes that the plan needs."""
@@ -84,36 +107,25 @@ class ReplicaSetController(Controller):
             yield Update(changed, "status")
         yield from steps
         if owner.metadata.deletion_timestamp is None:
-            yield from _manage(objects, owner, pods, active, now)
+            yield from manage_pods(objects, owner, pods, active, now)
         waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in active]
         if later := [seconds for seconds in waits if seconds]:
             yield RequeueAfter(key, min(later))
 
-    def wrote(
-        self, objects: Indexer, key: ObjectKey, write: Write, now: Timestamp
-    ) -> Iterable[Step]:
-        """Forget a refusal once a pod could be made."""
-        if isinstance(write, Create) and self._refusals.pop(key, None) is not None:
-            yield RequeueAfter(key, 0.0)
 
-    def refused(
-        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
-    ) -> Iterable[Step]:
-        """Remember why a pod could not be created, and record an event."""
-        owner = objects.get(ReplicaSet, *key)
-        if isinstance(write, Create) and owner is not None and not refused.is_conflict:
-            self._refusals[key] = refused.message
-            yield creation_refused(owner, refused.message)
-
-
-def replicas_of(owner: ReplicaSet) -> int:
+def replicas_of(owner: ReplicaSet | ReplicationController) -> int:
     """Return how many pods a set wants: one if it says nothing."""
     return 1 if owner.spec.replicas is None else owner.spec.replicas
 
 
-def _manage(
-    objects: Indexer, owner: ReplicaSet, pods: list[Pod], active: list[Pod], now: Timestamp
+def manage_pods(
+    objects: Indexer,
+    owner: Any,  # a ReplicaSet, or a ReplicationController with a template
+    pods: list[Pod],
+    active: list[Pod],
+    now: Timestamp,
 ) -> Iterator[Step]:
+    """Yield the writes that make missing pods, or delete those that are too many."""
     missing = replicas_of(owner) - len(active)
     if missing > 0:
         prefix = f"{owner.metadata.name}-"
@@ -125,7 +137,9 @@ def _manage(
         yield from deletions(owner, ranked[: min(-missing, BURST_MAX)])
 
 
-def _related(objects: Indexer, owner: ReplicaSet, active: list[Pod]) -> list[Pod]:
+def _related(
+    objects: Indexer, owner: ReplicaSet | ReplicationController, active: list[Pod]
+) -> list[Pod]:
     """Return the pods of all sets of the same deployment."""
     deployment = controller_of(owner.metadata)
     if deployment is None:

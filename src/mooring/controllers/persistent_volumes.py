@@ -1,0 +1,395 @@
+"""Persistent volumes: binds claims to volumes, makes volumes of host directories, reclaims them.
+
+A claim that names no volume gets the smallest free one that fits it; if there is none and the
+provisioner of its class is `kubernetes.io/host-path`, a new volume is made: a directory below the
+class's parameter `path`, on the node of the claim's first pod if the class waits for one, else on
+any node. The directory itself is made where it is mounted.
+
+A key without a namespace is a volume, any other a claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
+
+from mooring.api.codec import decode_tree
+from mooring.api.core.namespace import ObjectReference
+from mooring.api.core.node import Node
+from mooring.api.core.persistent_volume import (
+    AVAILABLE,
+    BIND_COMPLETED,
+    BOUND,
+    BOUND_BY_CONTROLLER,
+    DELETE,
+    FILESYSTEM,
+    LOST,
+    PENDING,
+    PROVISIONED_BY,
+    RELEASED,
+    SELECTED_NODE,
+    STORAGE_PROVISIONER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    storage_class_of,
+)
+from mooring.api.core.placement import NodeSelector
+from mooring.api.core.pod import Pod
+from mooring.api.labels import Selector, read_selector
+from mooring.api.meta import ObjectMeta
+from mooring.api.node_affinity import NodeQuery, read_node_selector
+from mooring.api.quantity import Quantity
+from mooring.api.storage import WAIT_FOR_FIRST_CONSUMER, StorageClass
+from mooring.api.timestamp import Timestamp
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, Delete, RecordEvent, Target, Update
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
+from mooring.controllers.pod_control import with_status
+
+HOST_PATH: Final = "kubernetes.io/host-path"  # the provisioner
+FOLDER: Final = "/tmp/hostpath_pv"  # noqa: S108 - where Kubernetes' provisioner puts volumes, too
+HOSTNAME: Final = "kubernetes.io/hostname"
+CLASS: Final = "class"  # the index of volumes by their class
+CLAIM: Final = "claim"  # the indexes of volumes and of pods by claim
+
+_NOTHING = Quantity.from_int(0)
+
+
+class PersistentVolumeBinder(Controller):
+    """Binds claims and volumes to each other."""
+
+    name: ClassVar[str] = "persistentvolume-binder-controller"
+    kinds = (PersistentVolumeClaim, PersistentVolume, StorageClass, Pod, Node)
+
+    def add_indexes(self, objects: Indexer) -> None:
+        """Add the indexes that the plan needs."""
+        objects.index(PersistentVolume, CLASS, lambda volume: (storage_class_of(volume),))
+        objects.index(PersistentVolume, CLAIM, _claim_of)
+        objects.index(PersistentVolumeClaim, CLASS, lambda claim: (storage_class_of(claim),))
+        objects.index(Pod, CLAIM, claims_of_pod)
+
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Return the claim or volume of a change, and claims that may be bound after it."""
+        value = change.value
+        match value:
+            case PersistentVolumeClaim():
+                keys = {object_key(value)}
+                if value.spec.volume_name:
+                    keys.add(("", value.spec.volume_name))
+                keys |= {("", v.metadata.name) for v in _volumes_for(objects, value)}
+                return sorted(keys)
+            case PersistentVolume():
+                keys = {("", value.metadata.name)}
+                if value.spec.claim_ref is not None:
+                    keys.add((value.spec.claim_ref.namespace, value.spec.claim_ref.name))
+                else:
+                    keys |= _waiting(objects, storage_class_of(value))
+                return sorted(keys)
+            case StorageClass():
+                return sorted(_waiting(objects, value.metadata.name))
+            case Pod() if change.old is None or change.old.spec.node_name != value.spec.node_name:
+                return sorted(_key(text) for text in claims_of_pod(value))
+        return ()
+
+    def reconcile(
+        self,
+        objects: Indexer,
+        key: ObjectKey,
+        now: Timestamp,
+        answers: Answers,
+    ) -> Iterable[Step]:
+        """Yield what a claim or a volume needs."""
+        if not key[0]:
+            volume = objects.get(PersistentVolume, "", key[1])
+            return () if volume is None else _volume_steps(objects, volume)
+        claim = objects.get(PersistentVolumeClaim, *key)
+        return () if claim is None else _claim_steps(objects, claim)
+
+
+def claims_of_pod(pod: Pod) -> tuple[str, ...]:
+    """Return the claims that a pod uses, as keys of an index."""
+    found = []
+    for volume in pod.spec.volumes:
+        source = volume.get("persistentVolumeClaim") if isinstance(volume, dict) else None
+        if isinstance(source, dict) and isinstance(source.get("claimName"), str):
+            found.append(f"{pod.metadata.namespace}/{source['claimName']}")
+    return tuple(found)
+
+
+def _claim_of(volume: PersistentVolume) -> tuple[str, ...]:
+    claim = volume.spec.claim_ref
+    return () if claim is None else (f"{claim.namespace}/{claim.name}",)
+
+
+def _key(text: str) -> ObjectKey:
+    namespace, _, name = text.partition("/")
+    return namespace, name
+
+
+def _waiting(objects: Indexer, class_name: str) -> set[ObjectKey]:
+    """Return the claims of a class that have no volume."""
+    claims = objects.by_index(PersistentVolumeClaim, CLASS, class_name)
+    return {object_key(claim) for claim in claims if not claim.spec.volume_name}
+
+
+def _volumes_for(objects: Indexer, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+    text = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    return sorted(objects.by_index(PersistentVolume, CLAIM, text), key=object_key)
+
+
+# --- claims ------------------------------------------------------------------------------------
+
+
+def _claim_steps(objects: Indexer, claim: PersistentVolumeClaim) -> Iterator[Step]:
+    if claim.spec.volume_name:
+        volume = objects.get(PersistentVolume, "", claim.spec.volume_name)
+        yield from _named(claim, volume)
+        return
+    if claim.metadata.deletion_timestamp is not None:
+        return
+    promised = [v for v in _volumes_for(objects, claim) if _is_for(v, claim)]
+    volume = promised[0] if promised else None
+    found = objects.get(StorageClass, "", storage_class_of(claim))
+    node = _node_of(objects, claim)
+    if volume is None and _waits(found) and not node:
+        words = "waiting for first consumer to be created before binding"
+        yield RecordEvent(claim, "WaitForFirstConsumer", words)
+        yield from _phase(claim, PENDING)
+        return
+    if volume is None:
+        volume = _best(objects, claim, node)
+    if volume is not None:
+        yield from _bind(claim, volume)
+        return
+    yield from _phase(claim, PENDING)
+    if found is not None and found.provisioner == HOST_PATH:
+        yield from _provision(objects, claim, found, node)
+    elif found is not None and STORAGE_PROVISIONER not in claim.metadata.annotations:
+        yield _annotated(claim, {STORAGE_PROVISIONER: found.provisioner})
+    elif found is None:
+        name = storage_class_of(claim)
+        words = "no persistent volumes available for this claim and no storage class is set"
+        if name:
+            words = f'storageclass.storage.k8s.io "{name}" not found'
+        reason = "ProvisioningFailed" if name else "FailedBinding"
+        yield RecordEvent(claim, reason, words, is_warning=bool(name))
+
+
+def _waits(found: StorageClass | None) -> bool:
+    return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _node_of(objects: Indexer, claim: PersistentVolumeClaim) -> str:
+    """Return the node that the scheduler chose for the claim, or that its pod is on."""
+    selected = claim.metadata.annotations.get(SELECTED_NODE)
+    if selected:
+        return selected
+    text = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    pods = sorted(objects.by_index(Pod, CLAIM, text), key=object_key)
+    return next((pod.spec.node_name for pod in pods if pod.spec.node_name), "")
+
+
+def _named(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> Iterator[Step]:
+    """Yield what a claim needs that names its volume."""
+    is_bound = BIND_COMPLETED in claim.metadata.annotations
+    if volume is None or (is_bound and not _is_for(volume, claim)):
+        if is_bound:
+            if claim.status.phase != LOST:
+                words = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+                yield RecordEvent(claim, "ClaimLost", words, is_warning=True)
+            yield from _phase(claim, LOST)
+        else:
+            yield from _phase(claim, PENDING)
+        return
+    if is_bound:
+        yield from _bound_status(claim, volume)
+    elif volume.spec.claim_ref is None or _is_for(volume, claim):
+        yield from _bind(claim, volume)
+    else:
+        words = f'volume "{volume.metadata.name}" already bound to a different claim.'
+        yield RecordEvent(claim, "FailedBinding", words, is_warning=True)
+        yield from _phase(claim, PENDING)
+
+
+def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a volume is promised to a claim."""
+    wanted, metadata = volume.spec.claim_ref, claim.metadata
+    if wanted is None or (wanted.namespace, wanted.name) != (metadata.namespace, metadata.name):
+        return False
+    return wanted.uid in ("", metadata.uid)
+
+
+def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Iterator[Step]:
+    """Yield the writes that bind both to each other, the volume first."""
+    metadata = claim.metadata
+    if volume.spec.claim_ref is None or volume.spec.claim_ref.uid != metadata.uid:
+        marked = dict(volume.metadata.annotations)
+        if volume.spec.claim_ref is None:
+            marked[BOUND_BY_CONTROLLER] = "yes"
+        kept = replace(volume.spec, claim_ref=_reference(claim))
+        yield Update(
+            replace(volume, spec=kept, metadata=replace(volume.metadata, annotations=marked))
+        )
+    annotations = {**metadata.annotations, BIND_COMPLETED: "yes"}
+    if not claim.spec.volume_name:
+        annotations[BOUND_BY_CONTROLLER] = "yes"
+    spec = replace(claim.spec, volume_name=volume.metadata.name)
+    changed = replace(claim, spec=spec, metadata=replace(metadata, annotations=annotations))
+    yield Update(changed)
+    yield from _bound_status(changed, volume)
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    metadata = claim.metadata
+    return ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+def _bound_status(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Iterator[Step]:
+    status = replace(
+        claim.status,
+        phase=BOUND,
+        access_modes=volume.spec.access_modes,
+        capacity=volume.spec.capacity,
+    )
+    if (changed := with_status(claim, status)) is not None:
+        yield Update(changed, "status")
+
+
+def _phase(claim: PersistentVolumeClaim, phase: str) -> Iterator[Step]:
+    status = replace(claim.status, phase=phase)
+    if (changed := with_status(claim, status)) is not None:
+        yield Update(changed, "status")
+
+
+def _annotated(claim: PersistentVolumeClaim, more: dict[str, str]) -> Update:
+    annotations = {**claim.metadata.annotations, **more}
+    return Update(replace(claim, metadata=replace(claim.metadata, annotations=annotations)))
+
+
+def _best(objects: Indexer, claim: PersistentVolumeClaim, node: str) -> PersistentVolume | None:
+    """Return the smallest free volume that fits a claim, on its node if it has one."""
+    wanted = claim.spec.resources.requests.get("storage", _NOTHING)
+    fitting = [
+        volume
+        for volume in objects.by_index(PersistentVolume, CLASS, storage_class_of(claim))
+        if volume.spec.claim_ref is None
+        and volume.metadata.deletion_timestamp is None
+        and volume.spec.capacity.get("storage", _NOTHING) >= wanted
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+        and (claim.spec.volume_mode or FILESYSTEM) == (volume.spec.volume_mode or FILESYSTEM)
+        and _selects(claim, volume)
+        and (not node or _is_on(objects, volume, node))
+    ]
+    return min(
+        fitting,
+        key=lambda v: (v.spec.capacity.get("storage", _NOTHING).nano, v.metadata.name),
+        default=None,
+    )
+
+
+def _selects(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    if claim.spec.selector is None:
+        return True
+    selector = read_selector(claim.spec.selector)
+    return isinstance(selector, Selector) and selector.matches(volume.metadata.labels)
+
+
+def _nodes(required: Any) -> NodeQuery:
+    return read_node_selector(decode_tree(required, NodeSelector).value)
+
+
+def _is_on(objects: Indexer, volume: PersistentVolume, node: str) -> bool:
+    affinity = volume.spec.node_affinity
+    required = affinity.get("required") if isinstance(affinity, dict) else None
+    if required is None:
+        return True
+    found = objects.get(Node, "", node)
+    return found is not None and _nodes(required).matches(node, found.metadata.labels)
+
+
+# --- new volumes -------------------------------------------------------------------------------
+
+
+def _provision(
+    objects: Indexer, claim: PersistentVolumeClaim, found: StorageClass, node: str
+) -> Iterator[Step]:
+    if claim.spec.selector is not None:
+        words = "claim.Spec.Selector is not supported for dynamic provisioning"
+        yield RecordEvent(claim, "ProvisioningFailed", words, is_warning=True)
+        return
+    volume = volume_for(objects, claim, found, node)
+    yield Create(volume)
+    words = f"Successfully provisioned volume {volume.metadata.name} using {HOST_PATH}"
+    yield RecordEvent(claim, "ProvisioningSucceeded", words)
+
+
+def volume_for(
+    objects: Indexer, claim: PersistentVolumeClaim, found: StorageClass, node: str
+) -> PersistentVolume:
+    """Return the volume that is made for a claim."""
+    name = f"pvc-{claim.metadata.uid}"
+    folder = found.parameters.get("path", FOLDER).rstrip("/")
+    spec = PersistentVolumeSpec(
+        capacity={"storage": claim.spec.resources.requests.get("storage", _NOTHING)},
+        host_path={"path": f"{folder}/{name}", "type": "DirectoryOrCreate"},
+        access_modes=claim.spec.access_modes,
+        claim_ref=_reference(claim),
+        persistent_volume_reclaim_policy=found.reclaim_policy or DELETE,
+        storage_class_name=found.metadata.name,
+        mount_options=found.mount_options,
+        volume_mode=claim.spec.volume_mode or FILESYSTEM,
+        node_affinity=_affinity(objects, node),
+    )
+    metadata = ObjectMeta(name=name, annotations={PROVISIONED_BY: HOST_PATH})
+    return PersistentVolume(metadata=metadata, spec=spec)
+
+
+def _affinity(objects: Indexer, node: str) -> Any:
+    """Return the affinity to a node: a directory is where it was made."""
+    if not node:
+        return None
+    found = objects.get(Node, "", node)
+    host = node if found is None else found.metadata.labels.get(HOSTNAME, "")
+    rule = {"key": HOSTNAME, "operator": "In", "values": [host]}
+    term: dict[str, Any] = {"matchExpressions": [rule]}
+    if not host:
+        term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {"required": {"nodeSelectorTerms": [term]}}
+
+
+# --- volumes -----------------------------------------------------------------------------------
+
+
+def _volume_steps(objects: Indexer, volume: PersistentVolume) -> Iterator[Step]:
+    wanted = volume.spec.claim_ref
+    if wanted is None:
+        yield from _volume_phase(volume, AVAILABLE)
+        return
+    claim = objects.get(PersistentVolumeClaim, wanted.namespace, wanted.name)
+    if claim is not None and wanted.uid in ("", claim.metadata.uid):
+        is_bound = claim.spec.volume_name == volume.metadata.name
+        yield from _volume_phase(volume, BOUND if is_bound and wanted.uid else AVAILABLE)
+        return
+    if not wanted.uid:
+        yield from _volume_phase(volume, AVAILABLE)  # It waits for the claim that it is kept for.
+        return
+    yield from _volume_phase(volume, RELEASED)
+    is_ours = volume.metadata.annotations.get(PROVISIONED_BY) == HOST_PATH
+    policy = volume.spec.persistent_volume_reclaim_policy
+    if policy == DELETE and is_ours and volume.metadata.deletion_timestamp is None:
+        yield Delete(Target.of(volume))
+
+
+def _volume_phase(volume: PersistentVolume, phase: str) -> Iterator[Step]:
+    if volume.status.phase != phase:
+        yield Update(replace(volume, status=replace(volume.status, phase=phase)), "status")

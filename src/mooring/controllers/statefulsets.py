@@ -1,0 +1,333 @@
+"""Stateful sets: numbered pods that keep their names, host names and volume claims.
+
+One plan does what can be done now, in this order:
+
+1. Each ordinal that is wanted has a pod: a pod that ended is deleted, a missing one is created with
+   its claims. With OrderedReady the plan stops at the first pod that is not available yet.
+2. Pods of ordinals that are no longer wanted go, the highest first; with OrderedReady one by one,
+   while all others are available.
+3. Pods of an older revision go, the highest first, down to the partition, as many at a time as may
+   be unavailable. With OnDelete they stay until somebody deletes them.
+
+# monotonic: one pod after the other, as OrderedReady wants it; Parallel does not wait
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.apps import ControllerRevision, StatefulSet, StatefulSetStatus
+from mooring.api.core.persistent_volume import PersistentVolumeClaim
+from mooring.api.core.pod import RUNNING, Pod, PodTemplateSpec
+from mooring.api.timestamp import Timestamp
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Create, Delete, RecordEvent, RequeueAfter, Target, Update, Write
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step, WriteRefused
+from mooring.controllers.controller_history import (
+    REVISION_HASH,
+    History,
+    history_of,
+    surplus,
+    template_of,
+)
+from mooring.controllers.controller_ref_manager import (
+    adopter_keys,
+    claim,
+    controller_keys,
+    index_by_controller,
+    index_by_namespace,
+    selector_of,
+)
+from mooring.controllers.deployment_rollout import part_of
+from mooring.controllers.pod_control import (
+    BURST_MAX,
+    available_in_s,
+    is_available,
+    is_over,
+    is_ready,
+    with_status,
+)
+from mooring.controllers.statefulset_pods import (
+    missing_claims,
+    ordinal_of,
+    replicas_of,
+    retention,
+    stale_claims,
+    start_of,
+    stateful_pod,
+)
+
+PARALLEL = "Parallel"
+ON_DELETE = "OnDelete"
+ROLLING = "RollingUpdate"
+
+
+class StatefulSetController(Controller):
+    """Keeps the pods of stateful sets."""
+
+    name: ClassVar[str] = "statefulset-controller"
+    kinds = (StatefulSet, Pod, ControllerRevision, PersistentVolumeClaim)
+    optional = (PersistentVolumeClaim,)
+
+    def add_indexes(self, objects: Indexer) -> None:
+        """Add the indexes that the plan needs."""
+        index_by_controller(objects, Pod, ControllerRevision)
+        index_by_namespace(objects, StatefulSet)
+
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Return the sets of a change."""
+        match change.value:
+            case StatefulSet():
+                return (object_key(change.value),)
+            case Pod():
+                owners = controller_keys(change, "StatefulSet")
+                return (*owners, *adopter_keys(objects, change, StatefulSet))
+            case ControllerRevision():
+                return controller_keys(change, "StatefulSet")
+            case PersistentVolumeClaim() if change.gone is not None:
+                # A pod may have waited for the claim to go.
+                namespace = change.value.metadata.namespace
+                sets = objects.by_index(StatefulSet, "namespace", namespace)
+                return sorted(object_key(each) for each in sets if each.spec.volume_claim_templates)
+        return ()
+
+    def reconcile(
+        self, objects: Indexer, key: ObjectKey, now: Timestamp, answers: Answers
+    ) -> Iterable[Step]:
+        """Yield the revision first, then the status, then what is to be done with pods."""
+        owner = objects.get(StatefulSet, *key)
+        selector = None if owner is None else selector_of(owner)
+        if owner is None or selector is None:
+            return
+        pods, steps = claim(
+            objects,
+            Pod,
+            owner,
+            selector,
+            answers,
+            is_wanted=lambda pod: ordinal_of(owner, pod) is not None,
+        )
+        is_deleted = owner.metadata.deletion_timestamp is not None
+        history = history_of(objects, owner)
+        if not is_deleted:
+            yield from history.steps
+        scene = Scene.of(owner, pods, history, now)
+        if (changed := with_status(owner, status_of(scene, pods))) is not None:
+            yield Update(changed, "status")
+        yield from steps
+        if not is_deleted:
+            yield from _manage(objects, scene)
+            live = {each.metadata.labels.get(REVISION_HASH, "") for each in pods}
+            yield from surplus(owner, history, live | {scene.current.metadata.name})
+        waits = [available_in_s(pod, owner.spec.min_ready_seconds, now) for pod in pods]
+        if later := [seconds for seconds in waits if seconds]:
+            yield RequeueAfter(key, min(later))
+
+    def refused(
+        self, objects: Indexer, key: ObjectKey, write: Write, refused: WriteRefused
+    ) -> Iterable[Step]:
+        """Record an event when a pod or a claim could not be created."""
+        owner = objects.get(StatefulSet, *key)
+        if owner is None or not isinstance(write, Create) or refused.is_conflict:
+            return
+        value, of = write.value, f"in StatefulSet {owner.metadata.name}"
+        what = "Pod" if isinstance(value, Pod) else "Claim"
+        words = f"create {what} {value.metadata.name} {of} failed error: {refused.message}"
+        yield RecordEvent(owner, "FailedCreate", words, "Create", is_warning=True)
+
+
+class Scene(NamedTuple):
+    """A set with its pods: those that are wanted by ordinal, and the condemned, highest first."""
+
+    owner: StatefulSet
+    replicas: dict[int, Pod | None]
+    condemned: list[Pod]
+    history: History
+    current: ControllerRevision
+    now: Timestamp
+
+    @classmethod
+    def of(cls, owner: StatefulSet, pods: list[Pod], history: History, now: Timestamp) -> Scene:
+        """Return the pods of a set by their places."""
+        start = start_of(owner)
+        replicas: dict[int, Pod | None] = dict.fromkeys(range(start, start + replicas_of(owner)))
+        condemned: list[tuple[int, Pod]] = []
+        for pod in pods:
+            ordinal = ordinal_of(owner, pod)
+            if ordinal in replicas:
+                replicas[ordinal] = pod
+            elif ordinal is not None:
+                condemned.append((ordinal, pod))
+        condemned.sort(key=lambda each: -each[0])
+        current = history.find(owner.status.current_revision) or history.update
+        return cls(owner, replicas, [pod for _, pod in condemned], history, current, now)
+
+    @property
+    def is_monotonic(self) -> bool:
+        """Whether one pod must be available before the next is touched."""
+        return self.owner.spec.pod_management_policy != PARALLEL
+
+    @property
+    def partition(self) -> int:
+        """The first ordinal that gets the new revision."""
+        rolling = self.owner.spec.update_strategy.rolling_update
+        said = rolling.get("partition", 0) if isinstance(rolling, dict) else 0
+        return start_of(self.owner) + (said if isinstance(said, int) else 0)
+
+    def is_up(self, pod: Pod | None) -> bool:
+        """Return whether a pod runs, is available and stays."""
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return False
+        return is_available(pod, self.owner.spec.min_ready_seconds, self.now)
+
+    def is_updated(self, pod: Pod) -> bool:
+        """Return whether a pod is of the newest revision."""
+        return revision_of(pod) == self.history.update.metadata.name
+
+    def new_pod(self, ordinal: int) -> Pod:
+        """Return the pod for an ordinal; below the partition it keeps the current revision."""
+        strategy = self.owner.spec.update_strategy
+        start, kept = start_of(self.owner), self.owner.status.current_replicas
+        bound = self.partition if strategy.rolling_update is not None else start + kept
+        is_rolling = strategy.type in ("", ROLLING)
+        revision = self.current if is_rolling and ordinal < bound else self.history.update
+        return stateful_pod(self.owner, self._template(revision), revision.metadata.name, ordinal)
+
+    def _template(self, revision: ControllerRevision) -> PodTemplateSpec:
+        own = self.owner.spec.template
+        return own if revision is self.history.update else template_of(revision, own)
+
+
+def revision_of(pod: Pod) -> str:
+    """Return the name of the revision that a pod is of."""
+    return pod.metadata.labels.get(REVISION_HASH, "")
+
+
+# --- pods --------------------------------------------------------------------------------------
+
+
+def _manage(objects: Indexer, scene: Scene) -> Iterator[Step]:
+    steps, is_blocked = _keep(objects, scene)
+    yield from steps
+    if is_blocked:
+        return
+    for pod in scene.condemned:
+        ordinal = ordinal_of(scene.owner, pod)
+        assert ordinal is not None
+        yield from retention(objects, scene.owner, ordinal, pod)
+    if scene.condemned and scene.is_monotonic:
+        yield from _shrink_in_order(scene)
+        return
+    yield from _deletions(scene, (p for p in scene.condemned if not _is_going(p)))
+    if scene.owner.spec.update_strategy.type != ON_DELETE:
+        yield from _deletions(scene, _outdated(scene))
+
+
+def _keep(objects: Indexer, scene: Scene) -> tuple[list[Step], bool]:
+    """Return what the wanted pods need, and whether nothing else may happen before that."""
+    steps: list[Step] = []
+    created = 0
+    for ordinal, pod in scene.replicas.items():
+        if pod is None:
+            if stale_claims(objects, scene.owner, ordinal):
+                if scene.is_monotonic:
+                    return steps, True
+                continue
+            steps += _creation(objects, scene, ordinal)
+            created += 1
+            if scene.is_monotonic or created == BURST_MAX:
+                return steps, True
+            continue
+        if is_over(pod):
+            steps += [] if _is_going(pod) else list(_deletions(scene, [pod]))
+            if scene.is_monotonic:
+                return steps, True
+            continue
+        if pod.status.phase in ("", "Pending"):
+            steps += missing_claims(objects, scene.owner, ordinal)
+        if scene.is_monotonic and not scene.is_up(pod):
+            return steps, True
+        steps += retention(objects, scene.owner, ordinal, None)
+    return steps, False
+
+
+def _creation(objects: Indexer, scene: Scene, ordinal: int) -> Iterator[Step]:
+    owner, pod = scene.owner, scene.new_pod(ordinal)
+    yield from missing_claims(objects, owner, ordinal)
+    yield Create(pod)
+    words = f"create Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
+    yield RecordEvent(owner, "SuccessfulCreate", words, "Create")
+
+
+def _shrink_in_order(scene: Scene) -> Iterator[Step]:
+    """Yield the deletion of the highest condemned pod, once nothing else is in the way."""
+    pod = scene.condemned[0]
+    if _is_going(pod):
+        return
+    down = [each for each in reversed(scene.condemned) if not scene.is_up(each)]
+    if scene.is_up(pod) or (down and down[0] is pod):
+        yield from _deletions(scene, [pod])
+
+
+def _outdated(scene: Scene) -> list[Pod]:
+    """Return the pods of older revisions that may go now, the highest ordinals first."""
+    rolling = scene.owner.spec.update_strategy.rolling_update
+    said = rolling.get("maxUnavailable", 1) if isinstance(rolling, dict) else 1
+    may_miss = max(1, part_of(said, replicas_of(scene.owner), rounds_up=False))
+    missing = sum(not scene.is_up(pod) for pod in scene.replicas.values())
+    old = [
+        pod
+        for ordinal, pod in sorted(scene.replicas.items(), reverse=True)
+        if ordinal >= scene.partition
+        and pod is not None
+        and not scene.is_updated(pod)
+        and not _is_going(pod)
+    ]
+    if scene.is_monotonic:
+        return old[: max(0, may_miss - missing)]
+    broken = [pod for pod in old if not scene.is_up(pod)]
+    good = [pod for pod in old if scene.is_up(pod)]
+    return [*broken, *good[: max(0, may_miss - missing)]]
+
+
+def _deletions(scene: Scene, pods: Iterable[Pod]) -> Iterator[Step]:
+    owner = scene.owner
+    for pod in pods:
+        yield Delete(Target.of(pod))
+        words = f"delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
+        yield RecordEvent(owner, "SuccessfulDelete", words, "Delete")
+
+
+def _is_going(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+# --- status ------------------------------------------------------------------------------------
+
+
+def status_of(scene: Scene, pods: list[Pod]) -> StatefulSetStatus:
+    """Return how many pods there are, of which revision; a finished rollout is the current one."""
+    owner, min_ready_s = scene.owner, scene.owner.spec.min_ready_seconds
+    ready = [pod for pod in pods if pod.status.phase == RUNNING and is_ready(pod)]
+    staying = [pod for pod in pods if not _is_going(pod)]
+    update, current = scene.history.update.metadata.name, scene.current.metadata.name
+    status = replace(
+        owner.status,
+        observed_generation=owner.metadata.generation,
+        replicas=len(pods),
+        ready_replicas=len(ready),
+        available_replicas=sum(is_available(pod, min_ready_s, scene.now) for pod in ready),
+        current_replicas=sum(revision_of(pod) == current for pod in staying),
+        updated_replicas=sum(revision_of(pod) == update for pod in staying),
+        current_revision=current,
+        update_revision=update,
+        collision_count=owner.status.collision_count or 0,
+    )
+    wanted = replicas_of(owner)
+    counts = (status.updated_replicas, status.ready_replicas, status.replicas)
+    if owner.spec.update_strategy.type in ("", ROLLING) and counts == (wanted,) * 3:
+        return replace(status, current_revision=update, current_replicas=status.updated_replicas)
+    return status

@@ -1,0 +1,89 @@
+"""Protection of storage in use: deleted claims and volumes stay while something uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from mooring.api.core.persistent_volume import (
+    BOUND,
+    CLAIM_PROTECTION,
+    VOLUME_PROTECTION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from mooring.api.core.pod import FAILED, SUCCEEDED, Pod
+from mooring.api.timestamp import Timestamp
+from mooring.client.indexer import Indexer, ObjectKey, object_key
+from mooring.client.writes import Update
+from mooring.controllers.controller import Answers, Controller, ObjectChange, Step
+from mooring.controllers.persistent_volumes import CLAIM, claims_of_pod
+
+
+class ClaimProtection(Controller):
+    """Lets deleted claims go once no pod uses them."""
+
+    name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
+    kinds = (PersistentVolumeClaim, Pod)
+
+    def add_indexes(self, objects: Indexer) -> None:
+        """Add the indexes that the plan needs."""
+        objects.index(Pod, CLAIM, claims_of_pod)
+
+    def keys(self, objects: Indexer, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Return the claims of a change: of a pod that ended or is gone, those that it used."""
+        value = change.value
+        if isinstance(value, PersistentVolumeClaim):
+            return (object_key(value),)
+        if change.new is not None and value.status.phase not in (SUCCEEDED, FAILED):
+            return ()
+        found = []
+        for text in claims_of_pod(value):
+            namespace, _, name = text.partition("/")
+            found.append((namespace, name))
+        return found
+
+    def reconcile(
+        self,
+        objects: Indexer,
+        key: ObjectKey,
+        now: Timestamp,
+        answers: Answers,
+    ) -> Iterable[Step]:
+        """Yield the write that takes the finalizer off."""
+        claim = objects.get(PersistentVolumeClaim, *key)
+        if claim is None or claim.metadata.deletion_timestamp is None:
+            return
+        pods = objects.by_index(Pod, CLAIM, "/".join(key))
+        if any(pod.status.phase not in (SUCCEEDED, FAILED) for pod in pods):
+            return
+        if CLAIM_PROTECTION in claim.metadata.finalizers:
+            yield _without(claim, CLAIM_PROTECTION)
+
+
+class VolumeProtection(Controller):
+    """Lets deleted volumes go once they are not bound."""
+
+    name: ClassVar[str] = "persistentvolume-protection-controller"
+    kinds = (PersistentVolume,)
+
+    def reconcile(
+        self,
+        objects: Indexer,
+        key: ObjectKey,
+        now: Timestamp,
+        answers: Answers,
+    ) -> Iterable[Step]:
+        """Yield the write that takes the finalizer off."""
+        volume = objects.get(PersistentVolume, *key)
+        if volume is None or volume.metadata.deletion_timestamp is None:
+            return
+        if volume.status.phase != BOUND and VOLUME_PROTECTION in volume.metadata.finalizers:
+            yield _without(volume, VOLUME_PROTECTION)
+
+
+def _without(value: Any, finalizer: str) -> Update:
+    kept = tuple(each for each in value.metadata.finalizers if each != finalizer)
+    return Update(replace(value, metadata=replace(value.metadata, finalizers=kept)))

@@ -1,0 +1,117 @@
+"""Claims get volumes: existing ones that fit, or new ones of host directories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from mooring.controllers.persistent_volumes import PersistentVolumeBinder
+from mooring.controllers.volume_protection import ClaimProtection, VolumeProtection
+from tests.controllers.things import World, node, thing
+
+
+def claim(name: str = "data", *, size: str = "1Gi", storage: str = "fast", **spec: Any) -> Any:
+    body = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage,
+        "resources": {"requests": {"storage": size}},
+        **spec,
+    }
+    metadata = {"uid": f"uid-{name}"}
+    return thing("v1", "PersistentVolumeClaim", name, spec=body, metadata=metadata)
+
+
+def volume(name: str, size: str, **spec: Any) -> Any:
+    body = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "persistentVolumeReclaimPolicy": "Retain",
+        "hostPath": {"path": f"/data/{name}"},
+        **spec,
+    }
+    return thing("v1", "PersistentVolume", name, spec=body)
+
+
+def storage_class(mode: str = "Immediate", **fields: Any) -> Any:
+    return thing(
+        "storage.k8s.io/v1",
+        "StorageClass",
+        "fast",
+        provisioner="kubernetes.io/host-path",
+        reclaimPolicy="Delete",
+        volumeBindingMode=mode,
+        **fields,
+    )
+
+
+def world_of(*values: Any) -> World:
+    world = World(PersistentVolumeBinder(), ClaimProtection(), VolumeProtection())
+    world.put(*values)
+    return world
+
+
+def phase(world: World, name: str = "data") -> tuple[str, str]:
+    found = world.get(PersistentVolumeClaim, name)
+    return found.status.phase, found.spec.volume_name
+
+
+def test_a_claim_gets_the_smallest_volume_that_fits() -> None:
+    world = world_of(volume("big", "5Gi"), volume("fit", "2Gi"), volume("small", "500Mi"), claim())
+    assert phase(world) == ("Bound", "fit")
+    bound = world.model.get(PersistentVolume, "", "fit")
+    assert (bound.status.phase, bound.spec.claim_ref.name) == ("Bound", "data")
+    assert str(world.get(PersistentVolumeClaim, "data").status.capacity["storage"]) == "2Gi"
+    assert world.model.get(PersistentVolume, "", "big").status.phase == "Available"
+
+
+def test_a_claim_waits_for_a_volume_that_fits() -> None:
+    world = world_of(volume("other", "5Gi", storageClassName="slow"), claim())
+    assert phase(world) == ("Pending", "")
+    world.put(volume("late", "1Gi"))
+    assert phase(world) == ("Bound", "late")
+
+
+def test_a_volume_is_made_of_a_host_directory_and_goes_with_its_claim() -> None:
+    world = world_of(storage_class(parameters={"path": "/srv/volumes"}), claim())
+    assert phase(world) == ("Bound", "pvc-uid-data")
+    made = world.model.get(PersistentVolume, "", "pvc-uid-data")
+    assert made.spec.host_path["path"] == "/srv/volumes/pvc-uid-data"
+    assert (made.status.phase, made.spec.node_affinity) == ("Bound", None)
+    world.delete(world.get(PersistentVolumeClaim, "data"))
+    assert world.all(PersistentVolume) == []
+
+
+def test_a_class_that_waits_puts_the_volume_on_the_node_of_the_first_pod() -> None:
+    host = node("a")
+    world = world_of(storage_class("WaitForFirstConsumer"), host, claim())
+    assert phase(world) == ("Pending", "")
+    assert world.told("WaitForFirstConsumer")
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    world.put(thing("v1", "Pod", "user", spec={"nodeName": "a", "volumes": volumes}))
+    assert phase(world) == ("Bound", "pvc-uid-data")
+    made = world.model.get(PersistentVolume, "", "pvc-uid-data")
+    (term,) = made.spec.node_affinity["required"]["nodeSelectorTerms"]
+    assert term["matchFields"] == [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+
+
+def test_a_claim_in_use_stays_until_its_pod_is_gone() -> None:
+    held = claim()
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    world = world_of(storage_class(), held, thing("v1", "Pod", "user", spec={"volumes": volumes}))
+    found = world.get(PersistentVolumeClaim, "data")
+    world.change_metadata(found, finalizers=("kubernetes.io/pvc-protection",))
+    world.delete(world.get(PersistentVolumeClaim, "data"))
+    assert world.get(PersistentVolumeClaim, "data").metadata.deletion_timestamp is not None
+    world.delete(world.get(Pod, "user"), grace_s=0)
+    assert world.all(PersistentVolumeClaim) == []
+
+
+def test_a_retained_volume_is_released_and_a_lost_one_is_told() -> None:
+    world = world_of(volume("fit", "2Gi"), claim())
+    world.delete(world.get(PersistentVolumeClaim, "data"))
+    assert world.model.get(PersistentVolume, "", "fit").status.phase == "Released"
+    world = world_of(volume("fit", "2Gi"), claim())
+    world.delete(world.model.get(PersistentVolume, "", "fit"))
+    assert phase(world) == ("Lost", "fit")
+    assert world.told("ClaimLost")
