@@ -15,8 +15,10 @@ from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
+    ContainerStats,
     LogRange,
     Phase,
+    ResourceLimits,
     RuntimeRefusedError,
 )
 
@@ -64,6 +66,7 @@ class MemoryRuntime:
         self.unkillable: set[str] = set()  # uids of pods whose containers cannot be removed
         self.answers: dict[str, int] = {}  # exit codes of commands run beside, by the command
         self.asked: list[tuple[str, ...]] = []
+        self.limits: dict[ContainerId, ResourceLimits] = {}  # that were changed
         self.log: list[str] = []
         self.trouble: Exception | None = None
         self.slow_s = 0.0  # how long everything takes
@@ -72,6 +75,15 @@ class MemoryRuntime:
     @property
     def name(self) -> str:
         return self.title
+
+    async def update(self, id_: ContainerId, limits: ResourceLimits) -> None:
+        if (refusal := self.refusals.get(id_.name)) is not None:
+            raise refusal
+        self.log.append(f"update {id_.name}")
+        self.limits[id_] = limits
+
+    async def stats(self) -> Sequence[ContainerStats]:
+        return [ContainerStats(each.id, 10**9, 1024) for each in self.live()]
 
     def now(self) -> Timestamp:
         return Timestamp(self.clock.now())

@@ -9,7 +9,9 @@ import pytest
 
 from mooring.api.codec import decode_tree, to_tree
 from mooring.api.core import Pod
+from mooring.api.core.pod import PodCondition
 from mooring.kit.clock import settle
+from mooring.node.runtime.contract import RuntimeRefusedError
 from tests.node.world import World, container, make_pod, play
 
 
@@ -106,31 +108,98 @@ def test_an_ephemeral_container_helps_where_an_init_container_fails(tmp_path: Pa
     assert "start c" not in world.runtime.log
 
 
-def test_new_resources_wait_until_the_container_starts_again(tmp_path: Path) -> None:
+def conditions(world: World) -> dict[str, PodCondition]:
+    return {each.type: each for each in world.pod().status.conditions}
+
+
+def requests(world: World) -> tuple[str, str]:
+    """Return the CPUs that the container has, and those that the node has granted."""
+    (status,) = world.pod().status.container_statuses
+    assert status.resources is not None
+    return str(status.resources.requests["cpu"]), str(status.allocated_resources["cpu"])
+
+
+def changes(world: World) -> list[str]:
+    return [line for line in world.runtime.log if line.split()[0] in ("start", "update", "end")]
+
+
+def test_a_running_container_is_resized(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         world.cluster.put(make_pod(sized("1")))
         await settle()
         world.cluster.put(changed(world.pod(), containers=[sized("2")]))
         await world.clock.advance(1)
-        told = world.pod().status
-        (pending,) = (each for each in told.conditions if each.type == "PodResizePending")
-        assert (pending.status, pending.reason) == ("True", "Deferred")
-        assert "[c] apply when they start again" in pending.message
-        (status,) = told.container_statuses
-        assert status.resources is not None
-        assert str(status.resources.requests["cpu"]) == "1"
-        await world.restart()
-        await settle()
-        assert "PodResizePending" in {each.type for each in world.pod().status.conditions}
-        world.runtime.end(world.id("c"), 1)
-        await world.clock.advance(60)
+        assert changes(world) == ["start c", "update c"]
+        assert world.runtime.limits[world.id("c")].cpu_millis == 2000
+        assert requests(world) == ("2", "2")
 
     world = play(tmp_path, story)
-    told = world.pod().status
-    assert "PodResizePending" not in {each.type for each in told.conditions}
-    (status,) = told.container_statuses
-    assert status.resources is not None
-    assert str(status.resources.requests["cpu"]) == "2"
+    assert not {"PodResizePending", "PodResizeInProgress"} & conditions(world).keys()
+    reasons = [each.reason for each in world.told if "Resize" in each.reason]
+    assert reasons == ["ResizeStarted", "ResizeCompleted"]
+
+
+def test_a_resize_waits_for_room_on_the_node(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(sized("1")))
+        world.cluster.put(make_pod(sized("5"), name="other"))
+        await settle()
+        world.cluster.put(changed(world.pod(), containers=[sized("6")]))
+        await world.clock.advance(1)
+        pending = conditions(world)["PodResizePending"]
+        assert (pending.status, pending.reason) == ("True", "Deferred")
+        assert pending.message == (
+            "Node didn't have enough resource: cpu, requested: 6000, used: 5000, capacity: 8000"
+        )
+        assert requests(world) == ("1", "1")
+        await world.restart()
+        await world.clock.advance(1)
+        assert "PodResizePending" in conditions(world)
+        assert requests(world) == ("1", "1")
+        world.cluster.delete("other", grace_s=0)
+        await world.clock.advance(5)
+        assert requests(world) == ("6", "6")
+
+    world = play(tmp_path, story)
+    assert "PodResizePending" not in conditions(world)
+    assert world.runtime.log.count("update c") == 1
+
+
+def test_a_resize_that_the_runtime_refuses_is_tried_again(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        world.cluster.put(make_pod(sized("1")))
+        await settle()
+        world.runtime.refusals["c"] = RuntimeRefusedError("ResizeError", "no such file")
+        world.cluster.put(changed(world.pod(), containers=[sized("2")]))
+        await world.clock.advance(1)
+        progress = conditions(world)["PodResizeInProgress"]
+        assert (progress.reason, progress.message) == ("Error", "no such file")
+        assert requests(world) == ("1", "2")
+        del world.runtime.refusals["c"]
+        await world.clock.advance(20)
+        assert requests(world) == ("2", "2")
+
+    world = play(tmp_path, story)
+    assert "PodResizeInProgress" not in conditions(world)
+
+
+def test_a_container_is_restarted_for_resources_if_its_policy_says_so(tmp_path: Path) -> None:
+    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+
+    async def story(world: World) -> None:
+        before = {**sized("1"), "resizePolicy": policy}
+        world.cluster.put(make_pod(before, restartPolicy="OnFailure"))
+        await settle()
+        after = {**sized("2"), "resizePolicy": policy}
+        world.cluster.put(changed(world.pod(), containers=[after]))
+        await world.clock.advance(1)
+        assert changes(world) == ["start c", "end c 143", "start c"]
+        assert requests(world) == ("2", "2")
+        assert world.phase() == "Running"
+
+    world = play(tmp_path, story)
+    texts = [each.message for each in world.told if each.reason == "Killing"]
+    assert texts[0] == "Container c resize requires restart"
 
 
 def test_podman_cannot_join_the_processes_of_another_container(tmp_path: Path) -> None:

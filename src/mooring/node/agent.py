@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from mooring.api.coordination import Lease
-from mooring.api.core import Node, Pod
+from mooring.api.core import Node, Pod, Service
 from mooring.api.timestamp import Timestamp
 from mooring.client.contract import Client
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, UnavailableError
@@ -34,6 +34,7 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.node.contract import DeviceManager
 from mooring.node.errors import NodeAgentError
+from mooring.node.host_folders import HostFolders
 from mooring.node.node_status import (
     LEASES,
     RENEW_S,
@@ -49,6 +50,7 @@ from mooring.node.pods.container_environment import NodeContext, SourceCache
 from mooring.node.pods.container_status import HealthOf, no_health
 from mooring.node.pods.pod_context import PodContext
 from mooring.node.pods.pod_workers import PodWorkers
+from mooring.node.pods.service_environment import server_variables, variables_for
 from mooring.node.runtime.contract import Runtime
 
 LOG = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class Hooks(Struct, frozen=True):
 
 
 NO_HOOKS = Hooks()
+NO_FOLDERS: HostFolders = {}
 
 
 class Agent:
@@ -87,6 +90,8 @@ class Agent:
         clock: Clock = REAL,
         hooks: Hooks = NO_HOOKS,
         pod_ip: str = "",  # empty: the node's
+        server: str = "",  # the URL of the API server, for pods
+        host_folders: HostFolders = NO_FOLDERS,
     ) -> None:
         self._client = client
         self._runtime = runtime
@@ -94,6 +99,8 @@ class Agent:
         self._description = description
         self._hooks = hooks
         self._pod_ip = pod_ip or description.address
+        self._host_folders = host_folders
+        self._server_variables = server_variables(server)
         self._trouble = ""  # of the runtime
         self._recorder = EventRecorder(
             client, SOURCE, instance=description.name, clock=clock, random=random
@@ -101,6 +108,7 @@ class Agent:
         self.informers = InformerFactory(client, random=random, clock=clock)
         name = description.name
         self._pods = self.informers.informer_for(Pod, fields=f"spec.nodeName={name}")
+        self.informers.informer_for(Service, optional=True)
         self._nodes = self.informers.informer_for(Node, fields=f"metadata.name={name}")
         self.heartbeat = Heartbeat(
             client, description, clock=clock, more=hooks.more_resources, trouble=self.trouble
@@ -117,6 +125,7 @@ class Agent:
             slots=asyncio.Semaphore(AT_ONCE),
             sources=SourceCache(few, clock),
             health_of=hooks.health_of,
+            service_variables=self._service_variables,
         )
         self.pod_workers = PodWorkers(context, lambda: self.heartbeat.node)
         # Once set, pods that are not in `pod_workers.active` have no devices.
@@ -136,7 +145,15 @@ class Agent:
             host_ip=self._description.address,
             pod_ip=self._pod_ip,
             allocatable={} if node is None else node.status.allocatable,
+            host_folders=self._host_folders,
         )
+
+    def _service_variables(self, pod: Pod) -> Mapping[str, str]:
+        """Return the variables of the services of a pod's namespace, and of the server."""
+        if pod.spec.enable_service_links is False:
+            return self._server_variables
+        services = self.informers.objects.list(Service)
+        return {**variables_for(pod.metadata.namespace, services), **self._server_variables}
 
     async def run(self) -> None:
         """Run pods until cancelled; containers go on without the agent."""

@@ -125,6 +125,19 @@ def test_without_an_endpoint_it_is_the_socket_itself() -> None:
     play(scenario)
 
 
+def test_a_driver_in_a_pod_names_its_socket_as_the_pod_sees_it() -> None:
+    async def scenario(world: World) -> None:
+        world.settings["host_folders"] = {"/var/lib/kubelet": str(world.root)}
+        async with world.agent() as dra:
+            own = world.root / "plugins" / GPU / "dra.sock"
+            seen = f"/var/lib/kubelet/plugins/{GPU}/dra.sock"
+            async with FakeDriver(world.root, GPU, endpoint=seen) as driver:
+                assert (await driver.until_told()).plugin_registered
+                assert dra.drivers.get(GPU).endpoint == str(own)
+
+    play(scenario)
+
+
 def test_foreign_files_are_left_alone() -> None:
     async def scenario(world: World) -> None:
         folder = world.root / REGISTRY

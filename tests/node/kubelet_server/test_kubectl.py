@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import socketserver
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -52,10 +55,10 @@ class NodeThread:
         self.runtime.write("main", 1, b"one\n", b"two\n", b"three\n")
         self.runtime.write("side", 0, b"beside\n")
         self.runtime.write("talker", 0)
-        running_again = status("main", 1, lastState=ENDED, **RUNNING)
+        is_runningagain = status("main", 1, lastState=ENDED, **RUNNING)
         pods = FakePods(
-            pod(running_again, status("side", **RUNNING), name="two"),
-            pod(running_again, name="one"),
+            pod(is_runningagain, status("side", **RUNNING), name="two"),
+            pod(is_runningagain, name="one"),
             pod(status("main", **WAITING), name="new"),
             pod(status("talker", **RUNNING), name="talker"),
             pod(status("listener", **RUNNING), name="listener"),
@@ -161,6 +164,71 @@ def kubectl(
     folder = tmp_path_factory.mktemp("kubectl")
     (folder / "kubeconfig").write_text((state / "kubeconfig").read_text())
     return Kubectl(request.param, folder)
+
+
+# --- port-forward ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tunnels", ["true", "false"])
+def test_port_forward(kubectl: Kubectl, tunnels: str) -> None:
+    is_running = '{"status": {"phase": "Running"}}'
+    kubectl("patch", "pod", "two", "--subresource=status", "-p", is_running)
+    with shouting() as port, forwarding(kubectl, port, tunnels) as local:
+        for text in (b"one", b"x" * 300_000):  # a connection each
+            with socket.create_connection(("127.0.0.1", local), TIMEOUT_S) as connection:
+                connection.sendall(text)
+                connection.shutdown(socket.SHUT_WR)
+                with connection.makefile("rb") as answer:
+                    assert answer.read() == text.upper()
+
+
+def test_port_forward_needs_the_right_to_create(kubectl: Kubectl) -> None:
+    raw = "/api/v1/namespaces/default/pods/one/portforward"
+    assert "Upgrade request required" in kubectl.fails("get", "--raw", raw)
+    played = "/api/v1/namespaces/default/pods/played/portforward"
+    assert 'node "play" is simulated' in kubectl.fails("get", "--raw", played)
+    who = ("--as=somebody", "get", "--raw", raw)
+    assert 'cannot get resource "pods/portforward"' in kubectl.fails(*who)
+
+
+@contextmanager
+def shouting() -> Iterator[int]:
+    """Serve: what comes goes back in capitals, once it is complete."""
+
+    class Shout(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(self.rfile.read().upper())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Shout) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join(TIMEOUT_S)
+
+
+@contextmanager
+def forwarding(kubectl: Kubectl, port: int, tunnels: str) -> Iterator[int]:
+    """Run port-forward to pod two, with WebSocket or SPDY alone; give the local port."""
+    process = subprocess.Popen(
+        kubectl.command("port-forward", "pod/two", f":{port}", "--address=127.0.0.1", "-v=4"),
+        env={**kubectl.environment, "KUBECTL_PORT_FORWARD_WEBSOCKETS": tunnels},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        said = process.stdout.readline()
+        assert said.startswith("Forwarding from 127.0.0.1:"), process.stderr.read()
+        yield int(said.split()[2].rpartition(":")[2])
+    finally:
+        process.kill()
+        _, log = process.communicate(timeout=TIMEOUT_S)
+    assert "fallback" not in log
 
 
 # --- logs -----------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.node.errors import CallError, RegistrationRefusedError
+from mooring.node.host_folders import HostFolders, node_path
 from mooring.node.inotify import FolderEvents
 from mooring.wire import grpc
 from mooring.wire import registration_pb2 as registration
@@ -43,6 +44,7 @@ LOOK_ANYWAY_S = 60.0  # with events, in case they stop
 PAUSE_S = 0.02  # between two looks, however many events
 PATH_BYTES_MAX = 107
 WARNINGS_MAX = 100  # logged
+NO_FOLDERS: HostFolders = {}
 
 
 class PluginInfo(Struct, frozen=True):
@@ -74,11 +76,12 @@ class Registrar:
         self,
         handlers: Mapping[str, PluginHandler],
         *,
+        host_folders: HostFolders = NO_FOLDERS,
         clock: Clock = REAL,
         info_timeout_s: float = INFO_TIMEOUT_S,
         notify_timeout_s: float = NOTIFY_TIMEOUT_S,
     ) -> None:
-        self._handlers, self._clock = handlers, clock
+        self._handlers, self._clock, self._host_folders = handlers, clock, host_folders
         self._info_timeout_s, self._notify_timeout_s = info_timeout_s, notify_timeout_s
         self._tasks: dict[Path, asyncio.Task[None]] = {}
         self._registered: dict[Path, PluginInfo] = {}
@@ -126,7 +129,7 @@ class Registrar:
     async def _register(self, path: Path) -> None:
         async with open_socket(path) as channel:
             info = await self._ask(channel, GET_INFO, registration.InfoRequest())
-            plugin = _read(info, path)
+            plugin = _read(info, path, self._host_folders)
             handler = self._handlers.get(plugin.type)
             if handler is None:
                 text = f"no handler registered for plugin type: {plugin.type} at socket {path}"
@@ -171,11 +174,13 @@ class Registrar:
             raise CallError(error.code(), f"{method.name}: {error.details() or ''}") from error
 
 
-def _read(info: registration.PluginInfo, path: Path) -> PluginInfo:
+def _read(info: registration.PluginInfo, path: Path, host_folders: HostFolders) -> PluginInfo:
+    """Return what a plugin says of itself; one in a pod names its socket as the pod sees it."""
     versions = tuple(each[:TEXT_MAX] for each in info.supported_versions[:VERSIONS_MAX])
-    return PluginInfo(
-        info.type[:TEXT_MAX], info.name[:TEXT_MAX], info.endpoint[:TEXT_MAX] or str(path), versions
-    )
+    endpoint = info.endpoint[:TEXT_MAX] or str(path)
+    if "\0" not in endpoint:
+        endpoint = str(node_path(endpoint, host_folders))
+    return PluginInfo(info.type[:TEXT_MAX], info.name[:TEXT_MAX], endpoint, versions)
 
 
 def readable(answer: Any, method: Method) -> Any:

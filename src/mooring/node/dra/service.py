@@ -39,6 +39,7 @@ from mooring.node.dra.plugin_manager import CALL_TIMEOUT_S, DraPluginManager
 from mooring.node.dra.plugin_registration import PluginHandler, Registrar
 from mooring.node.dra.pod_resources import SOCKET, OtherDevices, PodResources, Pods
 from mooring.node.errors import SaveError
+from mooring.node.host_folders import HostFolders
 from mooring.wire.services import DRA_PLUGIN
 
 LOG = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class DraSettings(Struct, frozen=True):
     registered: Callable[[], None] = lambda: None  # called when a driver has registered
     handlers: Mapping[str, PluginHandler] = {}  # of other plugins, by type
     others: OtherDevices | None = None
+    host_folders: HostFolders = {}
     clock: Clock = REAL
     random: Callable[[], float] | None = None
     call_timeout_s: float = CALL_TIMEOUT_S
@@ -100,7 +102,11 @@ class Dra:
             call_timeout_s=settings.call_timeout_s,
         )
         self.manager.use(self.drivers.get)
-        self.registrar = Registrar({**settings.handlers, DRA_PLUGIN: self.drivers}, clock=clock)
+        self.registrar = Registrar(
+            {**settings.handlers, DRA_PLUGIN: self.drivers},
+            host_folders=settings.host_folders,
+            clock=clock,
+        )
         self.pod_resources = PodResources(
             self.manager.cache, settings.pods, self.manager.features, settings.others
         )

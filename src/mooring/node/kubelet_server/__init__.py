@@ -1,8 +1,9 @@
-"""The kubelet server: logs, exec and attach, health, metrics and pods over HTTPS.
+"""The kubelet server: logs, exec, attach and port-forward, health, metrics and pods over HTTPS.
 
-server      TLS, authentication, one exchange per connection
-handlers    a path and a query, and the response
-streaming   exec and attach, with all streams in one WebSocket
+server         TLS, authentication, one exchange per connection
+handlers       a path and a query, and the response
+streaming      exec and attach, with all streams in one WebSocket
+port_forward   connections to ports of a pod, as SPDY streams
 """
 
 from mooring.node.kubelet_server.handlers import PodLister, RequestHandler

@@ -5,11 +5,12 @@ The status of the pod decides which container a request means; errors have Kuber
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote
 
 from mooring.api.codec import encode_json
@@ -23,7 +24,8 @@ from mooring.kit.bulkhead import FAULTS
 from mooring.kit.clock import REAL, Clock
 from mooring.kit.http_head import Head
 from mooring.kit.metrics import PROMETHEUS
-from mooring.node.errors import NoContainerError
+from mooring.node.errors import NoContainerError, NodeAgentError
+from mooring.node.kubelet_server.port_forward import upgrade_fault
 from mooring.node.kubelet_server.streaming import (
     PROTOCOLS,
     StreamOptions,
@@ -65,7 +67,20 @@ class StreamResponse(NamedTuple):
     options: StreamOptions
 
 
-Response = PlainResponse | LogResponse | StreamResponse
+class PortForwardResponse(NamedTuple):
+    """A connection that carries connections to ports of a pod."""
+
+    pod: str
+    uid: str
+
+
+class DeferredResponse(NamedTuple):
+    """A response that takes a while."""
+
+    page: Awaitable[PlainResponse]
+
+
+Response = DeferredResponse | PlainResponse | LogResponse | StreamResponse | PortForwardResponse
 
 
 class RequestHandler:
@@ -77,11 +92,14 @@ class RequestHandler:
         runtime: Runtime,
         *,
         metrics: Callable[[], str] = lambda: "",
+        summary: Callable[[], Awaitable[dict[str, Any]]] | None = None,
+        config: Callable[[], dict[str, Any]] = dict,
         clock: Clock = REAL,
     ) -> None:
         self.runtime = runtime
         self._pods = pods
         self._metrics = metrics
+        self._summary, self._config = summary, config
         self._clock = clock
 
     def answer(self, head: Head) -> Response:
@@ -102,12 +120,19 @@ class RequestHandler:
         match head.first[0], parts:
             case "GET" | "POST", [("exec" | "attach") as verb, namespace, pod, container]:
                 return self._stream(head, verb, (namespace, pod, container), fields)
+            case "GET" | "POST", ["portForward", namespace, pod, *uid] if len(uid) <= 1:
+                return self._port_forward(head, namespace, pod, *uid)
             case "GET", ["containerLogs", namespace, pod, container]:
                 return self._log(namespace, pod, container, dict(fields))
             case "GET", ["healthz"]:
                 return PlainResponse(b"ok")
             case "GET", ["metrics"]:
                 return PlainResponse(self._metrics().encode(), type=PROMETHEUS)
+            case "GET", ["stats", "summary"] if self._summary is not None:
+                return DeferredResponse(_json_page(self._summary()))
+            case "GET", ["configz"]:
+                tree = {"kubeletconfig": self._config()}
+                return PlainResponse(json.dumps(tree).encode(), type=JSON)
             case "GET", ["pods"]:
                 return PlainResponse(self._listed(), type=JSON)
             case "GET", _:
@@ -167,6 +192,14 @@ class RequestHandler:
             return _bad_request(_NO_SPDY)
         return StreamResponse(protocol, container, options)
 
+    def _port_forward(self, head: Head, namespace: str, name: str, uid: str = "") -> Response:
+        pod = _pod(self._pods, namespace, name, "pod does not exist")
+        if uid and pod.metadata.uid != uid:
+            raise NoContainerError(HTTPStatus.NOT_FOUND, "pod not found")
+        if fault := upgrade_fault(head):
+            return _bad_request(fault)
+        return PortForwardResponse(f"{namespace}/{name}", pod.metadata.uid)
+
     def _attachable(self, where: tuple[str, str, str], options: StreamOptions) -> StreamOptions:
         """Return the streams of a container: a terminal and input only if its spec has them.
 
@@ -179,6 +212,14 @@ class RequestHandler:
             input=options.input and container.stdin,
             tty=container.tty,
         )
+
+
+async def _json_page(tree: Awaitable[dict[str, Any]]) -> PlainResponse:
+    try:
+        return PlainResponse(json.dumps(await tree).encode(), type=JSON)
+    except (NodeAgentError, OSError) as error:
+        text = f"Internal Error: {error}"
+        return PlainResponse(text.encode(), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _bad_request(text: str) -> PlainResponse:
@@ -243,7 +284,8 @@ def running_container(pods: PodLister, namespace: str, name: str, container: str
 def container_spec(pods: PodLister, namespace: str, name: str, container: str) -> Container:
     """Return the spec of a container, or raise NoContainerError."""
     pod = _pod(pods, namespace, name, "pod does not exist")
-    for each in (*pod.spec.containers, *pod.spec.init_containers):
+    spec = pod.spec
+    for each in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers):
         if each.name == container:
             return each
     text = f'container "{container}" not found in pod "{name}"'

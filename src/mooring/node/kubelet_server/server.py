@@ -20,11 +20,19 @@ from mooring.kit.connections import ConnectionLimits, Listener, StreamConnection
 from mooring.kit.http_head import HEAD_BYTES_MAX, Head, HeadError, read_head, response
 from mooring.node.kubelet_server.handlers import (
     PLAIN,
+    DeferredResponse,
     LogResponse,
     PlainResponse,
+    PortForwardResponse,
     RequestHandler,
     Response,
     StreamResponse,
+)
+from mooring.node.kubelet_server.port_forward import (
+    PortForwarder,
+    RawChannel,
+    is_tunnel_request,
+    upgrading,
 )
 from mooring.node.kubelet_server.streaming import STALLED_S, WebSocket, accepting, converse
 from mooring.node.runtime.contract import RuntimeRefusedError
@@ -115,12 +123,19 @@ class KubeletServer:
         match answer or self._handler.answer(head):
             case PlainResponse() as page:
                 await _send(writer, page)
+            case DeferredResponse(page):
+                await _send(writer, await page)
             case LogResponse(parts):
                 await _until_gone(_send_parts(writer, parts), reader)
             case StreamResponse(protocol, container, options):
                 writer.write(accepting(head, protocol))
                 socket = WebSocket(reader, writer)
                 await converse(self._handler.runtime, container, options, socket)
+            case PortForwardResponse(pod, uid):
+                writer.write(upgrading(head))
+                is_tunnel = is_tunnel_request(head)
+                channel = WebSocket(reader, writer) if is_tunnel else RawChannel(reader, writer)
+                await PortForwarder(channel, pod, uid).run()
 
 
 @asynccontextmanager

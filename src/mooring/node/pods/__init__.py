@@ -11,7 +11,10 @@ admission               whether the node admits a pod (pure)
 pod_status              the pod's status: phase and conditions (pure)
 container_status        the statuses of its containers (pure)
 container_environment   environment variables, and the objects they come from
+service_environment     environment variables that say where services are (pure)
 machine_fields          host names, addresses, ports and kinds of mounts: given, or refused
+resizing                the resources that the node grants a pod, and in-place resize (pure)
 volumes                 folders and mounts
+volume_claims           the folders behind PersistentVolumeClaims
 probes                  probes and lifecycle hooks
 """

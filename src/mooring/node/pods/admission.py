@@ -75,7 +75,7 @@ def check(pod: Pod, node: Node | None, used: Amounts) -> AdmissionRejection | No
     if system != OPERATING_SYSTEM:
         text = "Failed to admit pod as the OS field doesn't match node OS"
         return AdmissionRejection("PodOSNotSupported", text)
-    return _forbidden_sysctl(pod) or _shortage(pod, node, used) or _elsewhere(pod, node)
+    return _forbidden_sysctl(pod) or shortage(pod, node, used) or _elsewhere(pod, node)
 
 
 def _forbidden_sysctl(pod: Pod) -> AdmissionRejection | None:
@@ -115,7 +115,7 @@ def demand(pod: Pod, node: Node | None) -> dict[str, int]:
     return {**amounts, PODS: 1}
 
 
-def _shortage(pod: Pod, node: Node, used: Amounts) -> AdmissionRejection | None:
+def shortage(pod: Pod, node: Node, used: Amounts) -> AdmissionRejection | None:
     """Reject a pod for missing resources: the number of pods first, then each resource."""
     amounts = demand(pod, node)
     first = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)

@@ -29,11 +29,13 @@ from mooring.kit.clock import Clock
 from mooring.kit.go_quote import go_quote
 from mooring.kit.lru import LRU
 from mooring.node.errors import ConfigError, SourceError
+from mooring.node.host_folders import HostFolders
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 CONFIG_ERROR = "CreateContainerConfigError"
 NOTHING: Contents = {}
+NO_VARIABLES: Mapping[str, str] = {}
 CONFIG_MAP, SECRET = "configmap", "secret"
 _WHOLE_REFERENCES = (("configMapRef", CONFIG_MAP), ("secretRef", SECRET))
 _KEY_REFERENCES = (("configMapKeyRef", CONFIG_MAP), ("secretKeyRef", SECRET))
@@ -50,12 +52,20 @@ class NodeContext(Struct, frozen=True):
     host_ip: str = ""
     pod_ip: str = ""
     allocatable: Mapping[str, Quantity] = {}
+    host_folders: HostFolders = {}
 
 
 def environment(
-    pod: Pod, container: Container, node_context: NodeContext, contents: Contents = NOTHING
+    pod: Pod,
+    container: Container,
+    node_context: NodeContext,
+    contents: Contents = NOTHING,
+    services: Mapping[str, str] = NO_VARIABLES,
 ) -> dict[str, str]:
-    """Return the environment of a container, or raise ConfigError."""
+    """Return the environment of a container, or raise ConfigError.
+
+    The variables of services are there unless the container sets them.
+    """
     found: dict[str, str] = {}
     for source in container.env_from:
         found |= _all_from(source, contents)
@@ -67,8 +77,8 @@ def environment(
             if value is not None:
                 found[name] = value
         else:
-            found[name] = expand(str(variable.get("value") or ""), found)
-    return found
+            found[name] = expand(str(variable.get("value") or ""), {**services, **found})
+    return {**services, **found}
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from mooring.api.quantity import Quantity
 from mooring.claims.pod_resources import container_claim_resources
 from mooring.node.contract import DeviceRunOptions
 from mooring.node.pods.container_environment import (
+    NO_VARIABLES,
     NOTHING,
     Contents,
     NodeContext,
@@ -33,10 +34,11 @@ def spec_of(
     volumes: Mapping[str, Volume],
     node_context: NodeContext,
     contents: Contents = NOTHING,
+    services: Mapping[str, str] = NO_VARIABLES,
 ) -> ContainerSpec:
     """Return the spec of a container with its devices and volumes, or raise ConfigError."""
     check_machine_fields(container)
-    values = environment(pod, container, node_context, contents)
+    values = environment(pod, container, node_context, contents, services)
     mounts = ContainerEdits(mounts=mounts_of(container, volumes, values))
     return ContainerSpec(
         id=ContainerId(pod.metadata.uid, container.name, attempt),

@@ -15,7 +15,6 @@ from mooring.api.core.pod import (
     EphemeralContainer,
     ResourceStatus,
 )
-from mooring.api.core.resources import ResourceList, ResourceRequirements
 from mooring.api.timestamp import Timestamp
 from mooring.node.pods.pod_record import (
     CRASH_LOOP,
@@ -24,7 +23,6 @@ from mooring.node.pods.pod_record import (
     KILLED,
     UNKNOWN_END,
     PodRecord,
-    container_of,
     is_running,
     should_restart,
     wait_until,
@@ -78,21 +76,6 @@ def ephemeral_statuses(record: PodRecord, now: Timestamp) -> tuple[ContainerStat
     )
 
 
-def unresized(record: PodRecord) -> list[str]:
-    """Return the running containers that have other resources than the pod says by now."""
-    found = []
-    for name, state in sorted(record.latest.items()):
-        has = record.resources.get(state.id)
-        wants = container_of(record.pod, name).resources
-        if is_running(state) and has is not None and _amounts(has) != _amounts(wants):
-            found.append(name)
-    return found
-
-
-def _amounts(resources: ResourceRequirements) -> tuple[ResourceList, ResourceList]:
-    return resources.requests, resources.limits
-
-
 def _ended(record: PodRecord, found: tuple[ContainerStatus, ...]) -> Iterator[ContainerStatus]:
     """Yield statuses of init containers of a pod that is over: skipped ones did end somehow."""
     ran = [n for n, each in enumerate(found) if each.state.waiting is None]
@@ -123,7 +106,7 @@ class _StatusBuilder:
         if is_initial and not container.is_sidecar:
             is_ready = last is not None and last.phase is Phase.EXITED and last.exit_code == 0
         has_started = last is not None
-        resources = container.resources
+        resources = granted = self._record.allocated.get(container.name, container.resources)
         if last is not None:
             resources = self._record.resources.get(last.id, resources)
         return ContainerStatus(
@@ -137,7 +120,7 @@ class _StatusBuilder:
             image_id="" if last is None else last.image_id,
             container_id="" if last is None else last.handle,
             resources=resources if has_started else None,
-            allocated_resources=resources.requests if has_started else {},
+            allocated_resources=granted.requests if has_started else {},
             volume_mounts=tuple(map(_mount, container.volume_mounts)),
         )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mooring.api.core import Container, Pod
 from mooring.api.core.pod import FAILED, SUCCEEDED
@@ -29,6 +30,7 @@ from mooring.node.pods.pod_record import (
     should_restart,
     wait_until,
 )
+from mooring.node.pods.resizing import needs_restart, unresized
 from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 
 STARTING = "start"
@@ -63,6 +65,13 @@ class Stop(Struct, frozen=True):
     id: ContainerId
     grace_s: float
     message: str
+    is_resize: bool = False  # it starts again with other resources, whatever its policy says
+
+
+class Resize(Struct, frozen=True):
+    """Give a running container the resources that the node has granted."""
+
+    id: ContainerId
 
 
 class Forget(Struct, frozen=True):
@@ -89,7 +98,7 @@ class Requeue(Struct, frozen=True):
     after_s: float
 
 
-PodAction = SetUp | Start | Stop | Forget | CleanUp | DeletePod | Discard | Requeue
+PodAction = SetUp | Start | Stop | Resize | Forget | CleanUp | DeletePod | Discard | Requeue
 
 
 def key_of(action: PodAction) -> object:
@@ -158,6 +167,7 @@ def _run(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
     yield from _deadline(record, now)
     yield from _forget_old(record)
     yield from _stop_unhealthy(record, now)
+    yield from _resize(record, now)
     latest, has_begun, pod = record.latest, record.has_started_regular, record.pod
     for added in pod.spec.ephemeral_containers:  # first: they may help where nothing else starts
         if added.name not in latest:  # They are not restarted.
@@ -183,6 +193,8 @@ def _keep(
         yield Requeue(_until_s(wait.until, now))
     elif state is None:
         yield first
+    elif state.id in record.resize_restarts:
+        yield Start(container.name, state.id.attempt + 1)
     elif _is_wanted(record.pod, container, state):
         until = wait_until(record.crash_backoffs.get(container.name), state)
         if until is not None and now < until:
@@ -204,6 +216,21 @@ def _stop_unhealthy(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
     for id_, message in record.unhealthy.items():
         if is_running(record.states.get(id_)):
             yield from _stop(record, id_, _unhealthy_grace_s(record.pod, id_.name), now, message)
+
+
+def _resize(record: PodRecord, now: Timestamp) -> Iterator[PodAction]:
+    """Change the resources of running containers, or stop those that need a restart for it."""
+    for id_, _ in unresized(record):
+        if needs_restart(record, id_):
+            text = f"Container {id_.name} resize requires restart"
+            for stop in _stop(record, id_, _own_grace_s(record.pod), now, text):
+                yield replace(stop, is_resize=True)
+            continue
+        failure, action = record.resize_failures.get(id_), Resize(id_)
+        if failure is not None and now < failure.until:
+            yield Requeue(_until_s(failure.until, now))
+        elif action not in record.in_progress:
+            yield action
 
 
 def _unhealthy_grace_s(pod: Pod, name: str) -> float:
@@ -264,7 +291,7 @@ def _next_to_stop(
 
 def _stop(
     record: PodRecord, id_: ContainerId, grace_s: float, now: Timestamp, message: str
-) -> Iterator[PodAction]:
+) -> Iterator[Stop]:
     """Stop a container; one that is being stopped, only if the deadline is sooner now."""
     by = record.stop_deadlines.get(id_)
     if by is None or _until_s(by, now) - grace_s > 0.5:
@@ -344,7 +371,7 @@ def _is_done(record: PodRecord) -> bool:
     pod, latest = record.pod, record.latest
     for container in pod.spec.containers:
         state = latest.get(container.name)
-        if state is None or state.phase is not Phase.EXITED:
+        if state is None or state.phase is not Phase.EXITED or state.id in record.resize_restarts:
             return False
         if should_restart(pod, container, state.exit_code):
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class PodContext(Struct, frozen=True):
     slots: asyncio.Semaphore  # bounds how many pods set up volumes or start containers at once
     sources: SourceCache
     health_of: HealthOf = no_health
+    service_variables: Callable[[Pod], Mapping[str, str]] = lambda _: {}
     counts: StartMetrics = field(default_factory=StartMetrics)
     in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread  # for work that would block
 

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mooring.api.core import Container, Pod
+from mooring.api.core.pod import ContainerStatus
 from mooring.api.core.resources import ResourceRequirements
 from mooring.api.timestamp import Timestamp
 from mooring.client.indexer import is_older
@@ -78,6 +79,10 @@ class PodRecord(Struct):
     crash_backoffs: dict[str, CrashBackoff] = field(default_factory=dict)
     # What containers were started with; a pod may be resized meanwhile.
     resources: dict[ContainerId, ResourceRequirements] = field(default_factory=dict)
+    allocated: dict[str, ResourceRequirements] = field(default_factory=dict)  # by container
+    resize_refusal: tuple[str, str] | None = None  # reason and message of a resize that waits
+    resize_failures: dict[ContainerId, FailedAttempt] = field(default_factory=dict)
+    resize_restarts: set[ContainerId] = field(default_factory=set)  # stopped for other resources
     started: set[ContainerId] = field(default_factory=set)  # past their startup probe
     ready: set[ContainerId] = field(default_factory=set)
     unhealthy: dict[ContainerId, str] = field(default_factory=dict)  # why each is killed
@@ -108,15 +113,25 @@ class PodRecord(Struct):
                 continue
             if known.resources is not None and known.container_id == state.handle:
                 self.note_resources(state.id, known.resources)
+                self._recall_allocated(known)
             if known.started:
                 self.started.add(state.id)
             if known.ready:
                 self.ready.add(state.id)
 
+    def _recall_allocated(self, known: ContainerStatus) -> None:
+        """Take in what was granted: what the pod wants, unless it waits for that."""
+        wanted = container_of(self.pod, known.name).resources
+        assert known.resources is not None
+        is_granted = known.allocated_resources == wanted.requests
+        self.allocated[known.name] = wanted if is_granted else known.resources
+
     def note_resources(self, id_: ContainerId, resources: ResourceRequirements) -> None:
         """Take in what a container was started with, in place of its earlier attempts."""
         others = {each: known for each, known in self.resources.items() if each.name != id_.name}
         self.resources = {**others, id_: resources}
+        self.resize_failures.pop(id_, None)
+        self.resize_restarts = {each for each in self.resize_restarts if each.name != id_.name}
 
     def note(self, state: ContainerState) -> bool:
         """Take in the state of a container; return whether it is news. An ended one stays so."""

@@ -29,9 +29,9 @@ from mooring.node.pods.container_status import (
     ephemeral_statuses,
     initial_statuses,
     no_health,
-    unresized,
 )
 from mooring.node.pods.pod_record import PodRecord
+from mooring.node.pods.resizing import unresized
 
 # The fields that the node owns; others write the rest.
 FIELDS = (
@@ -54,8 +54,12 @@ INITIALIZED = "Initialized"
 READY = "Ready"
 CONTAINERS_READY = "ContainersReady"
 RESIZE_PENDING = "PodResizePending"
-OWN = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED, RESIZE_PENDING)
-DEFERRED = "Deferred"
+RESIZE_IN_PROGRESS = "PodResizeInProgress"
+OWN = (
+    *(READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, POD_SCHEDULED),
+    *(RESIZE_PENDING, RESIZE_IN_PROGRESS),
+)
+ERROR = "Error"
 COMPLETED = "PodCompleted"
 POD_FAILED = "PodFailed"
 NOT_READY = "ContainersNotReady"
@@ -157,20 +161,23 @@ def _conditions(
         _ready(pod, kept, containers),
         containers,
         _condition(POD_SCHEDULED, True),  # whoever bound it
-        *_resize_pending(record),
+        *_resize_conditions(record),
     )
     before = {each.type: each for each in pod.status.conditions}
     return (*kept, *(_dated(pod, each, before.get(each.type), now) for each in own))
 
 
-def _resize_pending(record: PodRecord) -> Iterator[PodCondition]:
-    """Yield that running containers keep their resources: this node resizes none while it runs."""
-    if waiting := unresized(record):
-        message = (
-            "running containers are not resized on this node: new resources of "
-            f"[{' '.join(waiting)}] apply when they start again"
-        )
-        yield _condition(RESIZE_PENDING, True, DEFERRED, message)
+def _resize_conditions(record: PodRecord) -> Iterator[PodCondition]:
+    """Yield that a resize waits for the node, or that containers do not have it yet."""
+    if record.termination is not None:
+        return
+    if record.resize_refusal is not None:
+        yield _condition(RESIZE_PENDING, True, *record.resize_refusal)
+    if waiting := [id_ for id_, _ in unresized(record)]:
+        faults = [record.resize_failures[id_] for id_ in waiting if id_ in record.resize_failures]
+        reason = ERROR if faults else ""
+        message = "; ".join(each.message for each in faults)
+        yield _condition(RESIZE_IN_PROGRESS, True, reason, message)
 
 
 def _condition(type_: str, holds: bool, reason: str = "", message: str = "") -> PodCondition:

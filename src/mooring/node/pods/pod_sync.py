@@ -31,7 +31,7 @@ from mooring.node.pods.container_environment import (
     needed_by_volumes,
     token_specs,
 )
-from mooring.node.pods.container_spec import spec_of
+from mooring.node.pods.container_spec import limits_of, spec_of
 from mooring.node.pods.machine_fields import check_sandbox
 from mooring.node.pods.pod_actions import Start, Stop
 from mooring.node.pods.pod_context import (
@@ -45,6 +45,8 @@ from mooring.node.pods.pod_context import (
 )
 from mooring.node.pods.pod_record import FailedAttempt, PodRecord, container_of, later
 from mooring.node.pods.probes import HandlerRunner, action_of
+from mooring.node.pods.resizing import allocated_pod, event_text, unresized, with_allocated
+from mooring.node.pods.volume_claims import claimed_volumes
 from mooring.node.runtime.contract import (
     START_ERROR,
     ContainerId,
@@ -58,6 +60,7 @@ HOOK_S = 600.0  # timeout of postStart hooks
 LEAST_S = 2.0  # for a container whose preStop hook used up the grace period
 REFRESH_AGAIN_S = 60.0  # after volumes could not be written
 INTERNAL = "internal error; the log of the node says more"
+RESIZE_ERROR = "ResizeError"
 RUN_ERROR = "RunContainerError"  # the kubelet's reason for a program that cannot be started
 
 
@@ -130,6 +133,7 @@ class PodSyncer:
             context.node_context(),
             await context.sources.read(pod.metadata.namespace, needed_by_volumes(pod)),
             await context.sources.tokens(pod, tokens),
+            await claimed_volumes(context.client, pod),
         )
         self._volumes = volumes.volumes_of(pod, materials)
         await context.in_thread(volumes.make, self._volumes)
@@ -182,7 +186,7 @@ class PodSyncer:
     async def start(self, action: Start) -> None:
         """Start a container."""
         record = self._record
-        container = container_of(record.pod, action.name)
+        container = with_allocated(record, container_of(record.pod, action.name))
         self._context.counts.containers.inc(type_of(record.pod, action.name))
         try:
             state = await self._start(container, action.attempt)
@@ -223,11 +227,30 @@ class PodSyncer:
             volumes=self._volumes,
             node_context=context.node_context(),
             contents=contents,
+            services=context.service_variables(record.pod),
         )
         volumes.make_subpaths(spec.edits.mounts)
         await context.devices.before_start(record.pod, container.name)
         async with context.slots:
             return await context.runtime.start(spec)
+
+    async def resize(self, id_: ContainerId) -> None:
+        """Give a running container the resources that the node has granted."""
+        record = self._record
+        container = with_allocated(record, container_of(record.pod, id_.name))
+        try:
+            await self._context.runtime.update(id_, limits_of(record.pod, container))
+        except (RuntimeRefusedError, OSError) as error:
+            before = record.resize_failures.get(id_)
+            failure = self._wait(before, RESIZE_ERROR, str(error), START_BACKOFF)
+            record.resize_failures[id_] = failure
+            text = event_text(allocated_pod(record), "Pod resize error", str(error))
+            self._context.warn(record.pod, RESIZE_ERROR, text)
+        else:
+            record.note_resources(id_, container.resources)
+            if not any(unresized(record)):
+                text = event_text(allocated_pod(record), "Pod resize completed")
+                self._context.record_event(RecordEvent(record.pod, "ResizeCompleted", text))
 
     def _not_started(self, container: Container, reason: str, message: str) -> None:
         record = self._record

@@ -32,6 +32,7 @@ from mooring.node.pods.pod_actions import (
     Forget,
     PodAction,
     Requeue,
+    Resize,
     SetUp,
     Start,
     Stop,
@@ -241,7 +242,11 @@ class PodWorker:
                 self._spawn(action, syncer.start(action))
             case Stop(id=id_, grace_s=grace_s):
                 record.stop_deadlines[id_] = later(now, grace_s)
+                if action.is_resize:
+                    record.resize_restarts.add(id_)
                 self._spawn((action, now), syncer.stop(action))
+            case Resize(id=id_):
+                self._spawn(action, syncer.resize(id_))
             case Forget(id=id_):
                 self._spawn(action, syncer.forget(id_))
             case CleanUp():

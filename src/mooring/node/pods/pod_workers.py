@@ -21,12 +21,20 @@ from mooring.api.core import Node, Pod
 from mooring.api.core.pod import ContainerStateTerminated, ContainerStatus
 from mooring.api.meta import object_text
 from mooring.api.timestamp import NO_TIME, Timestamp
+from mooring.client.writes import RecordEvent
 from mooring.kit.bulkhead import FAULTS, keep_running
 from mooring.kit.process_memory import release_memory
 from mooring.node.pods.admission import UNEXPECTED, AdmissionRejection, check, demand, rejection
 from mooring.node.pods.pod_context import PodContext, StartMetrics
 from mooring.node.pods.pod_record import KILLED, UNKNOWN_END, is_running
 from mooring.node.pods.pod_worker import PodWorker
+from mooring.node.pods.resizing import (
+    allocated_pod,
+    event_text,
+    has_other_wish,
+    refusal_of,
+    wanted_resources,
+)
 from mooring.node.pods.volumes import remove
 from mooring.node.runtime.contract import ContainerId, ContainerState, Phase
 
@@ -144,6 +152,8 @@ class PodWorkers:
             self._begin(pod)
         else:
             worker.see(pod)
+            with FAULTS.guard(PLACE, partial(object_text, pod)):
+                self._resize(worker)
 
     def note(self, state: ContainerState) -> None:
         """Take in the state of a container."""
@@ -196,11 +206,14 @@ class PodWorkers:
         for state in states:
             with FAULTS.guard(PLACE, partial(object_text, pod)):
                 worker.record.recall([state])
+        record = worker.record
+        record.allocated = {**wanted_resources(pod), **record.allocated}
         if _is_new(worker):
             self._admit(worker)
         else:
             with FAULTS.guard(PLACE, partial(object_text, pod)):
-                self._count(uid, pod)
+                self._count(uid, allocated_pod(record))
+                self._resize(worker)
         self._workers[uid] = worker
         self._unreadable -= {uid}
         self._spawn(self._run(uid, worker))
@@ -231,9 +244,39 @@ class PodWorkers:
         self._demands[uid] = demand(pod, self._node())
         self._used.update(self._demands[uid])
 
+    def _resize(self, worker: PodWorker) -> None:
+        """Grant a pod the resources that it wants by now, or say why it must wait."""
+        record, context = worker.record, self._context
+        pod, uid = record.pod, record.pod.metadata.uid
+        if record.termination is not None or not has_other_wish(record):
+            record.resize_refusal = None
+            return
+        others = self._used.copy()
+        others.subtract(self._demands.get(uid, {}))
+        refusal = refusal_of(pod, self._node(), others)
+        if refusal is None:
+            record.resize_refusal = None
+            record.allocated = wanted_resources(pod)
+            self._used.subtract(self._demands.pop(uid, {}))
+            self._count(uid, pod)
+            text = event_text(pod, "Pod resize started")
+            context.record_event(RecordEvent(pod, "ResizeStarted", text))
+        elif record.resize_refusal != refusal:
+            record.resize_refusal = refusal.reason, refusal.message
+            text = event_text(pod, f"Pod resize {refusal.reason}", refusal.message)
+            context.warn(pod, f"Resize{refusal.reason}", text)
+        worker.look()
+
     def free(self, uid: str) -> None:
-        """Release the resources of a pod."""
-        self._used.subtract(self._demands.pop(uid, {}))
+        """Release the resources of a pod; resizes that waited for them go on."""
+        freed = self._demands.pop(uid, None)
+        if freed is None:
+            return
+        self._used.subtract(freed)
+        for worker in list(self._workers.values()):
+            if worker.record.resize_refusal is not None:
+                with FAULTS.guard(PLACE, partial(object_text, worker.record.pod)):
+                    self._resize(worker)
 
     async def _run(self, uid: str, worker: PodWorker) -> None:
         if (leaving := self._leaving.get(uid)) is not None:  # it exists after all

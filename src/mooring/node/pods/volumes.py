@@ -32,6 +32,7 @@ from mooring.kit.paths_beneath import (
     write_beneath,
 )
 from mooring.node.errors import ConfigError
+from mooring.node.host_folders import node_path
 from mooring.node.pods.container_environment import (
     CONFIG_MAP,
     SECRET,
@@ -47,6 +48,7 @@ from mooring.node.pods.container_environment import (
     token_spec,
 )
 from mooring.node.pods.machine_fields import ETC_FILES, etc_files, mount_options, wanted_files
+from mooring.node.pods.volume_claims import ClaimedVolumes
 from mooring.node.runtime.contract import SubPathMount
 from mooring.node.runtime.security_context import fs_group
 
@@ -74,6 +76,7 @@ class Volume(Struct, frozen=True):
     is_made: bool = False  # and removed by the node
     is_shared: bool = False  # everyone may write to it
     host_type: str = ""
+    is_read_only: bool = False
     group: int | None = None  # the fsGroup of the pod, of a volume that the node makes
     files: Mapping[str, VolumeFile] = field(default_factory=dict)
 
@@ -90,6 +93,7 @@ class Materials(Struct, frozen=True):
     node_context: NodeContext = NodeContext()
     contents: Contents = {}
     tokens: Tokens = {}
+    claimed: ClaimedVolumes = {}
 
 
 def volumes_of(pod: Pod, materials: Materials) -> dict[str, Volume]:
@@ -132,7 +136,13 @@ def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
     if spec.get("emptyDir") is not None:
         return Volume(path, is_made=True, is_shared=True)
     if (host := spec.get("hostPath")) is not None:
-        return Volume(_host_path(host), host_type=str(host.get("type") or ""))
+        path = _host_path(host, materials.node_context)
+        return Volume(path, host_type=str(host.get("type") or ""))
+    if (claimed := materials.claimed.get(path.name)) is not None:
+        source = {"path": claimed.path}
+        is_read_only = bool((spec.get("persistentVolumeClaim") or {}).get("readOnly"))
+        path = _host_path(source, materials.node_context)
+        return Volume(path, host_type=claimed.type, is_read_only=is_read_only)
     own = {key: value for key, value in spec.items() if key != "name" and value is not None}
     projected = own.get("projected")
     parts = [own] if projected is None else projections(own)
@@ -143,12 +153,12 @@ def _volume(pod: Pod, spec: Mapping[str, Any], materials: Materials) -> Volume:
     return Volume(path, is_made=True, files=files)
 
 
-def _host_path(host: Mapping[str, Any]) -> Path:
-    """Return a path of the machine; a relative one is below the root, as in the kubelet."""
+def _host_path(host: Mapping[str, Any], node_context: NodeContext) -> Path:
+    """Return a path of the machine."""
     path = str(host.get("path", ""))
     if "\0" in path:
         raise ConfigError(f"hostPath: {path[:SHOWN_MAX]!r} cannot be a path: it contains NUL")
-    return Path("/", path)
+    return node_path(path, node_context.host_folders)
 
 
 def _files(
@@ -223,7 +233,7 @@ def mounts_of(
         volume = volumes.get(name)
         if volume is None:
             raise ConfigError(f'volumeMounts: the pod has no volume "{name}"')
-        is_read_only = bool(each.get("readOnly") or volume.is_written)
+        is_read_only = bool(each.get("readOnly") or volume.is_written or volume.is_read_only)
         options = ("rbind", "ro" if is_read_only else "rw", *mount_options(each, name))
         found.append(_mount(each, str(volume.path), _within(each, values), options))
     return (*found, *_etc_mounts(volumes, {mount.container_path for mount in found}))
@@ -277,12 +287,17 @@ def _make(volume: Volume) -> None:
     path = volume.path
     if volume.is_made:
         _make_own(volume)
-    elif volume.host_type == "DirectoryOrCreate":
+    elif volume.host_type == "DirectoryOrCreate" or _is_to_be_made(volume):
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     elif volume.host_type == "FileOrCreate":
         path.touch(mode=FILE_MODE, exist_ok=True)
     else:
         _check(path, volume.host_type)
+
+
+def _is_to_be_made(volume: Volume) -> bool:
+    """Return whether to make a folder of the machine: container runtimes do if no type is given."""
+    return not volume.host_type and not os.path.lexists(volume.path)
 
 
 def _make_own(volume: Volume) -> None:

@@ -64,6 +64,14 @@ class ResourceLimits(Struct, frozen=True):
     memory_nodes: tuple[int, ...] = ()
 
 
+class ContainerStats(Struct, frozen=True):
+    """What a container has used."""
+
+    id: ContainerId
+    cpu_ns: int  # since it started
+    memory_bytes: int  # its working set
+
+
 class SubPathMount(Mount, frozen=True, gc=False):
     """A mount of a subPath of a volume: `host_path` below `root`.
 
@@ -174,6 +182,15 @@ class Runtime(Protocol):
 
     async def start(self, spec: ContainerSpec) -> ContainerState:
         """Start a container, or return its state if it was started; else RuntimeRefusedError."""
+
+    async def update(self, id_: ContainerId, limits: ResourceLimits) -> None:
+        """Change the CPU and memory limits of a running container, or raise RuntimeRefusedError.
+
+        Its CPUs and memory nodes stay.
+        """
+
+    async def stats(self) -> Sequence[ContainerStats]:
+        """Return what running containers have used; nothing for those that cannot be measured."""
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
         """Send SIGTERM, kill after the grace period, and return when the container has ended."""

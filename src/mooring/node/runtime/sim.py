@@ -36,10 +36,12 @@ from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
+    ContainerStats,
     ExecSession,
     LifecycleEvents,
     LogRange,
     Phase,
+    ResourceLimits,
     RuntimeRefusedError,
     check_id,
 )
@@ -131,6 +133,13 @@ class SimRuntime:
             self._put(container)
             self._await(container)
         return containers[spec.id].state()
+
+    async def update(self, id_: ContainerId, limits: ResourceLimits) -> None:
+        """Do nothing: there is nothing to limit."""
+
+    async def stats(self) -> Sequence[ContainerStats]:
+        """Return nothing: a simulated container uses nothing that could be measured."""
+        return ()
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:  # noqa: ARG002
         """End a container; a simulated one needs no grace period."""

@@ -4,13 +4,6 @@
     await runtime.start(spec)      # image, then `podman run --detach`; found again by its name
 
 A container that podman cannot run is rejected with podman's message.
-
-Podman follows links in the path of a mount. With subPath, a container of the same pod could put a
-link into the volume just then, and the new container would get a folder of the host. So:
-
-1. Open each subPath without following links, and keep it open.
-2. Create and initialize the container: podman makes the mounts, and no program runs yet.
-3. Compare the mounted files with the open ones, and start only if they are the same.
 """
 
 from __future__ import annotations
@@ -19,30 +12,30 @@ import asyncio
 import hashlib
 import logging
 import os
-import re
 from asyncio.subprocess import DEVNULL, PIPE
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Self
 
 from msgspec import structs
 
 from mooring.api.cdi import ContainerEdits
 from mooring.kit.clock import REAL, Clock
-from mooring.kit.paths_beneath import UnsafePathError, open_beneath
 from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
+    ContainerStats,
     ExecSession,
     LifecycleEvents,
     LogRange,
     Phase,
+    ResourceLimits,
     RuntimeRefusedError,
     SubPathMount,
 )
 from mooring.node.runtime.podman import command_line as lines
+from mooring.node.runtime.podman import resources
 from mooring.node.runtime.podman.client import (
     ALWAYS,
     COMMAND_S_MAX,
@@ -56,14 +49,13 @@ from mooring.node.runtime.podman.client import (
     file_for_podman,
 )
 from mooring.node.runtime.podman.command_line import Inspected, event_id, read_inspected, state_of
+from mooring.node.runtime.podman.subpath_mounts import mounted_files, open_subpaths
 
 INSPECTED_AT_ONCE_MAX = 100
 EVENTS_AGAIN_S = 1.0
 # Podman's messages, by which we recognize an error.
 _CONFLICT, _MISSING, _NO_IMAGE = "already in use", "no such container", "image not known"
 _LOG = logging.getLogger(__name__)
-MOUNTS_BYTES_MAX = 4 * 1024 * 1024
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class PodmanRuntime:
@@ -177,7 +169,7 @@ class PodmanRuntime:
         self, id_: ContainerId, parts: Sequence[SubPathMount], line: Sequence[str]
     ) -> CommandResult:
         name = lines.name_of(self.owner, id_)
-        with _open_subpaths(parts) as expected:
+        with open_subpaths(parts) as expected:
             done = await self._podman.run(line)
             if done.code and _CONFLICT in done.errors and await self._state(name) is None:
                 # Left by an interrupted start: its state is unknown.
@@ -186,17 +178,12 @@ class PodmanRuntime:
             if not done.code:
                 done = await self._podman.run(["init", name])
             if not done.code:
-                if expected - _mounted_files(await self._pid(name)):
+                if expected - mounted_files(await resources.pid_of(self._podman, name)):
                     await self._podman.run(["rm", "--force", "--ignore", name])
                     text = "a subPath was replaced while it was mounted: the container is not run"
                     raise RuntimeRefusedError("CreateContainerError", text)
                 done = await self._podman.run(["start", name])
         return done
-
-    async def _pid(self, name: str) -> int:
-        done = await self._podman.run(["inspect", "--format={{.State.Pid}}", name])
-        text = done.output.decode(errors="replace").strip()
-        return int(text) if text.isascii() and text.isdigit() else 0
 
     async def _started(self, name: str, done: CommandResult) -> ContainerState:
         """Return the state of a container that was started, now or before."""
@@ -209,6 +196,16 @@ class PodmanRuntime:
             await self._podman.run(["rm", "--force", "--ignore", name])
             raise RuntimeRefusedError(_reason(done.code), done.why or f"{name} did not start")
         return known
+
+    async def update(self, id_: ContainerId, limits: ResourceLimits) -> None:
+        """Change the CPU and memory limits of a running container, or raise RuntimeRefusedError."""
+        await resources.update_limits(self._podman, lines.name_of(self.owner, id_), limits)
+
+    async def stats(self) -> Sequence[ContainerStats]:
+        """Return what running containers have used."""
+        states = [each.id for each in await self.containers() if each.finished_at is None]
+        names = [(id_, lines.name_of(self.owner, id_)) for id_ in states]
+        return await resources.stats_of(self._podman, names)
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
         """Stop a container, and kill it after the grace period."""
@@ -338,56 +335,3 @@ class PodmanRuntime:
 
 def _reason(code: int) -> str:
     return "RunContainerError" if code in (126, 127) else "CreateContainerError"
-
-
-# --- subPaths -------------------------------------------------------------------------------------
-
-
-Identities = Counter[tuple[int, int]]  # device and inode, and how often they are mounted
-
-
-@contextmanager
-def _open_subpaths(parts: Iterable[SubPathMount]) -> Iterator[Identities]:
-    """Keep subPaths open; give their identities, or raise RuntimeRefusedError."""
-    descriptors: list[int] = []
-    try:
-        for part in parts:
-            try:
-                descriptors.append(open_beneath(part.root, part.within))
-            except (OSError, UnsafePathError) as error:
-                text = (
-                    f"failed to prepare subPath for volumeMount at {part.container_path}: {error}"
-                )
-                raise RuntimeRefusedError("CreateContainerError", text) from None
-        yield Counter(map(_identity, descriptors))
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _mounted_files(pid: int) -> Identities:
-    """Return the identities of all mounts of a process; none if it is gone."""
-    found: Identities = Counter()
-    with suppress(OSError):
-        root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for point in _mount_points(pid):
-                with suppress(OSError, UnsafePathError):
-                    descriptor = open_beneath(root, point.lstrip("/"))
-                    found[_identity(descriptor)] += 1
-                    os.close(descriptor)
-        finally:
-            os.close(root)
-    return found
-
-
-def _mount_points(pid: int) -> list[str]:
-    with open(f"/proc/{pid}/mountinfo", "rb") as file:
-        lines = os.fsdecode(file.read(MOUNTS_BYTES_MAX)).splitlines()
-    points = [line.split(" ")[4] for line in lines if line.count(" ") > 4]
-    return [_ESCAPED.sub(lambda found: chr(int(found[1], 8)), each) for each in points]
-
-
-def _identity(descriptor: int) -> tuple[int, int]:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino

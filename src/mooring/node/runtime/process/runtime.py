@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sysconfig
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,9 +28,11 @@ from mooring.node.runtime.contract import (
     ContainerId,
     ContainerSpec,
     ContainerState,
+    ContainerStats,
     LifecycleEvents,
     LogRange,
     Phase,
+    ResourceLimits,
     RuntimeRefusedError,
     SubPathMount,
     check_id,
@@ -109,6 +112,18 @@ class ProcessRuntime:
         controllers = self._client.controllers
         launch = launch_of(spec, edits, controllers=controllers, agent=Agent.current())
         return _state(await self._client.ask("start", launch=launch.message()))
+
+    async def update(self, id_: ContainerId, limits: ResourceLimits) -> None:
+        """Change the CPU and memory limits of a running container, or raise RuntimeRefusedError."""
+        amounts = {"cpu_millis": limits.cpu_millis, "memory_bytes": limits.memory_bytes}
+        await self._client.ask("update", key=key_of(id_), **amounts)
+
+    async def stats(self) -> Sequence[ContainerStats]:
+        """Return what running containers have used."""
+        return [
+            ContainerStats(ContainerId(*each["key"]), each["cpu_ns"], each["memory_bytes"])
+            for each in await self._client.ask("stats")
+        ]
 
     async def stop(self, id_: ContainerId, grace_s: float) -> None:
         """Send SIGTERM, kill after the grace period, and return when the container has ended."""
@@ -235,7 +250,7 @@ def key_of(id_: ContainerId) -> ContainerKey:
 
 def _environment(spec: ContainerSpec, edits: ContainerEdits) -> dict[str, str]:
     """Return the basic variables, those of the container, and those of its devices."""
-    base = {"PATH": PATH, "HOME": home_of(spec), "HOSTNAME": spec.host_name or spec.pod_name}
+    base = {"PATH": _path(), "HOME": home_of(spec), "HOSTNAME": spec.host_name or spec.pod_name}
     of_devices = dict(variable.partition("=")[::2] for variable in edits.env)
     environment = {**base, **spec.env, **of_devices}
     for name, value in environment.items():
@@ -245,6 +260,13 @@ def _environment(spec: ContainerSpec, edits: ContainerEdits) -> dict[str, str]:
             )
             raise RuntimeRefusedError(REFUSED, text)
     return environment
+
+
+def _path() -> str:
+    """Return the usual PATH, and at its end the folder of `moor`: its drivers run in pods, too."""
+    own = sysconfig.get_path("scripts")
+    is_other = own not in PATH.split(":") and os.path.exists(f"{own}/moor")
+    return f"{PATH}:{own}" if is_other else PATH
 
 
 def _numbers(what: str, lists: tuple[str, ...]) -> tuple[int, ...]:

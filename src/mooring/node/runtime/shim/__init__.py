@@ -17,6 +17,7 @@ that. It imports little more than the standard library, and little of that, to s
     container_io        standard streams and logs
     mounts              mounts in a container's own namespace
     cgroup_manager      limits by cgroups
+    resources           other limits for a running container, and what it has used
     protocol            what the agent and the shim exchange: frames, launches, records
     linux               event loop, processes in /proc, system calls that Python lacks
 

@@ -34,6 +34,7 @@ from mooring.node.runtime.shim.protocol import (
     message_frame,
     read_message,
 )
+from mooring.node.runtime.shim.resources import update_limits, usage
 
 if TYPE_CHECKING:
     from mooring.node.runtime.shim.shim import Shim
@@ -280,6 +281,19 @@ class _ShimConnection:
         grace_s = float(message.get("grace_s", 0.0))
         self._shim.stop(ContainerKey.read(message.get("key")), grace_s, lambda: self._done(number))
 
+    def _update(self, number: Any, message: dict[str, Any]) -> None:
+        key = ContainerKey.read(message.get("key"))
+        container = self._shim.containers.get(key)
+        if container is None:
+            raise ShimRefusalError("ContainerNotFound", f"container {key} is unknown")
+        cpu, memory = (read_amount(message.get(each)) for each in ("cpu_millis", "memory_bytes"))
+        update_limits(container, cpu_millis=cpu, memory_bytes=memory)
+        self._done(number)
+
+    def _stats(self, number: Any, _: dict[str, Any]) -> None:
+        found = [usage(each) for each in self._shim.containers.values()]
+        self.send_message({"n": number, "ok": [each for each in found if each is not None]})
+
     def _remove(self, number: Any, message: dict[str, Any]) -> None:
         self._shim.remove(str(message.get("pod_uid")), lambda: self._done(number))
 
@@ -333,12 +347,21 @@ _HANDLERS: dict[str, Handler] = {
     "watch": _ShimConnection._watch_changes,
     "start": _ShimConnection._start,
     "stop": _ShimConnection._stop,
+    "update": _ShimConnection._update,
+    "stats": _ShimConnection._stats,
     "remove": _ShimConnection._remove,
     "forget": _ShimConnection._forget,
     "execute": _ShimConnection._execute,
     "attach": _ShimConnection._attach,
     "quit": _ShimConnection._quit,
 }
+
+
+def read_amount(value: Any) -> int | None:
+    """Return an amount of a resource, or raise LaunchError; None is no limit."""
+    if value is None or (isinstance(value, int) and 0 <= value < 2**63):
+        return value
+    raise LaunchError(f"{str(value)[:64]!r} is not an amount")
 
 
 def _is_ours(accepted: socket.socket) -> bool:
